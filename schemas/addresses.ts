@@ -127,6 +127,19 @@ const metadataNames = [
 /** The API server of the cluster: an issuer that an operator may name, but no MCP server. */
 const apiServerNames = ['kubernetes', 'kubernetes.default'] as const
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
+/** A Service under any cluster domain: `name.namespace.svc.example`. */
+const servicePattern = /^[^.]+\.[^.]+\.svc(?:\.|$)/
+const localSuffixes = [...clusterSuffixes, '.local', '.localhost'] as const
+
+/**
+ * Returns true for names that only the local resolver can know: single labels, `localhost`, names below `.local`, and
+ * Services of a cluster. An HTTP proxy is never asked for them. False for IP addresses.
+ */
+export function isLocalName(hostname: string): boolean {
+  const host = hostname.toLowerCase().replace(/\.$/, '')
+  if (levelOf(host.replace(/^\[|\]$/g, '')) !== undefined) return false
+  return !host.includes('.') || servicePattern.test(host) || localSuffixes.some((end) => host.endsWith(end))
+}
 
 /** Why a URL may not be used under this policy, as the end of a sentence; undefined when it may. */
 export function addressViolation(url: string, policy: DialPolicy): string | undefined {

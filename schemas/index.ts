@@ -5,6 +5,7 @@ export {
   type DialPolicy,
   addressViolation,
   endpointPolicy,
+  isLocalName,
   isRefusedAddress,
   serviceViolation,
 } from './addresses.ts'

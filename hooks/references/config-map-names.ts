@@ -11,6 +11,7 @@ const maxDepth = 10
 
 export function caBundleNamesIn(value: unknown, depth = 0): string[] {
   if (depth > maxDepth) return []
+  if (Array.isArray(value)) return value.flatMap((item: unknown) => caBundleNamesIn(item, depth + 1))
   return Object.entries(fieldsOf(value)).flatMap(([key, item]) => {
     if (!member.test(key)) return caBundleNamesIn(item, depth + 1)
     // A decision point names it directly.

@@ -50,7 +50,7 @@ export function configCalled<K extends KindName>(
   if (violations.length > 0)
     return failed(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(violations)}`)
   const failure = verdictFailure(stored, reasons.notValid)
-  return failure ? { failure } : { value: withoutAbsentBundle(stored, config) }
+  return failure ? { failure } : { value: withoutAbsentBundles(stored, config) }
 }
 
 export interface ConfigCondition extends ConfigReasons {
@@ -135,14 +135,26 @@ export function caBundleFailure(context: Context, source: CABundleSource): SyncF
 const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
 
-/** Sets the condition of an object's own CA bundle. One that is optional may be absent, and then nothing is added. */
-export function checkCaBundle(context: Context, source: CABundleSource): SyncFailure | undefined {
-  const failure = caBundleFailure(context, source)
-  if (failure && source.configMapRef.optional) {
-    const message = `${failure.message}, and it is optional: the usual trust anchors count`
+/**
+ * Sets the condition of an object's own CA bundles, and returns the first failure. One that is optional may be absent, and
+ * then nothing is added.
+ */
+export function checkCaBundles(
+  context: Context,
+  sources: readonly CABundleSource[],
+): SyncFailure | undefined {
+  const failures = sources.flatMap((source) => {
+    const failure = caBundleFailure(context, source)
+    return failure ? [{ ...failure, optional: source.configMapRef.optional === true }] : []
+  })
+  const failed = failures.find(({ optional }) => !optional)
+  const [absent] = failures
+  if (absent && !failed) {
+    const message = `${absent.message}, and it is optional: the usual trust anchors count`
     context.conditions.set(caBundleCondition, 'True', 'CABundleRefAbsent', message)
     return undefined
   }
+  const failure = failed && { reason: failed.reason, message: failed.message }
   context.conditions.check(caBundleCondition, failure, caBundlePresent, 'The CA bundle exists')
   return failure
 }
@@ -153,13 +165,19 @@ export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   return conditionOf(object, caBundleCondition)?.['reason'] === caBundlePresent
 }
 
-/** The configuration as it counts: without an optional CA bundle that is not there. */
-function withoutAbsentBundle<K extends KindName>(stored: KubeObject, config: Kinds[K]): Kinds[K] {
-  const spec = Object.entries(config.spec).map(([name, block]) => {
-    const { caBundleRef, ...rest } = fieldsOf(block)
-    return [name, caBundleRef === undefined || hasCaBundle(stored, caBundleRef) ? block : rest]
-  })
+/** Returns the configuration without the optional CA bundles that do not exist. */
+function withoutAbsentBundles<K extends KindName>(stored: KubeObject, config: Kinds[K]): Kinds[K] {
+  const spec = Object.entries(config.spec).map(([name, block]) => [name, withoutAbsentIn(stored, block)])
   return { ...config, spec: Object.fromEntries(spec) }
+}
+
+function withoutAbsentIn(stored: KubeObject, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => withoutAbsentIn(stored, item))
+  if (typeof value !== 'object' || value === null) return value
+  const present = Object.entries(value).filter(
+    ([key, item]) => key !== 'caBundleRef' || hasCaBundle(stored, item),
+  )
+  return Object.fromEntries(present.map(([key, item]) => [key, withoutAbsentIn(stored, item)]))
 }
 
 /** The key of a CA bundle: an empty one means `ca.crt`. */

@@ -7,6 +7,7 @@
  */
 import type {
   AuthServerRedis,
+  CABundleSource,
   EmbeddedAuthServerConfig,
   input,
   RedisTls,
@@ -14,6 +15,7 @@ import type {
   UpstreamProvider,
 } from '../../schemas/index.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
+import { caKey } from '../references/resolve.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { definedFields } from '../children/defined.ts'
@@ -59,7 +61,9 @@ export function authServerPart(
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     tokenLifespans: config.tokenLifespans,
     storage: storagePart(config, target),
-    upstreamProviders: config.upstreamProviders.map((upstream) => upstreamPart(upstream, target)),
+    upstreamProviders: config.upstreamProviders.map((upstream, index) =>
+      upstreamPart(upstream, index, target),
+    ),
   })
 }
 
@@ -77,8 +81,8 @@ function keyFiles(
   })
 }
 
-function upstreamPart(upstream: UpstreamProvider, target: AuthServerTarget) {
-  const { name, type, oidcConfig, oauth2Config } = upstream
+function upstreamPart(upstream: UpstreamProvider, index: number, target: AuthServerTarget) {
+  const { name, type, oidcConfig, oauth2Config, caBundleRef } = upstream
   return {
     name,
     type,
@@ -86,7 +90,15 @@ function upstreamPart(upstream: UpstreamProvider, target: AuthServerTarget) {
     ...(oauth2Config && {
       oauth2Config: withDcr(withSecret(oauth2Config, name, target), name, target.needs),
     }),
+    ...(caBundleRef && { caBundlePath: bundlePath(caBundleRef, index, target.needs) }),
   }
+}
+
+/** Mounts the whole ConfigMap, so that the kubelet keeps the file current. */
+function bundlePath({ configMapRef }: CABundleSource, index: number, needs: PodNeeds): string {
+  const path = `${directory}/upstream-ca/${index}`
+  needs.configFiles(`authserver-upstream-ca-${index}`, path, configMapRef.name)
+  return `${path}/${caKey(configMapRef.key)}`
 }
 
 function withSecret<T extends { readonly redirectUri?: string; readonly clientSecretRef?: SecretRef }>(
@@ -197,6 +209,11 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
     redis?.sentinelTls?.caCertSecretRef,
   ]
   return all.filter((ref) => ref !== undefined)
+}
+
+/** Trust anchors of the upstream providers. */
+export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
+  return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }
 
 /**

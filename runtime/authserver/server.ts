@@ -12,6 +12,7 @@ import { type AuthServerConfig, authServerViolations } from '../config/index.ts'
 import { type Caller, type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../net/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import { fetchClientDocument, localKeys } from '../oauth/index.ts'
+import { followTls } from '../policy/index.ts'
 import { makeMemoryStore, type Store } from '../store/index.ts'
 import { sessionHash } from '../observe/index.ts'
 import { makeAddressOf } from './client-address.ts'
@@ -85,11 +86,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   const emit = parts.onEvent ?? ((event: AuthServerEvent) => log.info('authorization server', { event }))
   const sessions = new Sessions({ state, now })
   const keys = (): KeyRing => ringHolder.ring
-  const upstreamParts = { fetch: fetches.upstream, now, log, state, issuer: config.issuer }
+  const upstreamParts = { now, log, state, issuer: config.issuer }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
     upstream.type === 'oidc'
-      ? new OidcUpstream(upstream, upstreamParts)
-      : new OAuth2Upstream(upstream, upstreamParts),
+      ? new OidcUpstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) })
+      : new OAuth2Upstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) }),
   )
   const grants = new Grants({
     state,
@@ -238,7 +239,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
       upstreams: plain,
     })
   }
-  const upstream = parts.fetch ? undefined : makeFetch({ timeoutMs: 30_000, allowHttp: plain.length > 0 })
+  const upstreams = upstreamFetches(config, plain.length > 0)
   const documents = { timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false }
   const guarded = parts.documentFetch ? undefined : makeFetch({ ...documents, guard: true })
   const local =
@@ -255,13 +256,26 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
       return fetch(url, { ...init, signal })
     }
   return {
-    upstream: ending(parts.fetch ?? upstream),
+    upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
+      ending(parts.fetch ?? upstreams.get(name)),
     document: ending(parts.documentFetch ?? document),
     async close() {
       closing.abort(new Error('the authorization server is closing'))
-      await Promise.all([upstream?.close(), guarded?.close(), local?.close()])
+      const fetches = [...upstreams.values(), guarded, local].filter((fetch) => fetch !== undefined)
+      await Promise.all(fetches.map((fetch) => fetch.close()))
     },
   }
+}
+
+/** A fetch for each upstream, because each has its own trust anchors. Throws INVALID_CONFIG for a broken bundle. */
+function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
+  return new Map(
+    upstreams.map(({ name, caBundlePath }, index) => {
+      const field = `upstreamProviders[${index}]`
+      const tls = caBundlePath && followTls({ insecureSkipVerify: false, caBundlePath }, field)
+      return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
+    }),
+  )
 }
 
 /** Providers whose endpoints the operator typed as http (docs/specification/external-auth.md allows it for oauth2Config and userInfo). */

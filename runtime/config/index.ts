@@ -24,7 +24,7 @@ export {
 } from './vmcp/file.ts'
 export type { ExcludedBackend } from '../../schemas/index.ts'
 export { type ServeFlags, serveSettings } from './vmcp/serve.ts'
-export { type Environment, proxyEnvironment, readVariable, shutdownGraceMs, variables } from './proxy/env.ts'
+export { type Environment, readVariable, shutdownGraceMs, variables } from './proxy/env.ts'
 export { type ProxySettings, resolveProxyConfig } from './proxy/settings.ts'
 export type { ExchangeSettings } from './proxy/exchange.ts'
 export { type FlagRow, proxyFlags, type ProxyInput } from './proxy/flags.ts'

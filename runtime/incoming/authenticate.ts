@@ -184,7 +184,8 @@ async function remember(exchange: Exchange, caller: Promise<Caller>): Promise<vo
  * private address needs its switch.
  */
 function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
-  const shared = { ca: config.ca, allowHttp: config.insecureAllowHttp, proxy }
+  const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
+  const shared = { ca: config.ca, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
   const keys = makeFetch({
     ...shared,
     guard: !config.jwksAllowPrivateIp && !isLocal(config.jwksUrl ?? config.issuer),

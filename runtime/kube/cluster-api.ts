@@ -7,7 +7,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Fields, invalidConfig, jsonFields } from '../../schemas/index.ts'
-import { type Fetch, makeFetch } from '../net/index.ts'
+import { directOnly, type Fetch, makeFetch } from '../net/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -21,24 +21,24 @@ export interface ClusterApi {
   readonly fetch: Fetch & { close(): Promise<void> }
 }
 
-const account = '/var/run/secrets/kubernetes.io/serviceaccount'
+const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount'
 const timeoutMs = 10_000
 
-/** Undefined outside a cluster. Throws INVALID_CONFIG where the account is not mounted. */
-export function clusterApi(env: Environment): ClusterApi | undefined {
+/** `account` is the folder with the certificate and the token. Undefined outside a cluster. Throws INVALID_CONFIG where the account is not mounted. */
+export function clusterApi(env: Environment, account = serviceAccount): ClusterApi | undefined {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
   if (host === undefined || host === '') return undefined
-  const ca = mounted('ca.crt')
+  const ca = mounted(account, 'ca.crt')
   return {
     baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ca,
-    token: () => mounted('token').trim(),
-    fetch: makeFetch({ ca, timeoutMs }),
+    token: () => mounted(account, 'token').trim(),
+    fetch: makeFetch({ ca, timeoutMs, proxy: directOnly }),
   }
 }
 
-function mounted(name: string): string {
+function mounted(account: string, name: string): string {
   const path = `${account}/${name}`
   try {
     return readFileSync(path, 'utf8')

@@ -45,8 +45,16 @@ export { type Html, html } from './pages/html.ts'
 export { type HtmlPage, page } from './pages/page.ts'
 export { pipeline, type Stage } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
-export { guardedLookup, type LookupAll, type TlsMaterial } from './outgoing/connector.ts'
-export { type ProxyEnvironment, proxyFor } from './outgoing/proxy-environment.ts'
+export { guardedLookup, type LookupAll } from './outgoing/address-rule.ts'
+export type { TlsMaterial } from './outgoing/connector.ts'
+export {
+  directOnly,
+  type ProxyEnvironment,
+  processProxyEnvironment,
+  proxyEnvironment,
+  proxyFor,
+} from './outgoing/proxy-environment.ts'
+export { proxyName } from './outgoing/proxy-server.ts'
 export { randomBuffer } from './random.ts'
 export {
   clampRetry,

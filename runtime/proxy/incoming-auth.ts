@@ -63,7 +63,8 @@ function keyFetches(
 ): { keys: Fetch; introspection: Fetch } | undefined {
   const path = oidc.jwksAuthTokenPath
   if (path === undefined) return undefined
-  const shared = { ca: oidc.ca, proxy, allowHttp: oidc.insecureAllowHttp }
+  const operatorUrls = [oidc.issuer, oidc.jwksUrl, oidc.introspectionUrl]
+  const shared = { ca: oidc.ca, proxy, operatorUrls, allowHttp: oidc.insecureAllowHttp }
   const keys = makeFetch({ ...shared, guard: !oidc.allowPrivateIp, timeoutMs: 5_000 })
   const token = rotatingSecret(path)
   return {

@@ -29,7 +29,7 @@ export function makeRecover(
     if (failure.code === 'INTERNAL')
       log.error('a request failed', { err: failure.cause, path: exchange.path })
     else if (failure.status >= 500 && failure.code !== 'OVERLOADED')
-      log.warn(whatFailed(failure.code), { failure: failure.code, err: failure.cause })
+      log.warn(whatFailed(failure.code), { failure: failure.code, err: failure.cause ?? failure })
     if (exchange.message === undefined && !always.has(failure.code)) return sendProblem(exchange.res, failure)
     const id = failure instanceof MessageError ? failure.id : exchange.rpcId
     const body = errorMessage(id, failure)

@@ -45,6 +45,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
     ...shared,
     origin: config.target.origin,
     ...(config.targetAddresses ? { guard: config.targetAddresses } : {}),
+    operatorUrls: 'all',
   })
   const made = await makeRemote(config, parts, dispatcher)
   const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))

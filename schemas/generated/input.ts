@@ -803,9 +803,10 @@ export type ToolLockSpec = Omit<filled.ToolLockSpec, "scheme"> & {
   readonly scheme?: "gatehouse.pin.v1"
 }
 
-export type UpstreamProvider = Omit<filled.UpstreamProvider, "oidcConfig" | "oauth2Config"> & {
+export type UpstreamProvider = Omit<filled.UpstreamProvider, "oidcConfig" | "oauth2Config" | "caBundleRef"> & {
   readonly oidcConfig?: OIDCUpstreamConfig
   readonly oauth2Config?: OAuth2UpstreamConfig
+  readonly caBundleRef?: CABundleSource
 }
 
 export type UpstreamProviderFile = Omit<filled.UpstreamProviderFile, "oidcConfig" | "oauth2Config"> & {

@@ -2677,6 +2677,8 @@ export type UpstreamProvider = {
   readonly oidcConfig?: OIDCUpstreamConfig
   /** Required when type is oauth2. */
   readonly oauth2Config?: OAuth2UpstreamConfig
+  /** Trust anchors of this provider's endpoints, in addition to the system's. Changes apply without a restart. */
+  readonly caBundleRef?: CABundleSource
 }
 
 /** An upstream identity provider. */
@@ -2689,6 +2691,8 @@ export type UpstreamProviderFile = {
   readonly oidcConfig?: OIDCUpstreamFile
   /** Required when type is oauth2. */
   readonly oauth2Config?: OAuth2UpstreamFile
+  /** File with trust anchors of this provider's endpoints (PEM), in addition to the system's. Read again when it changes. */
+  readonly caBundlePath?: string
 }
 
 /** Userinfo request. */

@@ -56,6 +56,33 @@ const audienceDoor = {
   },
 }
 
+const filesWithServer = {
+  oidcConfigRef: {
+    name: 'login',
+    audience: 'https://files.example.com',
+    resourceUrl: 'https://files.example.com',
+  },
+  authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
+}
+/** Upstream providers of a private authority. */
+const privateUpstreams = (...maps: object[]) =>
+  maps.map((configMapRef, index) => ({
+    name: `corp-${index}`,
+    type: 'oidc',
+    oidcConfig: { issuerUrl: `https://corp-${index}.example.com`, clientId: 'door' },
+    caBundleRef: { configMapRef },
+  }))
+const privateServer = (map: object) =>
+  resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded({ upstreamProviders: privateUpstreams(map) }),
+  })
+const privateDoor = (...maps: object[]) =>
+  virtual({
+    incomingAuth: audienceDoor,
+    authServerConfig: embedded({ upstreamProviders: privateUpstreams(...maps) }),
+  })
+
 const console = (secret = 'tokens') => ({
   enabled: true,
   publicUrl: 'https://console.example.com',
@@ -180,18 +207,22 @@ const servers: Record<string, () => Request> = {
       ).ready(),
     ),
   'MCPServer/embedded-auth-server': () =>
+    files(world(oidcConfig(), auth.server, server('files', filesWithServer)).settle()),
+  'MCPServer/upstream-ca-bundle': () =>
     files(
       world(
         oidcConfig(),
-        auth.server,
-        server('files', {
-          oidcConfigRef: {
-            name: 'login',
-            audience: 'https://files.example.com',
-            resourceUrl: 'https://files.example.com',
-          },
-          authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
-        }),
+        configMap('corp-ca', { 'corp.pem': 'pem' }),
+        privateServer({ name: 'corp-ca', key: 'corp.pem' }),
+        server('files', filesWithServer),
+      ).settle(),
+    ),
+  'MCPServer/upstream-ca-bundle-optional': () =>
+    files(
+      world(
+        oidcConfig(),
+        privateServer({ name: 'nowhere', optional: true }),
+        server('files', filesWithServer),
       ).settle(),
     ),
   'MCPServer/missing-reference-keeps-children': () =>
@@ -365,6 +396,20 @@ const virtualServers: Record<string, () => Request> = {
         }),
       ).ready(),
     ),
+  'VirtualMCPServer/upstream-ca-bundles': () =>
+    door(
+      world(
+        oidcConfig(),
+        configMap('corp-ca', { 'ca.crt': 'pem', 'other.pem': 'pem' }),
+        privateDoor(
+          { name: 'corp-ca' },
+          { name: 'corp-ca', key: 'other.pem' },
+          { name: 'nowhere', optional: true },
+        ),
+      ).ready(),
+    ),
+  'VirtualMCPServer/upstream-ca-bundle-missing': () =>
+    door(world(oidcConfig(), privateDoor({ name: 'nowhere' })).ready()),
   'VirtualMCPServer/everything-set': () =>
     door(
       world(
@@ -548,6 +593,7 @@ const configs: Record<string, () => Request> = {
   ),
   'MCPExternalAuthConfig/obo-without-handler': config(auth.obo),
   'MCPExternalAuthConfig/embedded-auth-server': config(auth.server),
+  'MCPExternalAuthConfig/upstream-ca-bundle-missing': config(privateServer({ name: 'nowhere' })),
   'MCPExternalAuthConfig/found-through-a-member': () =>
     world(auth.header, entry('search', { externalAuthConfigRef: { name: 'header' } }), virtual())
       .ready()

@@ -88,6 +88,7 @@ await t.test('tool search: the embedding service is not dialled there', async (t
 /** Files and folders that open sockets without the connector. */
 const others: Readonly<Record<string, string>> = {
   'net/outgoing/connector.ts': 'the connector itself',
+  'net/outgoing/proxy-server.ts': 'asks for a tunnel over a socket of the connector',
   'doctor/remote/network.ts': 'says which hop fails; it sends no request and reads nothing',
   'cli/dev/': 'ports of this machine',
   'cli/explain/live.ts': 'loopback only: the console of a server on this machine',

@@ -211,11 +211,13 @@ t.test('yaml: is read in one place, and written in one', async (t) => {
   }
 })
 
-t.test('environment: only runtime/config and the hooks entry point read process.env', async (t) => {
+t.test('environment: only the listed files read process.env', async (t) => {
   for (const file of files) {
     const reads = /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))
     const may =
       file.startsWith('runtime/config/') ||
+      // The default of every connection: no caller can forget to pass it.
+      file === 'runtime/net/outgoing/proxy-environment.ts' ||
       file === 'hooks/server/main.ts' ||
       file.startsWith('runtime/cli/dev/')
     if (reads && !may) t.fail(`${file} reads process.env`)

@@ -16,7 +16,7 @@ import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext, SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { checkCaBundle, specFailure } from '../../references/resolve.ts'
+import { checkCaBundles, specFailure } from '../../references/resolve.ts'
 import { type References, referrersOf } from '../../references/referrers.ts'
 import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
@@ -33,8 +33,8 @@ export interface ConfigKind<K extends KindName>
   readonly references: References
   /** Secrets that the object names. Called on a valid object. */
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
-  /** ConfigMap with trust anchors that the object names. Called on a valid object. */
-  readonly caBundle?: (parent: Kinds[K]) => CABundleSource | undefined
+  /** ConfigMaps with trust anchors that the object names. Called on a valid object. */
+  readonly caBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
   /** Errors and conditions beyond the manifest's own violations. Called on a valid object. */
   readonly check?: (context: SyncContext<K>) => SyncFailure | undefined
 }
@@ -48,7 +48,7 @@ export function configKind<K extends KindName>(kind: ConfigKind<K>): KindHooks<K
     relatedKinds: [
       ...ownRelatedKinds(referring),
       ...(kind.secrets ? [coreRelated.Secret] : []),
-      ...(kind.caBundle ? [coreRelated.ConfigMap] : []),
+      ...(kind.caBundles ? [coreRelated.ConfigMap] : []),
     ],
     ...definedFields({ referenceFields, warnings }),
     validate,
@@ -61,7 +61,7 @@ function customize<K extends KindName>(kind: ConfigKind<K>, { parent }: Customiz
   return relatedRules(parent, {
     kinds: Object.keys(kind.references),
     ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
-    ...(kind.caBundle && { configMaps: caBundleNamesIn(parent['spec']) }),
+    ...(kind.caBundles && { configMaps: caBundleNamesIn(parent['spec']) }),
   })
 }
 
@@ -81,8 +81,8 @@ function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>):
 
 function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncFailure | undefined {
   const own = kind.check?.(context)
-  const bundle = kind.caBundle?.(context.parent)
-  const anchors = bundle && checkCaBundle(context, bundle)
+  const bundles = kind.caBundles?.(context.parent) ?? []
+  const anchors = bundles.length > 0 ? checkCaBundles(context, bundles) : undefined
   const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])
   const secrets =
     missing.length > 0 ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` } : undefined
@@ -91,11 +91,13 @@ function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>)
 
 function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
   const secrets = kind.secrets?.(context.parent) ?? []
-  const bundle = kind.caBundle?.(context.parent)
+  const bundles = kind.caBundles?.(context.parent) ?? []
   return hashOf({
     spec: context.parent.spec,
     ...(secrets.length > 0 && { secrets: context.secretRevision(secrets) }),
-    ...(bundle && { configMaps: context.configMapRevision([bundle.configMapRef.name]) }),
+    ...(bundles.length > 0 && {
+      configMaps: context.configMapRevision(bundles.map(({ configMapRef }) => configMapRef.name)),
+    }),
   })
 }
 

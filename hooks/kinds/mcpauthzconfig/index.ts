@@ -2,7 +2,7 @@
 import { configKind } from '../common/config-kind.ts'
 import { authzReferences } from '../../references/referrers.ts'
 import {
-  authzConfigBundle,
+  authzConfigBundles,
   authzConfigSecrets,
   authzConfigViolations,
   authzConfigWarnings,
@@ -17,5 +17,5 @@ export const mcpAuthzConfig = configKind({
   invalidReason: 'ConfigInvalid',
   references: authzReferences,
   secrets: authzConfigSecrets,
-  caBundle: authzConfigBundle,
+  caBundles: authzConfigBundles,
 })

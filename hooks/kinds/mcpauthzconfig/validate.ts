@@ -104,9 +104,10 @@ export function authzConfigSecrets(config: MCPAuthzConfig): readonly SecretRef[]
 }
 
 /** Its trust anchors. */
-export function authzConfigBundle(config: MCPAuthzConfig): CABundleSource | undefined {
+export function authzConfigBundles(config: MCPAuthzConfig): readonly CABundleSource[] {
   const point = decisionPointOf(config)
-  return point && decisionPointBundle(point)
+  const bundle = point && decisionPointBundle(point)
+  return bundle ? [bundle] : []
 }
 
 function decisionPointOf({ spec }: MCPAuthzConfig): TypedPoint | undefined {

@@ -13,6 +13,7 @@ import {
   oboViolations,
   synthesizedUpstreams,
 } from '../../externalauth/index.ts'
+import { authServerBundles } from '../../runtime-config/auth-server.ts'
 import { externalAuthReferences } from '../../references/referrers.ts'
 import { externalAuthWarnings } from './warnings.ts'
 
@@ -25,7 +26,7 @@ export const mcpExternalAuthConfig = configKind({
   invalidReason: 'ValidationFailed',
   references: externalAuthReferences,
   secrets: externalAuthSecrets,
-  // No type names a ConfigMap.
+  caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
   check,
 })
 

@@ -11,5 +11,5 @@ export const mcpOidcConfig = configKind({
   invalidReason: 'ConfigInvalid',
   references: oidcReferences,
   secrets: ({ spec }) => (spec.inline?.clientSecretRef ? [spec.inline.clientSecretRef] : []),
-  caBundle: ({ spec }) => spec.inline?.caBundleRef,
+  caBundles: ({ spec }) => (spec.inline?.caBundleRef ? [spec.inline.caBundleRef] : []),
 })

@@ -8,7 +8,7 @@ import { type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, textOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { checkCaBundle, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
+import { checkCaBundles, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { namesIn } from '../common/named.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -91,7 +91,7 @@ function check(context: SyncContext<'MCPServerEntry'>): void {
     const config = configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons)
     conditions.check(auth, config.failure, 'AuthConfigValid', 'The MCPExternalAuthConfig exists and is valid')
   } else conditions.set(auth, 'True', 'AuthConfigNotConfigured', 'None is referenced')
-  if (caBundleRef) checkCaBundle(context, caBundleRef)
+  if (caBundleRef) checkCaBundles(context, [caBundleRef])
   else conditions.set('CABundleRefValidated', 'True', 'CABundleRefNotConfigured', 'None is referenced')
   checkHeaders(context)
 }

@@ -11,5 +11,5 @@ export const mcpTelemetryConfig = configKind({
   invalidReason: 'ValidationFailed',
   references: telemetryReferences,
   secrets: ({ spec }) => (spec.openTelemetry?.sensitiveHeaders ?? []).map(({ secretKeyRef }) => secretKeyRef),
-  caBundle: ({ spec }) => spec.openTelemetry?.caBundleRef,
+  caBundles: ({ spec }) => (spec.openTelemetry?.caBundleRef ? [spec.openTelemetry.caBundleRef] : []),
 })

@@ -66,7 +66,7 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],
-    configMaps: [textOf(map), ...caBundleNamesIn(authz)],
+    configMaps: [textOf(map), ...caBundleNamesIn(authz), ...caBundleNamesIn(spec['authServerConfig'])],
     own: {
       ...servedNames(spec, names.server, settings),
       ServiceAccount: access,

@@ -15,6 +15,7 @@ const inherited = new Set([
   'TMPDIR',
   'SSL_CERT_FILE',
   'NODE_EXTRA_CA_CERTS',
+  'GATEHOUSE_PROXY_RESOLVES_NAMES',
 ])
 /** npm's settings (registry, proxy, cache) are needed by `npx`; credentials live in its files, not here. */
 const inheritedPattern = /^(npm_config_|https?_proxy$|no_proxy$)/i

@@ -3,8 +3,9 @@
  */
 import { invalidConfig } from '../../../schemas/index.ts'
 import type { Command } from 'commander'
-import { environment, parseTarget, proxyEnvironment } from '../../config/index.ts'
+import { environment, parseTarget } from '../../config/index.ts'
 import { examineGateway, examineRedis, profileNamed, profiles } from '../../doctor/index.ts'
+import { proxyEnvironment } from '../../net/index.ts'
 import { givenOptions, refuseIdle } from '../given.ts'
 import { exitCode, painter, print, printJson } from '../output.ts'
 import { readBounded, readToken } from '../token-file.ts'

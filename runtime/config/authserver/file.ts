@@ -232,9 +232,21 @@ function upstreamOf(
   const { name, oidcConfig, oauth2Config } = upstream
   // {resourceUrl}/oauth/callback, as docs/specification/external-auth.md has it; hooks write it out.
   const fallback = `${(file.allowedAudiences[0] ?? '').replace(/\/+$/, '')}/oauth/callback`
-  if (oidcConfig) return oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader)
-  if (oauth2Config) return oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader)
+  const trust = trustOf(upstream, at, reader)
+  if (oidcConfig) return { ...oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader), ...trust }
+  if (oauth2Config)
+    return { ...oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader), ...trust }
   throw new GatehouseError('INVALID_CONFIG', { detail: `${at} has neither oidcConfig nor oauth2Config` })
+}
+
+function trustOf(
+  { caBundlePath }: UpstreamProviderFile,
+  at: string,
+  reader: Reader,
+): Pick<UpstreamConfig, 'caBundlePath'> {
+  if (caBundlePath === undefined) return {}
+  reader.file(`${at}.caBundlePath`, caBundlePath)
+  return { caBundlePath }
 }
 
 function providerPart({ provider }: Pick<OIDCUpstreamFile, 'provider'>): Pick<UpstreamConfig, 'provider'> {

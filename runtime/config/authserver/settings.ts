@@ -76,6 +76,8 @@ interface UpstreamBase {
   readonly scopes: readonly string[]
   readonly provider?: ProviderId
   readonly additionalAuthorizationParams: Readonly<Record<string, string>>
+  /** File with trust anchors in addition to the system's; followed while the server runs. */
+  readonly caBundlePath?: string
 }
 
 export interface OidcUpstreamConfig extends UpstreamBase {

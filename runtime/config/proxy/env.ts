@@ -91,6 +91,11 @@ export const variables = {
   httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case works, too' },
   httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; lower case works, too' },
   noProxy: { name: 'NO_PROXY', meaning: 'hosts that are reached directly; lower case works, too' },
+  proxyResolvesNames: {
+    name: 'GATEHOUSE_PROXY_RESOLVES_NAMES',
+    meaning:
+      'true: hosts that other servers name may go through the HTTP proxy even if their names do not resolve here',
+  },
   stateHome: { name: 'XDG_STATE_HOME', meaning: 'base of the user’s state directory' },
 } as const satisfies Record<string, DocumentedVariable>
 
@@ -111,20 +116,5 @@ export function shutdownGraceMs(env: Environment): number | undefined {
     return timerMs(given)
   } catch {
     throw new GatehouseError('INVALID_CONFIG', { detail: `${name}: must be a duration such as 30s` })
-  }
-}
-
-/** The HTTP proxies for outgoing requests, for runtime/net. Lower-case names win, as everywhere. */
-export function proxyEnvironment(env: Environment): {
-  readonly http: string | undefined
-  readonly https: string | undefined
-  readonly except: string | undefined
-} {
-  const either = (variable: DocumentedVariable): string | undefined =>
-    readVariable(env, { ...variable, name: variable.name.toLowerCase() }) ?? readVariable(env, variable)
-  return {
-    http: either(variables.httpProxy),
-    https: either(variables.httpsProxy),
-    except: either(variables.noProxy),
   }
 }

@@ -12,8 +12,8 @@ import {
   type OutgoingStrategy,
   type RuntimeSessionStorage,
 } from '../../../schemas/index.ts'
-import type { ProxyEnvironment } from '../../net/index.ts'
-import { type Environment, proxyEnvironment, variables } from './env.ts'
+import { type ProxyEnvironment, proxyEnvironment } from '../../net/index.ts'
+import { type Environment, variables } from './env.ts'
 import { servingFiles } from '../common/serving-files.ts'
 import { SettingErrors, originViolation } from '../common/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'

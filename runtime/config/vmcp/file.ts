@@ -16,6 +16,7 @@ import {
   withoutBroken,
 } from '../../../schemas/index.ts'
 import { invalidConfig, parseConfig, readConfigText, readDocument } from '../common/config-file.ts'
+import { variables } from '../proxy/env.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
@@ -142,7 +143,8 @@ export const vmcpEnvironment = {
 /** What is wrong with the variables that switch something on or off. */
 export function vmcpSwitchViolations(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
-  return [enableObo, debug, telemetryToolArguments].flatMap((name) => switchViolation(env, name) ?? [])
+  const names = [enableObo, debug, telemetryToolArguments, variables.proxyResolvesNames.name]
+  return names.flatMap((name) => switchViolation(env, name) ?? [])
 }
 
 /** The environment of this process; the only way to it from the virtual server. */

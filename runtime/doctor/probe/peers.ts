@@ -1,6 +1,7 @@
 /**
  * Connections of one examination: free to reach what the operator typed, guarded against internal addresses for every
- * URL that a server named. A target that is itself private lifts the guard, but for metadata services and the like.
+ * URL that a server named. A target that is itself private lifts the guard, but for metadata services and the like. All of
+ * them go through the HTTP proxy of the environment.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP } from 'node:net'
@@ -12,6 +13,7 @@ import {
   type LookupAll,
   makeDispatcher,
   makeFetch,
+  processProxyEnvironment,
   type ProxyEnvironment,
   proxyFor,
   unbracket,
@@ -59,9 +61,16 @@ export async function makePeers(options: PeerOptions): Promise<Peers> {
     keepAlive: false,
   }
   const free = makeDispatcher({ ...base, proxy })
-  const guarded = makeDispatcher({ ...base, guard: policy })
+  const guarded = makeDispatcher({ ...base, proxy, guard: policy })
   const freeFetch = makeFetch({ ...base, proxy, timeoutMs, maxRedirects: 0, maxBytes: 262_144 })
-  const guardedFetch = makeFetch({ ...base, guard: policy, timeoutMs, maxRedirects: 0, maxBytes: 262_144 })
+  const guardedFetch = makeFetch({
+    ...base,
+    proxy,
+    guard: policy,
+    timeoutMs,
+    maxRedirects: 0,
+    maxBytes: 262_144,
+  })
   const isTyped = (url: URL): boolean => url.host === target.host
 
   function dispatcherFor(url: URL): Dispatcher {
@@ -73,7 +82,7 @@ export async function makePeers(options: PeerOptions): Promise<Peers> {
     ask: (url, question) => exchange(dispatcherFor(url), url, { timeoutMs, ...question }),
     fetch: (url, init) => (isTyped(new URL(url)) ? freeFetch : guardedFetch)(url, init),
     async addresses(url) {
-      if (isTyped(url) && proxy !== undefined && proxyFor(url, proxy) !== undefined) return undefined
+      if (proxyFor(url, proxy ?? processProxyEnvironment()) !== undefined) return undefined
       return lookupAll(unbracket(url.hostname), resolve, timeoutMs)
     },
     mayDial: (url, address) => isTyped(url) || !isRefusedAddress(address, policy),

@@ -1,31 +1,21 @@
 /**
- * Opens the sockets of outgoing HTTP connections: TCP first, then TLS over it, each with its own time limit.
+ * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
+ * each with its own time limit.
  *
  * An address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a
  * literal (in any notation) or came out of a lookup, for http and https alike. Of a name's addresses only the allowed
  * ones are tried, so the address that was checked is the address that is dialled (no rebinding in between).
  */
-import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
-import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
+import { connect as connectTcp, isIPv6, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { buildConnector } from './undici.ts'
-import { type DialPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
+import { type DialPolicy, isRefusedAddress } from '../../../schemas/index.ts'
 import { unbracket } from '../addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'
-
-/** The guard refused to dial. `code` is stable; the message names the host, not the address it resolved to. */
-class AddressRefusedError extends ModuleError {
-  readonly code = 'ADDRESS_REFUSED'
-  constructor(host: string) {
-    super(`refused to connect to ${host}: its address is not allowed`)
-  }
-}
-
-export type LookupAll = (
-  hostname: string,
-  options: LookupOptions,
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void
+import { AddressRefusedError, guardedLookup, type LookupAll, resolveAll } from './address-rule.ts'
+import type { ProxyEnvironment } from './proxy-environment.ts'
+import { openTunnel, type ProxyServer, proxyUnreachable } from './proxy-server.ts'
+import { makeRoutes, type OperatorUrls, type Routes } from './route.ts'
 
 /** Trust and identity of a TLS client, in PEM. The same object as long as nothing has changed. */
 export interface TlsMaterial {
@@ -38,73 +28,157 @@ export interface TlsMaterial {
 }
 
 export interface ConnectorOptions {
-  /** Which addresses are refused; true means `public`, false what nobody may reach (`operator`). */
+  /** Which addresses are refused; true means `public`, false only link-local and metadata addresses (`operator`). */
   readonly guard: boolean | DialPolicy
   /** PEM certificates trusted beside the system's. */
   readonly ca?: string | undefined
-  /** What TLS connections are made with, in place of `ca`; looked at for each new one. */
+  /** TLS material instead of `ca`; read again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
+  /** HTTP proxies. Default: the variables of this process. */
+  readonly proxy?: ProxyEnvironment | undefined
+  /** URLs that the operator wrote: see route.ts. Default: all without `guard`, none with it. */
+  readonly operatorUrls?: OperatorUrls | undefined
   /** Replaces the system's resolver (tests). */
   readonly lookup?: LookupAll | undefined
   readonly dialTimeoutMs?: number | undefined
   readonly tlsTimeoutMs?: number | undefined
 }
 
-const resolveAll: LookupAll = (hostname, options, callback) => {
-  systemLookup(hostname, { ...options, all: true }, callback)
+function policyOf(guard: boolean | DialPolicy): DialPolicy {
+  return typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
 }
 
-/** Makes an undici connector. The callback's error is AddressRefusedError, a system error, or a TLS error. */
-export function makeConnector(options: ConnectorOptions): buildConnector.connector {
-  const { guard } = options
-  const policy: DialPolicy = typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
-  const resolve = options.lookup ?? resolveAll
-  const dialMs = options.dialTimeoutMs ?? dialTimeoutMs
-  const tls = tlsOf(options)
+/** The routes of a connector with these options. */
+export function routesOf(options: ConnectorOptions): Routes {
+  return makeRoutes({
+    policy: policyOf(options.guard),
+    proxy: options.proxy,
+    operatorUrls: options.operatorUrls,
+    resolve: options.lookup ?? resolveAll,
+    timeoutMs: options.dialTimeoutMs ?? dialTimeoutMs,
+  })
+}
 
-  return function connect(target, callback) {
-    const secure = target.protocol === 'https:'
-    const host = unbracket(target.hostname)
-    if (isIP(host) !== 0 && isRefusedAddress(host, policy)) {
-      callback(new AddressRefusedError(host), null)
-      return
+/** Makes an undici connector. The callback's error is AddressRefusedError, HttpProxyError, a system error or a TLS error. */
+export function makeConnector(
+  options: ConnectorOptions,
+  routes: Routes = routesOf(options),
+): buildConnector.connector {
+  const policy = policyOf(options.guard)
+  const resolve = options.lookup ?? resolveAll
+  const timeoutMs = options.dialTimeoutMs ?? dialTimeoutMs
+  const tls = tlsOf(options)
+  const trust = tlsOf(options, ({ ca }) => ({ ca }))
+
+  async function throughProxy(proxy: ProxyServer, origin: URL): Promise<Socket> {
+    const { url } = proxy
+    let socket: Socket
+    try {
+      socket = await dial({
+        host: unbracket(url.hostname),
+        port: portOf(url),
+        policy: 'operator',
+        resolve,
+        timeoutMs,
+      })
+      if (url.protocol === 'https:') socket = await secured(trust(), url, socket)
+    } catch (error) {
+      throw proxyUnreachable(proxy, error instanceof Error ? error : new Error(String(error)))
     }
+    if (origin.protocol === 'http:') return socket
+    return openTunnel(proxy, socket, `${origin.hostname}:${portOf(origin)}`, timeoutMs)
+  }
+
+  async function open(origin: URL): Promise<Socket> {
+    const proxy = routes.proxyOf(origin)
+    await routes.check(origin, proxy)
+    if (proxy) return throughProxy(proxy, origin)
+    return dial({ host: unbracket(origin.hostname), port: portOf(origin), policy, resolve, timeoutMs })
+  }
+
+  async function connect(target: buildConnector.Options, callback: buildConnector.Callback): Promise<void> {
+    const { protocol, hostname, port } = target
+    // undici removes the brackets of IPv6 addresses.
+    const host = isIPv6(hostname) ? `[${hostname}]` : hostname
+    let socket: Socket
+    try {
+      socket = await open(new URL(`${protocol}//${host}${port ? `:${port}` : ''}`))
+    } catch (error) {
+      return callback(error instanceof Error ? error : new Error(String(error)), null)
+    }
+    if (protocol === 'https:') tls()({ ...target, httpSocket: socket }, callback)
+    else callback(null, socket)
+  }
+  return (target, callback) => void connect(target, callback)
+}
+
+function portOf(url: URL): number {
+  return Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+}
+
+interface Dial {
+  readonly host: string
+  readonly port: number
+  readonly policy: DialPolicy
+  readonly resolve: LookupAll
+  readonly timeoutMs: number
+}
+
+/** Opens a TCP connection to an allowed address of the host. */
+function dial({ host, port, policy, resolve, timeoutMs }: Dial): Promise<Socket> {
+  return new Promise((done, reject) => {
     const socket = connectTcp({
       host,
-      port: Number(target.port || (secure ? 443 : 80)),
+      port,
       lookup: guardedLookup(policy, resolve),
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 60_000,
     })
-    const timer = setTimeout(() => socket.destroy(dialTimeout(host)), dialMs)
+    const timer = setTimeout(() => socket.destroy(dialTimeout(host)), timeoutMs)
 
     function onError(error: Error): void {
       clearTimeout(timer)
-      callback(error, null)
+      reject(error)
     }
     socket.once('error', onError)
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // Belt and braces: whatever resolved or proxied the name, the peer itself is checked once more.
+      // The lookup checked the name; this checks the peer itself once more.
       if (isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
-        callback(new AddressRefusedError(host), null)
-      } else if (secure) tls()({ ...target, httpSocket: socket }, callback)
-      else callback(null, socket)
+        reject(new AddressRefusedError(host))
+      } else done(socket)
     })
-  }
+  })
 }
 
-/** The second half of connecting; made again when what it is made of has changed. */
-function tlsOf(options: Pick<ConnectorOptions, 'ca' | 'tls' | 'tlsTimeoutMs'>) {
+/** TLS to an HTTP proxy. */
+function secured(
+  connect: buildConnector.connector,
+  { hostname, host, port }: URL,
+  httpSocket: Socket,
+): Promise<Socket> {
+  return new Promise((done, reject) => {
+    connect({ hostname, host, protocol: 'https:', port, httpSocket }, (error, socket) => {
+      if (socket) done(socket)
+      else reject(error ?? new Error('no TLS connection'))
+    })
+  })
+}
+
+/** Returns the TLS half of connecting. Builds it again when the material has changed. */
+function tlsOf(
+  options: Pick<ConnectorOptions, 'ca' | 'tls' | 'tlsTimeoutMs'>,
+  select: (from: TlsMaterial) => TlsMaterial = (from) => from,
+) {
   const fixed: TlsMaterial = { ca: options.ca }
   let made: { readonly from: TlsMaterial; readonly connect: buildConnector.connector } | undefined
   return function connector(): buildConnector.connector {
     const from = options.tls?.() ?? fixed
     if (made?.from !== from) {
-      const { ca, cert, key, insecureSkipVerify } = from
+      const { ca, cert, key, insecureSkipVerify } = select(from)
       const connect = buildConnector({
         timeout: options.tlsTimeoutMs ?? tlsTimeoutMs,
         allowH2: false,
@@ -121,34 +195,4 @@ function tlsOf(options: Pick<ConnectorOptions, 'ca' | 'tls' | 'tlsTimeoutMs'>) {
 
 function dialTimeout(host: string): Error {
   return Object.assign(new Error(`connecting to ${host} took too long`), { code: 'ETIMEDOUT' })
-}
-
-/** A look-up for sockets that others open (exporters of telemetry); gives only addresses that the policy allows. */
-export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
-  return function lookup(hostname, options, callback) {
-    resolve(hostname, options, (error, addresses) => {
-      if (error) return response(error, [], options, callback)
-      const allowed = addresses.filter(({ address }) => !isRefusedAddress(address, policy))
-      response(allowed.length === 0 ? new AddressRefusedError(hostname) : null, allowed, options, callback)
-    })
-  }
-}
-
-type ConnectCallback = (
-  error: NodeJS.ErrnoException | null,
-  address: string | LookupAddress[],
-  family?: number,
-) => void
-
-function response(
-  error: NodeJS.ErrnoException | null,
-  // The system's own look-up passes none at all with an error.
-  addresses: LookupAddress[] | undefined,
-  options: LookupOptions,
-  callback: ConnectCallback,
-): void {
-  const first = addresses?.[0]
-  if (error || !addresses || !first) callback(error ?? new Error('the name has no address'), [])
-  else if (options.all) callback(null, addresses)
-  else callback(null, first.address, first.family)
 }

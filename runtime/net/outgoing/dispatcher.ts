@@ -2,18 +2,15 @@
  * Makes the pooled dispatchers that every outgoing HTTP call goes through.
  *
  * Two kinds: for addresses an operator wrote down (targets, typed endpoints), where only metadata and link-local
- * addresses are refused, and guarded, for backends and for URLs that somebody else named (challenges, metadata, client
- * documents). Streams are never cut for being quiet.
- * A guarded dispatcher does not use the HTTP proxy of the environment: the proxy would dial in its place, unchecked.
+ * addresses are refused, and guarded, for backends and for URLs that another server named (challenges, metadata, client
+ * documents). Streams are never cut for being quiet. All of them use the HTTP proxy of the environment: see route.ts.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { getCACertificates } from 'node:tls'
-import { Agent, type buildConnector, Dispatcher, Pool, ProxyAgent } from './undici.ts'
-import { type ConnectorOptions, makeConnector } from './connector.ts'
-import { dialTimeoutMs } from '../limits.ts'
-import { serviceViolation } from '../../../schemas/index.ts'
-import { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
+import { Agent, type buildConnector, Dispatcher, Pool } from './undici.ts'
+import { type ConnectorOptions, makeConnector, routesOf } from './connector.ts'
+import { proxyRefused, type ProxyServer } from './proxy-server.ts'
+import type { Routes } from './route.ts'
 
 export type { Dispatcher }
 export type DispatchHandler = Dispatcher.DispatchHandler
@@ -24,8 +21,6 @@ export interface DispatcherOptions extends Partial<ConnectorOptions> {
   readonly origin?: string | undefined
   /** Gives ready sockets in place of dialling (tunnels). Everything about addresses and TLS is then the giver's. */
   readonly dial?: (() => Promise<Duplex>) | undefined
-  /** Outgoing HTTP proxies; not used together with `guard`. */
-  readonly proxy?: ProxyEnvironment | undefined
   /** Connections per origin; unlimited when absent. */
   readonly connections?: number | undefined
   /** Time until the response headers; 0 waits for ever. Default 60 s. A single request may override it. */
@@ -39,7 +34,6 @@ export interface DispatcherOptions extends Partial<ConnectorOptions> {
  * in flight, `destroy()` does not.
  */
 export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
-  const guard = options.guard ?? false
   const reuse = options.keepAlive !== false
   const pool = {
     connections: options.connections ?? null,
@@ -51,13 +45,14 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
     keepAliveMaxTimeout: 600_000,
     allowH2: false,
   } as const
-  const connect = options.dial ? dialWith(options.dial) : makeConnector({ ...options, guard })
-  const direct =
+  const connector = { ...options, guard: options.guard ?? false }
+  const routes = routesOf(connector)
+  const connect = options.dial ? dialWith(options.dial) : makeConnector(connector, routes)
+  const pooled =
     options.origin === undefined
       ? new Agent({ ...pool, connect })
       : new Pool(options.origin, { ...pool, connect })
-  if (guard || options.proxy === undefined) return direct
-  return new ProxyRoutes(direct, options.proxy, options.ca, pool)
+  return options.dial || !routes.hasHttpProxy ? pooled : new AbsoluteForm(pooled, routes, options.origin)
 }
 
 /** undici needs of a socket what every duplex stream has; what only real sockets have, it asks for first. */
@@ -80,53 +75,104 @@ function dialWith(dial: () => Promise<Duplex>): buildConnector.connector {
   return (_target, callback) => void connect(callback)
 }
 
-/** Sends each origin directly or through the HTTP proxy that the environment names for it. */
-class ProxyRoutes extends Dispatcher {
-  readonly #direct: Dispatcher
-  readonly #environment: ProxyEnvironment
-  readonly #make: (uri: string) => Dispatcher
-  readonly #proxies = new Map<string, Dispatcher>()
+/** Sends requests to http origins behind an HTTP proxy in absolute form; the connector opens the connection to it. */
+class AbsoluteForm extends Dispatcher {
+  readonly #inner: Dispatcher
+  readonly #routes: Routes
+  readonly #origin: string | undefined
 
-  constructor(
-    direct: Dispatcher,
-    environment: ProxyEnvironment,
-    ca: string | undefined,
-    pool: Omit<ProxyAgent.Options, 'uri'>,
-  ) {
+  constructor(inner: Dispatcher, routes: Routes, origin: string | undefined) {
     super()
-    this.#direct = direct
-    this.#environment = environment
-    const tls = ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }
-    const make = (uri: string) =>
-      new ProxyAgent({
-        ...pool,
-        uri,
-        requestTls: { timeout: dialTimeoutMs, ...tls },
-        proxyTls: { timeout: dialTimeoutMs, ...tls },
-      })
-    this.#make = make
+    this.#inner = inner
+    this.#routes = routes
+    this.#origin = origin
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    const { origin } = options
-    const uri = origin === undefined ? undefined : proxyFor(origin, this.#environment)
-    // What nobody may reach is dialled directly: the connector refuses it, a proxy would not.
-    if (uri === undefined || serviceViolation(String(origin)) !== undefined)
-      return this.#direct.dispatch(options, handler)
-    let proxy = this.#proxies.get(uri)
-    if (!proxy) {
-      // At most two: one per scheme of the environment.
-      proxy = this.#make(uri)
-      this.#proxies.set(uri, proxy)
+    const origin = new URL(options.origin ?? this.#origin ?? '')
+    const proxy = origin.protocol === 'http:' ? this.#proxyOf(origin) : undefined
+    if (!proxy) return this.#inner.dispatch(options, handler)
+    const headers = proxy.authorization === undefined ? options.headers : authorized(options.headers, proxy)
+    const request = { ...options, path: origin.origin + options.path, ...(headers ? { headers } : {}) }
+    return this.#inner.dispatch(request, new ProxyAwareHandler(handler, proxy, origin.host))
+  }
+
+  /** An invalid variable is reported by the connector. */
+  #proxyOf(origin: URL): ProxyServer | undefined {
+    try {
+      return this.#routes.proxyOf(origin)
+    } catch {
+      return undefined
     }
-    return proxy.dispatch(options, handler)
   }
 
-  override async close(): Promise<void> {
-    await Promise.all([this.#direct, ...this.#proxies.values()].map((dispatcher) => dispatcher.close()))
+  override close(): Promise<void> {
+    return this.#inner.close()
   }
 
-  override async destroy(): Promise<void> {
-    await Promise.all([this.#direct, ...this.#proxies.values()].map((dispatcher) => dispatcher.destroy()))
+  override destroy(): Promise<void> {
+    return this.#inner.destroy()
+  }
+}
+
+/** Adds the credentials for the proxy in whatever form the headers have. */
+function authorized(headers: Dispatcher.DispatchOptions['headers'], { authorization = '' }: ProxyServer) {
+  const name = 'proxy-authorization'
+  if (Array.isArray(headers)) return [...headers, name, authorization]
+  if (!headers || !(Symbol.iterator in headers)) return { ...headers, [name]: authorization }
+  const entries: [string, string | string[] | undefined][] = [...headers, [name, authorization]]
+  return entries
+}
+
+/** Turns a 407, which only the proxy sends, into an error. */
+class ProxyAwareHandler implements DispatchHandler {
+  readonly #inner: DispatchHandler
+  readonly #proxy: ProxyServer
+  readonly #target: string
+  #hasFailed = false
+
+  constructor(inner: DispatchHandler, proxy: ProxyServer, target: string) {
+    this.#inner = inner
+    this.#proxy = proxy
+    this.#target = target
+  }
+
+  onRequestStart(controller: DispatchController, context: unknown): void {
+    this.#inner.onRequestStart?.(controller, context)
+  }
+
+  onRequestUpgrade(...args: Parameters<NonNullable<DispatchHandler['onRequestUpgrade']>>): void {
+    this.#inner.onRequestUpgrade?.(...args)
+  }
+
+  onResponseStarted(): void {
+    this.#inner.onResponseStarted?.()
+  }
+
+  onResponseStart(...args: Parameters<NonNullable<DispatchHandler['onResponseStart']>>): void {
+    const [controller, status] = args
+    if (status !== 407) return this.#inner.onResponseStart?.(...args)
+    this.#hasFailed = true
+    controller.abort(proxyRefused(this.#proxy, this.#target, status))
+  }
+
+  onResponseData(controller: DispatchController, chunk: Buffer): void {
+    if (!this.#hasFailed) this.#inner.onResponseData?.(controller, chunk)
+  }
+
+  onResponseEnd(...args: Parameters<NonNullable<DispatchHandler['onResponseEnd']>>): void {
+    if (!this.#hasFailed) this.#inner.onResponseEnd?.(...args)
+  }
+
+  onResponseError(controller: DispatchController, error: Error): void {
+    this.#inner.onResponseError?.(controller, error)
+  }
+
+  onBodySent(chunk: Buffer): void {
+    this.#inner.onBodySent?.(chunk)
+  }
+
+  onRequestSent(): void {
+    this.#inner.onRequestSent?.()
   }
 }

@@ -6,6 +6,7 @@ export type FailureKind =
   | 'closed'
   | 'unreachable'
   | 'address'
+  | 'proxy'
   | 'tls'
   | 'not-http'
   | 'too-large'
@@ -34,7 +35,6 @@ const byCode: Readonly<Record<string, FailureKind>> = {
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
   EADDRNOTAVAIL: 'unreachable',
-  ADDRESS_REFUSED: 'address',
 }
 
 /** Follows causes and the errors of several attempts. */
@@ -51,6 +51,9 @@ export function failureOf(error: unknown): NetworkFailure {
 export function knownFailure(error: unknown): NetworkFailure | undefined {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
+    // These messages name the host and the next step.
+    if (code === 'HTTP_PROXY_FAILED') return { failure: 'proxy', detail: each.message }
+    if (code === 'ADDRESS_REFUSED') return { failure: 'address', detail: each.message }
     const known = byCode[code]
     if (known !== undefined) return { failure: known, detail: code }
     if (code.startsWith('HPE_')) return { failure: 'not-http', detail: code }
@@ -70,20 +73,19 @@ function chain(error: unknown, depth = 0): readonly Error[] {
   ]
 }
 
-const words: Readonly<Record<FailureKind, string>> = {
+const words: Readonly<Record<Exclude<FailureKind, 'proxy' | 'address'>, string>> = {
   dns: 'the name has no address',
   refused: 'the connection was refused',
   timeout: 'no response in time',
   closed: 'the connection was closed without a response',
   unreachable: 'there is no route to the address',
-  address: 'the address is not allowed, because an untrusted document names it',
   tls: 'the TLS handshake failed',
   'not-http': 'the response is not HTTP',
   'too-large': 'the headers of the response are too large',
 }
 
 export function networkFailureText({ failure, detail }: NetworkFailure): string {
-  return `${words[failure]} (${detail})`
+  return failure === 'proxy' || failure === 'address' ? detail : `${words[failure]} (${detail})`
 }
 
 /**

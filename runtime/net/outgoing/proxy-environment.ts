@@ -1,11 +1,12 @@
 /**
  * Which HTTP proxy, if any, an outgoing request goes through.
  *
- * Loopback is never proxied. NO_PROXY entries, separated by commas or blanks: `*`, a domain (it and everything below;
- * a leading dot or `*.` means below only), an IP address, a CIDR block; each but the last with an optional `:port`.
- * The variables themselves are read in runtime/config.
+ * Loopback and local names (single labels, Services of a cluster) are never proxied. NO_PROXY entries, separated by
+ * commas or blanks: `*`, a domain (it and everything below; a leading dot or `*.` means below only), an IP address, a
+ * CIDR block; each but the last with an optional `:port`.
  */
 import { BlockList, isIP } from 'node:net'
+import { isLocalName } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
 
 export interface ProxyEnvironment {
@@ -15,6 +16,27 @@ export interface ProxyEnvironment {
   readonly https?: string | undefined
   /** NO_PROXY. */
   readonly except?: string | undefined
+  /** GATEHOUSE_PROXY_RESOLVES_NAMES: names from other servers may be left to the proxy when they do not resolve here. */
+  readonly resolvesNames?: boolean | undefined
+}
+
+/** Never uses a proxy: for the API server of the own cluster. */
+export const directOnly: ProxyEnvironment = {}
+
+/** Reads the variables; the lower-case name takes precedence, an empty value means not set. */
+export function proxyEnvironment(env: Readonly<Record<string, string | undefined>>): ProxyEnvironment {
+  const either = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined
+  return {
+    http: either('HTTP_PROXY'),
+    https: either('HTTPS_PROXY'),
+    except: either('NO_PROXY'),
+    resolvesNames: env['GATEHOUSE_PROXY_RESOLVES_NAMES'] === 'true',
+  }
+}
+
+/** The default of every outgoing connection, so that no caller can forget the proxy. */
+export function processProxyEnvironment(): ProxyEnvironment {
+  return proxyEnvironment(process.env)
 }
 
 /** The proxy's URL for a request to this origin, or undefined for a direct connection. */
@@ -23,7 +45,7 @@ export function proxyFor(origin: string | URL, environment: ProxyEnvironment): s
   const proxy = url.protocol === 'https:' ? environment.https : environment.http
   if (proxy === undefined || proxy === '') return undefined
   const host = unbracket(url.hostname).toLowerCase().replace(/\.$/, '')
-  if (isLoopbackHost(host)) return undefined
+  if (isLoopbackHost(host) || isLocalName(host)) return undefined
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const entries = (environment.except ?? '').split(/[,\s]+/).filter((entry) => entry !== '')
   if (entries.some((entry) => matches(entry.toLowerCase(), host, port))) return undefined

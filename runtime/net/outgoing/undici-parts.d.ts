@@ -8,13 +8,6 @@ declare module 'undici/lib/dispatcher/dispatcher.js' {
 declare module 'undici/lib/dispatcher/pool.js' {
   export { Pool as default } from 'undici'
 }
-declare module 'undici/lib/dispatcher/proxy-agent.js' {
-  export { ProxyAgent as default } from 'undici'
-}
-declare module 'undici/lib/api/api-connect.js' {
-  const connect: object
-  export default connect
-}
 declare module 'undici/lib/api/api-request.js' {
   const request: object
   export default request

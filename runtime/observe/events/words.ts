@@ -26,6 +26,11 @@ const wordTable: Readonly<Record<string, Words>> = {
     fix: (backend) =>
       `check that ${backend} runs, that its url is right, and that network policies and its certificate let this server in`,
   },
+  http_proxy_failed: {
+    text: 'The HTTP proxy did not connect',
+    fix: (backend) =>
+      `check HTTPS_PROXY, HTTP_PROXY and NO_PROXY of this server: the log names the proxy that was used for ${backend} and the reason`,
+  },
   session_lost: {
     text: 'Sessions are lost',
     fix: (backend) =>

@@ -10,7 +10,7 @@ import { OTLPTraceExporter as JsonTraceExporter } from '@opentelemetry/exporter-
 import { OTLPTraceExporter as ProtobufTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
-import { guardedLookup, type Log } from '../../net/index.ts'
+import { guardedLookup, type Log, proxyName, proxyFor } from '../../net/index.ts'
 import type { CollectorSettings } from './settings.ts'
 
 type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0]
@@ -19,7 +19,9 @@ const exportTimeoutMs = 10_000
 /** Of the OpenTelemetry API. */
 const success = 0
 
-function options(url: string, { headers, ca }: CollectorSettings) {
+function options(url: string, { headers, ca, proxy }: CollectorSettings) {
+  // Node's agent connects; our rules decide about the route.
+  const server = proxyFor(url, proxy)
   return {
     url,
     headers: { ...headers },
@@ -28,6 +30,7 @@ function options(url: string, { headers, ca }: CollectorSettings) {
       keepAlive: true,
       lookup: guardedLookup('operator'),
       ...(ca === undefined ? {} : { ca }),
+      ...(server === undefined ? {} : { proxyEnv: { HTTP_PROXY: server, HTTPS_PROXY: server } }),
     },
   }
 }
@@ -35,7 +38,7 @@ function options(url: string, { headers, ca }: CollectorSettings) {
 export function traceExporter(collector: CollectorSettings, log: Log): SpanExporter {
   const Exporter = collector.tracesProtocol === 'http/json' ? JsonTraceExporter : ProtobufTraceExporter
   const exporter: SpanExporter = new Exporter(options(collector.tracesUrl, collector))
-  const watch = failureLog('traces', log)
+  const watch = failureLog('traces', collector.tracesUrl, collector, log)
   return {
     export: (spans, done) => exporter.export(spans, watch(done)),
     shutdown: () => exporter.shutdown(),
@@ -46,7 +49,7 @@ export function traceExporter(collector: CollectorSettings, log: Log): SpanExpor
 export function metricExporter(collector: CollectorSettings, log: Log): PushMetricExporter {
   const Exporter = collector.metricsProtocol === 'http/json' ? JsonMetricExporter : ProtobufMetricExporter
   const exporter: PushMetricExporter = new Exporter(options(collector.metricsUrl, collector))
-  const watch = failureLog('metrics', log)
+  const watch = failureLog('metrics', collector.metricsUrl, collector, log)
   return {
     export: (metrics, done) => exporter.export(metrics, watch(done)),
     shutdown: () => exporter.shutdown(),
@@ -57,13 +60,23 @@ export function metricExporter(collector: CollectorSettings, log: Log): PushMetr
 type Done = (result: ExportResult) => void
 
 /** Tells the log when sending begins to fail and when it works again. */
-function failureLog(signal: string, log: Log): (done: Done) => Done {
+function failureLog(
+  signal: string,
+  url: string,
+  collector: CollectorSettings,
+  log: Log,
+): (done: Done) => Done {
+  const proxy = proxyName(url, collector.proxy)
   let failing = false
   return (done) => (result) => {
     const code: number = result.code
     const failed = code !== success
     if (failed && !failing)
-      log.warn('telemetry cannot be sent to the collector', { signal, reason: reasonOf(result.error) })
+      log.warn('telemetry cannot be sent to the collector', {
+        signal,
+        reason: reasonOf(result.error),
+        ...(proxy === undefined ? {} : { httpProxy: proxy }),
+      })
     else if (!failed && failing) log.info('telemetry is sent to the collector again', { signal })
     failing = failed
     done(result)

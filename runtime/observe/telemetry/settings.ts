@@ -15,7 +15,7 @@ import {
   serviceViolation,
   type Telemetry,
 } from '../../../schemas/index.ts'
-import { isLoopbackHost } from '../../net/index.ts'
+import { isLoopbackHost, proxyEnvironment, type ProxyEnvironment } from '../../net/index.ts'
 import { isSensitive } from './arguments.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -46,6 +46,8 @@ export interface CollectorSettings {
   readonly headers: Readonly<Record<string, string>>
   /** PEM. */
   readonly ca: string | undefined
+  /** HTTP proxies of the environment. */
+  readonly proxy: ProxyEnvironment
 }
 
 export interface SettingsFrom {
@@ -145,6 +147,7 @@ function readCollector(
     metricsProtocol,
     headers,
     ca,
+    proxy: proxyEnvironment(env),
   }
 }
 

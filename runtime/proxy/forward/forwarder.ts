@@ -18,7 +18,7 @@ import type { TargetCredential } from '../credential.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import { recoverSession } from '../session/recovery.ts'
 import type { TargetWatch } from '../readiness.ts'
-import { maxRedirects, redirectPath } from './redirect.ts'
+import { isMcpRequest, leavesProxy, maxRedirects, redirectPath, redirectRefused } from './redirect.ts'
 import { decodeRefusal } from './refusal-body.ts'
 import {
   type ResponsePolicy,
@@ -59,7 +59,7 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
 }
 
 /** What to do after a response that is withheld from the client. */
-type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream'
+type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream' | 'refuse redirect'
 
 /** One request with all the attempts it takes. */
 class Forwarding implements ResponsePolicy {
@@ -107,6 +107,8 @@ class Forwarding implements ResponsePolicy {
       if (this.#next === 'redirect') this.#redirect(aside)
       else if (this.#next === 'renew') await this.#renew(aside)
       else if (this.#next === 'refuse') this.#refuse()
+      else if (this.#next === 'refuse redirect')
+        throw redirectRefused(this.#options.target, aside.status, aside.headers.location)
       else if (this.#next === 'refuse stream')
         throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'POST, DELETE' } })
       else {
@@ -168,17 +170,13 @@ class Forwarding implements ResponsePolicy {
   }
 
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision {
-    const { credential, target, watch } = this.#options
+    const { credential, watch } = this.#options
     watch.responded()
     if (status >= 200 && status < 300) {
       this.#noteSession(headers)
       return 'show'
     }
-    if (status < 400) {
-      if (this.#hops >= maxRedirects) return 'show'
-      if (redirectPath(target, this.#path, status, headers.location) === undefined) return 'show'
-      return this.#aside('redirect')
-    }
+    if (status < 400) return this.#redirected(status, headers.location)
     const challenge = headers['www-authenticate']
     const lost = this.#sessionLost(status, headers, body)
     if (lost === 'read') return 'read'
@@ -187,6 +185,14 @@ class Forwarding implements ResponsePolicy {
     // A credential that is good but not good enough: the client may see that, without the challenge.
     if (status === 403 && this.#renewals >= maxRenewals) return 'show'
     return credential?.concerns(status, challenge) ? this.#aside('renew') : 'show'
+  }
+
+  #redirected(status: number, location: string | undefined): RelayDecision {
+    const { target } = this.#options
+    if (this.#hops < maxRedirects && redirectPath(target, this.#path, status, location) !== undefined)
+      return this.#aside('redirect')
+    if (location === undefined || !isMcpRequest(target, this.#exchange)) return 'show'
+    return leavesProxy(location) ? this.#aside('refuse redirect') : 'show'
   }
 
   #aside(next: Next): RelayDecision {

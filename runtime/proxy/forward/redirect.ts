@@ -1,7 +1,11 @@
 /**
- * Which redirects of the target the proxy follows itself: same authority, no step down from https. Everything else is
- * the client's to check and passes unchanged.
+ * Which redirects of the target the proxy follows itself: same authority, no step down from https. Redirects of MCP
+ * requests to an absolute address are refused, because a client that follows one bypasses this proxy. Everything else
+ * passes unchanged.
  */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { headerName } from '../../mcp/index.ts'
+import type { ProxyExchange } from '../exchange.ts'
 import type { TargetAddress } from './target.ts'
 
 export const maxRedirects = 10
@@ -22,4 +26,37 @@ export function redirectPath(
   // The dispatcher speaks to one origin; an upgrade from http to https on the same authority is another one.
   if (to.protocol !== target.protocol) return undefined
   return `${to.pathname}${to.search}`
+}
+
+/**
+ * True for requests to the MCP endpoint, which may have any path when the target has none of its own. Clients send
+ * `MCP-Protocol-Version` to metadata documents as well, so that header does not decide.
+ */
+export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): boolean {
+  const { headers } = exchange.req
+  return (
+    target.path !== undefined ||
+    exchange.path === '/mcp' ||
+    exchange.asksForStream ||
+    headers[headerName.sessionId] !== undefined ||
+    exchange.message !== undefined
+  )
+}
+
+const proxyBase = 'http://proxy.invalid'
+
+/** True when a client of the proxy that follows this `Location` sends its next request to another address. */
+export function leavesProxy(location: string | undefined): boolean {
+  return URL.parse(location ?? '', proxyBase)?.origin !== new URL(proxyBase).origin
+}
+
+/** The refusal of a redirect. Names the origin only: paths and queries may contain credentials. */
+export function redirectRefused({ origin }: TargetAddress, status: number, location = ''): GatehouseError {
+  const to = URL.parse(location, origin)
+  const where = to && to.origin !== 'null' ? to.origin : (to?.protocol ?? 'an invalid address')
+  const next =
+    where === origin ? 'it cannot be followed' : 'set --target-uri to that address if the MCP server is there'
+  return new GatehouseError('BACKEND_PROTOCOL', {
+    detail: `the target redirects to ${where} (status ${status}), which would bypass this proxy; ${next}`,
+  })
 }

@@ -28,7 +28,9 @@ export async function makeLoginFetch(options: LoginFetchOptions): Promise<LoginF
   for (const url of options.typed) if (url !== undefined) trusted.add(new URL(url).host)
   const free = makeFetch({ ca: options.ca, proxy: options.proxy })
   const near = await isPrivate(options.target)
-  const guarded = near ? undefined : makeFetch({ guard: true, ca: options.ca, keepAlive: false })
+  const guarded = near
+    ? undefined
+    : makeFetch({ guard: true, ca: options.ca, proxy: options.proxy, keepAlive: false })
   return {
     fetch: (url, init) => (guarded && !trusted.has(new URL(url).host) ? guarded : free)(url, init),
     async close() {

@@ -152,7 +152,12 @@ export class Fleet {
     const key = `${addresses} ${caBundlePath}`
     const known = this.#dispatchers.get(key)
     if (known) return known
-    const dispatcher = makeDispatcher({ guard: addresses, tls: trust, headersTimeoutMs: 0 })
+    const dispatcher = makeDispatcher({
+      guard: addresses,
+      operatorUrls: 'all',
+      tls: trust,
+      headersTimeoutMs: 0,
+    })
     this.#dispatchers.set(key, dispatcher)
     return dispatcher
   }

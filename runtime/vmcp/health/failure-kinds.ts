@@ -1,5 +1,6 @@
 /** Classifies failed requests for the health of a backend. */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { knownFailure } from '../../net/index.ts'
 import { answerBehind, type AnswerKind } from '../backends/transport/backend-answer.ts'
 
 /** True when the error is a response of the backend. */
@@ -51,6 +52,7 @@ const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
 }
 
 export function categoryOf(error: unknown): string {
+  if (knownFailure(error)?.failure === 'proxy') return 'http_proxy_failed'
   if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL') {
     const answer = answerBehind(error)
     const category = answer && answerCategories[answer.kind]

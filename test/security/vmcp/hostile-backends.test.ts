@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { keepingLog } from '../../helpers/authserver/authserver.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { json, startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
@@ -39,10 +40,12 @@ t.test('redirects to another authority are not followed, those to the same one a
     },
   }
   const url = backend.url.replace('/mcp', '/moved')
-  const vmcp = await startTestVmcp({ raw: url }, settings)
+  const { log, text } = keepingLog()
+  const vmcp = await startTestVmcp({ raw: url }, settings, { log })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
   t.equal((await session.request('tools/list')).response?.error?.code, -32603)
+  t.match(text(), 'the backend redirects to another address')
   target = '/mcp'
   const good = await startTestVmcp({ raw: url }, settings)
   t.teardown(() => good.close())

@@ -14,8 +14,10 @@ import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
 import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
+import { caBundleFailure } from '../../../references/resolve.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import {
+  authServerBundles,
   authServerPart,
   authServerSecrets,
   checkAuthServerReplicas,
@@ -77,7 +79,24 @@ function serverFailure(context: Context, incoming: Incoming): SyncFailure | unde
   }
   const secrets = context.missingSecrets(authServerSecrets(server))
   if (secrets.length > 0) return failure('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
+  const anchors = bundleFailure(context, server)
+  if (anchors !== undefined) return failure('AuthServerConfigInvalid', anchors)
   return incoming.auth ? oidcFailure(server, incoming.auth.oidc) : undefined
+}
+
+function bundleFailure(context: Context, server: EmbeddedAuthServerConfig): string | undefined {
+  const failures = authServerBundles(server).flatMap((source) =>
+    source.configMapRef.optional ? [] : (caBundleFailure(context, source)?.message ?? []),
+  )
+  return failures.length > 0 ? failures.join('; ') : undefined
+}
+
+/** Returns the settings without the optional CA bundles that do not exist. */
+function withPresentBundles(context: Context, server: EmbeddedAuthServerConfig): EmbeddedAuthServerConfig {
+  const upstreamProviders = server.upstreamProviders.map(({ caBundleRef, ...rest }) =>
+    caBundleRef && !caBundleFailure(context, caBundleRef) ? { ...rest, caBundleRef } : rest,
+  )
+  return { ...server, upstreamProviders }
 }
 
 /** The embedded server is the incoming OIDC provider, so both must speak of the same issuer and resource. */
@@ -150,7 +169,7 @@ export function authServerFileOf(
   const oidc = incoming.auth?.oidc
   if (!server || !oidc) return undefined
   needs.revision('authServerSecrets', context.secretRevision(authServerSecrets(server)))
-  return authServerPart(server, {
+  return authServerPart(withPresentBundles(context, server), {
     kind: context.stored.kind,
     namespace: context.namespace,
     name: context.name,

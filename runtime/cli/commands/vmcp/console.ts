@@ -9,7 +9,7 @@ import type {
   RunningConsole,
 } from '../../../console/index.ts'
 import { anonymousCaller } from '../../../incoming/index.ts'
-import { type Log, makeFetch } from '../../../net/index.ts'
+import { type Fetch, type Log, makeFetch } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { makeRecordStream, type RecordStream } from '../../../store/index.ts'
 import { sessionRedis, type VmcpServer } from '../../../vmcp/index.ts'
@@ -74,6 +74,11 @@ interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | '
   readonly payloads: 'none' | 'failures' | 'all'
 }
 
+/** Reaches the issuer of the console's login. */
+export function consoleFetch(): Fetch {
+  return makeFetch({ guard: 'operator' })
+}
+
 /** What `gatehouse dev` says counts more: it serves this machine only. */
 function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
   const token = env[vmcpEnvironment.consoleToken]
@@ -101,7 +106,7 @@ function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
       clientId,
       clientSecret: () => env[vmcpEnvironment.consoleClientSecret] || undefined,
       scopes,
-      fetch: makeFetch({ guard: 'operator' }),
+      fetch: consoleFetch(),
     },
   }
 }

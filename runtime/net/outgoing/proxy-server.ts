@@ -1,0 +1,134 @@
+/**
+ * An HTTP proxy of the environment, and connections through it: TCP or TLS to the proxy, then a tunnel (CONNECT) for
+ * https targets. Requests to http targets are sent to the proxy in absolute form (dispatcher.ts).
+ *
+ * Every failure is an HttpProxyError that names the proxy, the variable and the next step, and never the credentials.
+ * Source: RFC 9110 section 9.3.6, RFC 9112 section 3.2.2.
+ */
+import { request } from 'node:http'
+import type { Socket } from 'node:net'
+import { ModuleError } from '../../../schemas/index.ts'
+import { failureOf, networkFailureText } from './failure.ts'
+import { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
+
+export interface ProxyServer {
+  readonly url: URL
+  /** Host and port, for messages. */
+  readonly name: string
+  /** The variable that names it. */
+  readonly variable: 'HTTP_PROXY' | 'HTTPS_PROXY'
+  /** Value of Proxy-Authorization; undefined without credentials. */
+  readonly authorization: string | undefined
+}
+
+/** The HTTP proxy prevented a request. The message can be shown to an operator. */
+class HttpProxyError extends ModuleError {
+  readonly code = 'HTTP_PROXY_FAILED'
+}
+
+/** Reads a proxy URL. `protocol` is that of the target. Throws HttpProxyError. */
+export function parseProxy(text: string, protocol: string): ProxyServer {
+  const variable = protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
+    throw new HttpProxyError(
+      `invalid ${variable}: expected an http or https URL such as http://proxy.example.com:3128`,
+    )
+  const { username, password, hostname, port } = url
+  const name = `${hostname}:${port || (url.protocol === 'https:' ? '443' : '80')}`
+  const credentials = `${decoded(username)}:${decoded(password)}`
+  const authorization =
+    credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
+  return { url, name, variable, authorization }
+}
+
+/** Host and port of the proxy for a URL, for messages; undefined for a direct connection. */
+export function proxyName(url: string, environment: ProxyEnvironment): string | undefined {
+  const text = proxyFor(url, environment)
+  return text === undefined ? undefined : (URL.parse(text)?.host ?? 'an invalid URL')
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** No connection to the proxy itself. */
+export function proxyUnreachable({ name, variable }: ProxyServer, cause: Error): HttpProxyError {
+  const reason = networkFailureText(failureOf(cause))
+  return new HttpProxyError(`no connection to the HTTP proxy ${name}: ${reason}; check ${variable}`, {
+    cause,
+  })
+}
+
+/** The proxy answered with an error. `target` is the host and port of the target. */
+export function proxyRefused({ name, variable, authorization }: ProxyServer, target: string, status: number) {
+  if (status === 407) {
+    return new HttpProxyError(
+      authorization === undefined
+        ? `the HTTP proxy ${name} requires credentials (407); add a user and password to ${variable}`
+        : `the HTTP proxy ${name} rejected the credentials of ${variable} (407); correct them`,
+    )
+  }
+  const next =
+    status >= 500
+      ? `check the host name, or add it to NO_PROXY if it is reachable directly`
+      : `allow the host in the proxy, or add it to NO_PROXY if it is reachable directly`
+  const failed = status >= 500 ? 'cannot connect' : 'refuses to connect'
+  return new HttpProxyError(`the HTTP proxy ${name} ${failed} to ${target} (${status}); ${next}`)
+}
+
+/** Asks the proxy, over a connection to it, for a tunnel to `target`. Rejects with HttpProxyError. */
+export function openTunnel(
+  proxy: ProxyServer,
+  socket: Socket,
+  target: string,
+  timeoutMs: number,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      Host: target,
+      Connection: 'keep-alive',
+      ...(proxy.authorization === undefined ? {} : { 'Proxy-Authorization': proxy.authorization }),
+    }
+    const asked = request({
+      method: 'CONNECT',
+      path: target,
+      headers,
+      createConnection: () => socket,
+    })
+    const timer = setTimeout(
+      () => asked.destroy(Object.assign(new Error('no response to CONNECT'), { code: 'ETIMEDOUT' })),
+      timeoutMs,
+    )
+    asked.once('connect', (response, tunnel: Socket, head) => {
+      clearTimeout(timer)
+      const status = response.statusCode ?? 0
+      if (status < 200 || status > 299) {
+        tunnel.destroy()
+        reject(proxyRefused(proxy, target, status))
+        return
+      }
+      if (head.length > 0) tunnel.unshift(head)
+      resolve(tunnel)
+    })
+    asked.once('response', ({ statusCode = 0 }) => {
+      socket.destroy()
+      reject(proxyRefused(proxy, target, statusCode))
+    })
+    asked.once('error', (cause) => {
+      clearTimeout(timer)
+      const reason = networkFailureText(failureOf(cause))
+      reject(
+        new HttpProxyError(
+          `the HTTP proxy ${proxy.name} opened no tunnel to ${target}: ${reason}; check ${proxy.variable}`,
+          { cause },
+        ),
+      )
+    })
+    asked.end()
+  })
+}
