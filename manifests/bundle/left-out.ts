@@ -16,7 +16,9 @@ const standIns: Readonly<Record<string, string>> = {
   'body-parser': 'module.exports = {}',
   // The Kubernetes client names the whole of undici, for agents and for requests of its own. hooks/api-server.ts makes the
   // requests with node:https.
-  undici: `export { Agent, ProxyAgent } from ${JSON.stringify(undiciParts)}\nexport const fetch = undefined`,
+  undici: `export { Agent } from ${JSON.stringify(undiciParts)}
+    export const fetch = undefined
+    export const ProxyAgent = undefined`,
   // A second library for YAML, of which the Kubernetes client takes one function, to read kubeconfig files.
   'js-yaml': `export { parse as load } from 'yaml'`,
 }
