@@ -21,8 +21,8 @@ export const programs: readonly BuiltProgram[] = [
     entries: {
       main: 'runtime/cli/main.ts',
       kubectl: 'runtime/cli/cluster/plugin.ts',
-      'script-worker': 'runtime/vmcp/codemode/worker.ts',
-      'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
+      'script-worker': 'runtime/vmcp/features/scripts/worker.ts',
+      'workflow-worker': 'runtime/vmcp/features/workflows/evaluation/worker.ts',
       'lock-worker': 'runtime/cli/lock/worker.ts',
       ...bundleParts,
     },

@@ -6,7 +6,7 @@
  *
  * The order is the security argument: nothing is parsed for an unauthenticated client, and audit sees refusals. A stage
  * either returns (next stage), answers (pipeline ends) or throws a GatehouseError. The virtual server authorizes and
- * limits single operations inside of its dispatch, in the order of runtime/vmcp/pipeline/pipeline.ts.
+ * limits single operations inside of its dispatch, in the order of runtime/vmcp/call/chain.ts.
  * Source: ARCHITECTURE.md, "A tool call".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'

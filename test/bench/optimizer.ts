@@ -8,13 +8,13 @@
 import { JsonObject } from '../../runtime/mcp/index.ts'
 import { makeCaller, silentLog } from '../../runtime/net/index.ts'
 import { noTelemetry } from '../../runtime/observe/index.ts'
-import { systemClock } from '../../runtime/vmcp/clock.ts'
-import { makeOptimizer } from '../../runtime/vmcp/optimizer/feature.ts'
-import { nearest } from '../../runtime/vmcp/optimizer/nearest.ts'
-import { buildIndex, type ToolIndex } from '../../runtime/vmcp/optimizer/tool-index.ts'
-import type { VisibleTools } from '../../runtime/vmcp/optimizer/visible-tools.ts'
-import { searchWords } from '../../runtime/vmcp/optimizer/words.ts'
-import { type OperationClient, ownOperation, type Perform } from '../../runtime/vmcp/pipeline/operation.ts'
+import { systemClock } from '../../runtime/vmcp/model/time/clock.ts'
+import { makeOptimizer } from '../../runtime/vmcp/features/search/feature.ts'
+import { nearest } from '../../runtime/vmcp/features/search/nearest.ts'
+import { buildIndex, type ToolIndex } from '../../runtime/vmcp/features/search/tool-index.ts'
+import type { VisibleTools } from '../../runtime/vmcp/features/search/visible-tools.ts'
+import { searchWords } from '../../runtime/vmcp/features/search/words.ts'
+import { type OperationClient, ownOperation, type Perform } from '../../runtime/vmcp/model/operation.ts'
 
 const DIMENSIONS = 384
 const VOCABULARY = 3_000

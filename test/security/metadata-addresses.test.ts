@@ -7,7 +7,7 @@ import type { LookupAddress } from 'node:dns'
 import { join } from 'node:path'
 import t from 'tap'
 import { guardedLookup, type LookupAll, makeDispatcher, makeFetch } from '../../runtime/net/index.ts'
-import { openEmbeddingService } from '../../runtime/vmcp/optimizer/embedding-service.ts'
+import { openEmbeddingService } from '../../runtime/vmcp/features/search/embedding-service.ts'
 
 const hosts = [
   '169.254.169.254',

@@ -1,7 +1,7 @@
 /** The proxy's login as a worker sees it: the token of the primary process, cached until shortly before it ends. */
 import { isFields } from '../../../schemas/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
-import { type WorkerChannel } from '../../workers/index.ts'
+import { type WorkerChannel } from '../../process/index.ts'
 import type { TokenSource } from '../credential.ts'
 
 /** What a worker is told. Crosses a pipe between our own processes only. */

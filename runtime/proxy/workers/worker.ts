@@ -4,7 +4,7 @@
  */
 import { isFields } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
-import { serveAsWorker, type WorkerChannel } from '../../workers/index.ts'
+import { serveAsWorker, type WorkerChannel } from '../../process/index.ts'
 import { makeProxyMetrics } from '../metrics.ts'
 import { runProxy } from '../run.ts'
 import type { RunParts } from '../run-parts.ts'

@@ -9,9 +9,9 @@ import {
   ResultSplitter,
 } from '../../mcp/index.ts'
 import type { AnySignal } from '../../net/index.ts'
-import type { Ask, AskReply, Outcome } from '../pipeline/operation.ts'
+import type { Ask, AskReply, Outcome } from '../model/operation.ts'
 import type { Sender } from './session-era/channel.ts'
-import type { Deadline } from './transport/deadline.ts'
+import type { Deadline } from '../model/time/deadline.ts'
 import type { Delivery, ResponseLimit } from './transport/http.ts'
 
 /** What a backend said about itself. */

@@ -1,5 +1,5 @@
 /** What the configuration says of one backend, made ready for use. */
-import type { PinRules } from '../catalog/pinning/parts.ts'
+import type { PinRules } from '../model/catalog/pinning.ts'
 import type { ChannelTarget } from './session-era/channel.ts'
 
 export interface BackendSettings {

@@ -22,7 +22,7 @@ import {
   type RefusedTool,
   type ToolEntry,
   type UnlistedTools,
-} from './types.ts'
+} from '../model/catalog/entries.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
 export interface TemplateEntry extends CatalogEntry {

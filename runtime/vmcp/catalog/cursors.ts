@@ -7,7 +7,7 @@
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import type { ItemKind } from './types.ts'
+import type { ItemKind } from '../model/catalog/entries.ts'
 
 export interface CursorContent {
   /** What the page before ended with; undefined when the seal cannot be opened here. */

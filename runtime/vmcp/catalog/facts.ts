@@ -2,8 +2,8 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
-import { unavailable } from '../health/unavailable.ts'
-import type { CatalogEntry, RefusedEntry, ToolEntry } from './types.ts'
+import { unavailable } from '../model/unavailable.ts'
+import type { CatalogEntry, RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
 
 export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined

@@ -18,10 +18,10 @@ import {
 } from './lists/list-defects.ts'
 import { type ListReadOptions, readList } from './lists/list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
-import type { PinDigests, PinReason } from './pinning/parts.ts'
+import type { PinDigests, PinReason } from '../model/catalog/pinning.ts'
 import { maxInstructions } from './instructions.ts'
 import { asError, isClosed, isRefusal, shownDetail } from './read-failure.ts'
-import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
+import type { CatalogItem, ItemKind, ToolItem } from '../model/catalog/entries.ts'
 
 export interface Listing {
   readonly backend: string

@@ -10,8 +10,8 @@ import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { ListingKeys } from './lists/listing-keys.ts'
 import type { SessionScope } from '../backends/session-era/connections.ts'
-import type { Clock } from '../clock.ts'
-import type { OperationClient, ClientAbilities } from '../pipeline/operation.ts'
+import type { Clock } from '../model/time/clock.ts'
+import type { OperationClient, ClientAbilities } from '../model/operation.ts'
 import { AnnouncedChanges } from './changes/announced-changes.ts'
 import { type CachedListing, emptyCachedListing, failedForAnother } from './lists/cached-listing.ts'
 import { ListDefectReports } from './lists/list-defects.ts'
@@ -25,7 +25,7 @@ import {
   isSlowToRepair,
   unannouncedMs,
 } from './lists/listing-freshness.ts'
-import type { ItemKind } from './types.ts'
+import type { ItemKind } from '../model/catalog/entries.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 

@@ -8,11 +8,11 @@
  */
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { unavailable } from '../health/unavailable.ts'
-import type { OperationClient } from '../pipeline/operation.ts'
+import { unavailable } from '../model/unavailable.ts'
+import type { OperationClient } from '../model/operation.ts'
 import type { Catalog } from './catalog.ts'
 import { listMethod, ListsFailed } from './lists/list-defects.ts'
-import type { ItemKind } from './types.ts'
+import type { ItemKind } from '../model/catalog/entries.ts'
 import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 

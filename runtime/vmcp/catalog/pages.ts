@@ -8,7 +8,7 @@ import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
-import type { CatalogEntry, ItemKind } from './types.ts'
+import type { CatalogEntry, ItemKind } from '../model/catalog/entries.ts'
 
 export const pageSize = 1_000
 const maxPlainBytes = 256

@@ -13,7 +13,7 @@ import {
   holdsName,
   type Refused,
   type RefusedEntry,
-} from './types.ts'
+} from '../model/catalog/entries.ts'
 
 export interface ResolvedPrompts {
   readonly entries: ReadonlyMap<string, CatalogEntry>

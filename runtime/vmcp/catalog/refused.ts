@@ -1,6 +1,6 @@
 /** Why an item is withheld from clients, in words for operators. */
 import { pinRefusal } from '../../observe/index.ts'
-import type { Refused } from './types.ts'
+import type { Refused } from '../model/catalog/entries.ts'
 
 /** By pinning and by other rules, which `gatehouse explain` and the console tell apart. */
 export function withheldBy(refused: Refused): { readonly refused: string } | { readonly hidden: string } {

@@ -7,8 +7,8 @@
  * configuration with a single backend does not need any records.
  */
 import type { ResultPassage } from '../../mcp/index.ts'
-import { isShared } from '../client-codecs/client.ts'
-import type { Operation, OperationClient, Outcome } from '../pipeline/operation.ts'
+import { isShared } from '../model/client.ts'
+import type { Operation, OperationClient, Outcome } from '../model/operation.ts'
 
 const maxLinks = 1_000
 /** Maximum size of the links of one backend for one owner, and of all links, in units of `sizeOf`. */

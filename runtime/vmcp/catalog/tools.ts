@@ -23,7 +23,7 @@ import {
   type RefusedTool,
   type ToolEntry,
   type ToolItem,
-} from './types.ts'
+} from '../model/catalog/entries.ts'
 
 /** Longer names are refused by some model APIs. Without aliases they are offered all the same, and reported. */
 const longName = 64

@@ -7,14 +7,14 @@ import { type Aggregation, prefixedName, byText } from '../../../schemas/index.t
 import type { Backend } from '../backends/backend.ts'
 import { atMost } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
-import type { OperationClient } from '../pipeline/operation.ts'
+import type { OperationClient } from '../model/operation.ts'
 import { mayBeAlias, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import type { Listings, ViewOptions } from './listings.ts'
-import { requesterIdentity } from '../pipeline/identity.ts'
+import { requesterIdentity } from '../model/identity.ts'
 import type { PinBook } from './pinning/book.ts'
-import type { Composer } from './types.ts'
+import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128
 const maxReady = 1_024

@@ -17,9 +17,9 @@ import {
   statelessVersion,
 } from '../../mcp/index.ts'
 import { type AuditTrail, type CallNotes, type PolicyRecord, withNotes } from '../../observe/index.ts'
-import { readAbilities } from '../client-codecs/client.ts'
-import { auditOutcome } from '../pipeline/audit-outcome.ts'
-import type { OperationClient, ClientSession, Operation, Outcome, Perform } from '../pipeline/operation.ts'
+import { readAbilities } from '../model/client.ts'
+import { auditOutcome } from '../model/audit-outcome.ts'
+import type { OperationClient, ClientSession, Operation, Outcome, Perform } from '../model/operation.ts'
 
 const abilities = readAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
 const info = Buffer.from('{"name":"gatehouse-console","version":"1"}')

@@ -2,12 +2,12 @@
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, overloadSpells } from '../../net/index.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../model/time/clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
-import type { BackendState } from '../backends/backend-state.ts'
-import type { QuotaUsage } from '../quotas/guard.ts'
-import type { ServerSession } from '../sessions/session.ts'
+import type { BackendState } from './engine/backend-state.ts'
+import type { QuotaUsage } from '../features/quotas/guard.ts'
+import type { ServerSession } from '../clients/sessions/session.ts'
 
 export interface GaugeParts {
   readonly version: string

@@ -21,10 +21,10 @@ import {
 } from '../../net/index.ts'
 import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
-import { mcpPath, messagesPath, ssePath, VmcpExchange } from '../client-codecs/exchange.ts'
-import { browserPage, type BrowserPageFacts, wantsPage } from '../client-codecs/browser-page.ts'
-import { respondWithError } from '../client-codecs/http-errors.ts'
-import type { Edges } from '../client-codecs/codecs.ts'
+import { mcpPath, messagesPath, ssePath, VmcpExchange } from '../model/exchange.ts'
+import { browserPage, type BrowserPageFacts, wantsPage } from '../clients/browser-page.ts'
+import { respondWithError } from '../clients/http-errors.ts'
+import type { Edges } from '../clients/codecs.ts'
 
 /** Paths that speak MCP, and the methods that each takes. */
 const allowedMethods: Readonly<Record<string, readonly string[]>> = {

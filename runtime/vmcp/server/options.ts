@@ -6,12 +6,12 @@ import type { LoadLimits, Log } from '../../net/index.ts'
 import type { Events, ExchangeRecorder } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
-import type { Clock } from '../clock.ts'
-import type { Observation } from '../pipeline/observation.ts'
+import type { Clock } from '../model/time/clock.ts'
+import type { Observation } from './observation.ts'
 import type { ClusterApi } from '../../kube/index.ts'
 import type { Store } from '../../store/index.ts'
-import type { PrimaryLink } from '../../workers/index.ts'
-import type { ServerView } from './view.ts'
+import type { PrimaryLink } from '../../process/index.ts'
+import type { ServerView } from './snapshot/view.ts'
 
 /** What is not given. */
 export const defaults = {

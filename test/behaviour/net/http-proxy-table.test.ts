@@ -18,7 +18,7 @@ import { consoleFetch } from '../../../runtime/cli/commands/vmcp/console.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
 import { relayProvider } from '../../../runtime/proxy/tunnel/relay-client.ts'
 import { Secret } from '../../../runtime/observe/index.ts'
-import { openEmbeddingService } from '../../../runtime/vmcp/optimizer/embedding-service.ts'
+import { openEmbeddingService } from '../../../runtime/vmcp/features/search/embedding-service.ts'
 import {
   authorizeUrl,
   pkce,

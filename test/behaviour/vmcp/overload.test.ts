@@ -1,6 +1,6 @@
 /** More requests than the virtual server can take: what is refused and how, in both eras, and what is not touched by it. */
 import t from 'tap'
-import { systemClock } from '../../../runtime/vmcp/clock.ts'
+import { systemClock } from '../../../runtime/vmcp/model/time/clock.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { pipelined } from '../../helpers/mcp/pipelined.ts'
 import { openSession, stateless, statelessRequest } from '../../helpers/mcp/wire.ts'

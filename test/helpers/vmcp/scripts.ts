@@ -2,11 +2,11 @@
 import type { Test } from 'tap'
 import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
 import { makeAudit } from '../../../runtime/observe/index.ts'
-import { makeCodeMode } from '../../../runtime/vmcp/codemode/feature.ts'
-import type { ScriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
-import { type Operation, ownOperation, resultOutcome } from '../../../runtime/vmcp/pipeline/operation.ts'
-import { makePipeline } from '../../../runtime/vmcp/pipeline/pipeline.ts'
-import { type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/vmcp/workers/index.ts'
+import { makeCodeMode } from '../../../runtime/vmcp/features/scripts/feature.ts'
+import type { ScriptSettings } from '../../../runtime/vmcp/features/scripts/settings.ts'
+import { type Operation, ownOperation, resultOutcome } from '../../../runtime/vmcp/model/operation.ts'
+import { makePipeline } from '../../../runtime/vmcp/call/chain.ts'
+import { type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/process/threads/index.ts'
 
 const scriptTool = 'execute_tool_script'
 /** A heap that is full soon. */

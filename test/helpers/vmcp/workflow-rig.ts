@@ -4,9 +4,9 @@
 import { makeAudit, makeTelemetry } from '../../../runtime/observe/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
-import type { ToolEntry } from '../../../runtime/vmcp/catalog/types.ts'
-import type { AskReply, Operation, Outcome } from '../../../runtime/vmcp/pipeline/operation.ts'
-import { Evaluator, makeWorkflows, workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
+import type { ToolEntry } from '../../../runtime/vmcp/model/catalog/entries.ts'
+import type { AskReply, Operation, Outcome } from '../../../runtime/vmcp/model/operation.ts'
+import { Evaluator, makeWorkflows, workflowErrors } from '../../../runtime/vmcp/features/workflows/index.ts'
 import { type CompositeTool, withDefaults } from '../../../schemas/index.ts'
 
 /** A workflow as a resource would give it, defaults filled in. Fails when it has an error. */

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listen, silentLog } from '../../../runtime/net/index.ts'
 import { makeLog, standardErrorLines } from '../../../runtime/observe/index.ts'
-import { isWorker, serveAsWorker, type WorkerChannel, Workers } from '../../../runtime/workers/index.ts'
+import { isWorker, serveAsWorker, type WorkerChannel, Workers } from '../../../runtime/process/index.ts'
 
 const [count = 1, earlyMs = 0, firstMs = 0, longestMs = 0, lookMs = 10_000, silentMs = 60_000] = process.argv
   .slice(2)

@@ -10,7 +10,7 @@ import { InMemoryTransport as Transport1 } from '@modelcontextprotocol/sdk/inMem
 import fc from 'fast-check'
 import t from 'tap'
 import { checkItem } from '../../../runtime/vmcp/catalog/items/check.ts'
-import type { ItemKind } from '../../../runtime/vmcp/catalog/types.ts'
+import type { ItemKind } from '../../../runtime/vmcp/model/catalog/entries.ts'
 
 t.setTimeout(600_000)
 

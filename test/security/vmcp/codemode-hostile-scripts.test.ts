@@ -3,7 +3,7 @@
  * script is shortened where a test has to reach it.
  */
 import t, { type Test } from 'tap'
-import { type Operation, resultOutcome } from '../../../runtime/vmcp/pipeline/operation.ts'
+import { type Operation, resultOutcome } from '../../../runtime/vmcp/model/operation.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { connect } from '../../helpers/mcp/clients.ts'
 import { proves } from '../../helpers/proves.ts'

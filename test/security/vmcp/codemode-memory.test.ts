@@ -3,7 +3,7 @@
  * full. A heap that fills up inside of one native function takes the whole process with it, and this test.
  */
 import t from 'tap'
-import { scriptPool } from '../../../runtime/vmcp/codemode/settings.ts'
+import { scriptPool } from '../../../runtime/vmcp/features/scripts/settings.ts'
 import { startScripts } from '../../helpers/vmcp/scripts.ts'
 
 t.setTimeout(400_000)

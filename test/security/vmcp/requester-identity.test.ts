@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import { identityOf, makeCaller } from '../../../runtime/net/index.ts'
-import { credentialKey, requesterIdentity } from '../../../runtime/vmcp/pipeline/identity.ts'
+import { credentialKey, requesterIdentity } from '../../../runtime/vmcp/model/identity.ts'
 import { startTokenIssuer, type TokenIssuer } from '../../helpers/authserver/token-issuer.ts'
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post, stateless, type WireSession } from '../../helpers/mcp/wire.ts'

@@ -1,7 +1,7 @@
 /** What fails call by call is remembered for an hour: counted, bounded, with the next step, and with no name of a user. */
 import t from 'tap'
 import { makeEvents, tellLoss } from '../../../runtime/observe/index.ts'
-import { SessionTable } from '../../../runtime/vmcp/sessions/table.ts'
+import { SessionTable } from '../../../runtime/vmcp/clients/sessions/table.ts'
 
 const failed = { backend: 'b', reason: 'timeout' }
 

@@ -15,10 +15,10 @@ import {
   type Outcome,
   ownOperation,
   resultOutcome,
-} from '../../../runtime/vmcp/pipeline/operation.ts'
-import { guarding } from '../../../runtime/vmcp/pipeline/guards.ts'
-import { authorize, rateLimit } from '../../../runtime/vmcp/middleware/index.ts'
-import type { RateLimitOptions } from '../../../runtime/vmcp/middleware/rate-limit.ts'
+} from '../../../runtime/vmcp/model/operation.ts'
+import { guarding } from '../../../runtime/vmcp/call/guards.ts'
+import { authorize, rateLimit } from '../../../runtime/vmcp/call/index.ts'
+import type { RateLimitOptions } from '../../../runtime/vmcp/call/rate-limit.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 

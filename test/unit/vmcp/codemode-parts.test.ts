@@ -1,10 +1,10 @@
 /** The parts of code mode on their own: names of functions, the description, settings. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
-import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
-import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
-import { scriptPool, scriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
-import { responseOf } from '../../../runtime/vmcp/codemode/tool-response.ts'
+import { bindTools, functionName } from '../../../runtime/vmcp/features/scripts/binding.ts'
+import { describeTool } from '../../../runtime/vmcp/features/scripts/description.ts'
+import { scriptPool, scriptSettings } from '../../../runtime/vmcp/features/scripts/settings.ts'
+import { responseOf } from '../../../runtime/vmcp/features/scripts/tool-response.ts'
 
 const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
 

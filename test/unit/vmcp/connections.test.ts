@@ -5,8 +5,8 @@ import { makeEvents } from '../../../runtime/observe/index.ts'
 import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
 import { Listings } from '../../../runtime/vmcp/catalog/listings.ts'
-import { systemClock } from '../../../runtime/vmcp/clock.ts'
-import { noAbilities } from '../../../runtime/vmcp/client-codecs/client.ts'
+import { systemClock } from '../../../runtime/vmcp/model/time/clock.ts'
+import { noAbilities } from '../../../runtime/vmcp/model/client.ts'
 import { type RawBackendOptions, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 
 t.setTimeout(120_000)

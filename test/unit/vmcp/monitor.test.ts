@@ -1,6 +1,6 @@
 import t from 'tap'
 import { makeEvents } from '../../../runtime/observe/index.ts'
-import { HealthMonitor, type HealthSettings } from '../../../runtime/vmcp/health/monitor.ts'
+import { HealthMonitor, type HealthSettings } from '../../../runtime/vmcp/backends/health/monitor.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 

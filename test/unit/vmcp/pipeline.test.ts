@@ -9,13 +9,13 @@ import {
   type Operation,
   ownOperation,
   resultOutcome,
-} from '../../../runtime/vmcp/pipeline/operation.ts'
+} from '../../../runtime/vmcp/model/operation.ts'
 import {
   type Feature,
   listTools,
   makePipeline,
   type OwnTool,
-} from '../../../runtime/vmcp/pipeline/pipeline.ts'
+} from '../../../runtime/vmcp/call/chain.ts'
 
 const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
 const client: OperationClient = {

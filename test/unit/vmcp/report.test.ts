@@ -1,9 +1,9 @@
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
-import { unknownHealth } from '../../../runtime/vmcp/health/monitor.ts'
-import type { BackendState } from '../../../runtime/vmcp/backends/backend-state.ts'
-import { Reporter } from '../../../runtime/vmcp/status/report.ts'
+import { unknownHealth } from '../../../runtime/vmcp/backends/health/monitor.ts'
+import type { BackendState } from '../../../runtime/vmcp/server/engine/backend-state.ts'
+import { Reporter } from '../../../runtime/vmcp/server/status/report.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('3.config.operational.failureHandling.statusReportingInterval')

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { maxBackendStateBytes } from '../../../runtime/mcp/index.ts'
-import { makeStateSealer } from '../../../runtime/vmcp/client-codecs/stateless-era/sealed-state.ts'
+import { makeStateSealer } from '../../../runtime/vmcp/clients/stateless-era/sealed-state.ts'
 
 const binding = { caller: 'issuer\0ada', request: 'digest' }
 const content = {

@@ -10,7 +10,7 @@
  * previous status, so a new member does not clear the health of the other backends. All reports in the ConfigMap
  * count, and the worst status of a backend wins, so no pod can hide a problem that another pod reports. Clocks of
  * pods differ, so times in reports are not compared: a pod removes its own report when it ends, and the other pods
- * remove the report of a killed pod (runtime/vmcp/status/report.ts). Reports are untrusted data from pods: every
+ * remove the report of a killed pod (runtime/vmcp/server/status/report.ts). Reports are untrusted data from pods: every
  * member is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'

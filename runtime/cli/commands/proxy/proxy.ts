@@ -40,7 +40,7 @@ import {
 import type { EmbeddedAuthServer } from '../../../incoming/index.ts'
 import { type Events, logEvents, makeEvents, type RootLog } from '../../../observe/index.ts'
 import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../proxy/index.ts'
-import { isWorker } from '../../../workers/index.ts'
+import { isWorker } from '../../../process/index.ts'
 import { version } from '../../version.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'

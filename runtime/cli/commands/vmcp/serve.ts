@@ -34,7 +34,7 @@ import {
   vmcpDefaults,
   type VmcpServer,
 } from '../../../vmcp/index.ts'
-import { isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
+import { isWorker, serveAsWorker, Workers } from '../../../process/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { stopSignal } from '../../stop.ts'

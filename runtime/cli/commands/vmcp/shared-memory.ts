@@ -9,7 +9,7 @@ import {
   serveStore,
 } from '../../../store/index.ts'
 import type { Store, StoreCall } from '../../../store/index.ts'
-import type { Handlers, WorkerChannel } from '../../../workers/index.ts'
+import type { Handlers, WorkerChannel } from '../../../process/index.ts'
 
 type Kind = 'sessions' | 'counters' | 'logins'
 

@@ -7,7 +7,7 @@
  */
 import type { Era } from '../../../mcp/index.ts'
 import type { AnySignal } from '../../../net/index.ts'
-import { credentialKey } from '../../pipeline/identity.ts'
+import { credentialKey } from '../../model/identity.ts'
 import { Flights } from '../flights.ts'
 import { probeEra, type ProbedEra } from './probe.ts'
 import { type Sender, WrongEra } from '../session-era/channel.ts'

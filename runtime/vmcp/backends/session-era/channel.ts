@@ -10,7 +10,7 @@ import type { Message } from '../../../mcp/index.ts'
 import type { AnySignal, Caller, Dispatcher } from '../../../net/index.ts'
 import type { Deviation } from '../../../observe/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
-import type { Outcome } from '../../pipeline/operation.ts'
+import type { Outcome } from '../../model/operation.ts'
 import type { SentHeaders } from '../transport/backend-answer.ts'
 import type { BackendRequest, Delivery, ResponseLimit } from '../transport/http.ts'
 

@@ -19,7 +19,7 @@ import {
   sessionVersions,
 } from '../../../mcp/index.ts'
 import { abortable, type AnySignal, type Log, pause } from '../../../net/index.ts'
-import type { BackendSession, Outcome } from '../../pipeline/operation.ts'
+import type { BackendSession, Outcome } from '../../model/operation.ts'
 import {
   type BackendChannel,
   type ChannelEvents,
@@ -37,7 +37,7 @@ import {
   splitterOf,
 } from '../connection.ts'
 import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
-import { Deadline } from '../transport/deadline.ts'
+import { Deadline } from '../../model/time/deadline.ts'
 import { isCredentialError } from '../backend-errors.ts'
 import { type Assignment, Inbound } from './inbound.ts'
 import { readServerInfo, resumedServer } from '../server-info.ts'

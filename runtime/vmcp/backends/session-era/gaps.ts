@@ -2,7 +2,7 @@
  * Tells of gaps in a stream: what a backend announced while the stream was down was heard by nobody. The first is told at once;
  * of those within the next half minute one, at its end, so that a stream that comes and goes has lists read twice a minute.
  */
-import { type Clock, systemClock } from '../../clock.ts'
+import { type Clock, systemClock } from '../../model/time/clock.ts'
 
 const pauseMs = 30_000
 

@@ -19,9 +19,9 @@ import {
   updatedMethod,
 } from '../../../mcp/index.ts'
 import { abortable, type InFlightEntry, InFlight } from '../../../net/index.ts'
-import type { AskReply, Outcome } from '../../pipeline/operation.ts'
+import type { AskReply, Outcome } from '../../model/operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
-import type { Deadline } from '../transport/deadline.ts'
+import type { Deadline } from '../../model/time/deadline.ts'
 
 /** Questions of one backend that may wait for answers at a time. */
 const maxQuestions = 32

@@ -1,8 +1,8 @@
 /** A request to a backend that waits for its response: settled once, by the response, an error, or the end of its time. */
 import { type InFlightEntry, reasonOf } from '../../../net/index.ts'
-import type { Outcome } from '../../pipeline/operation.ts'
+import type { Outcome } from '../../model/operation.ts'
 import type { Relay } from '../connection.ts'
-import type { Deadline } from '../transport/deadline.ts'
+import type { Deadline } from '../../model/time/deadline.ts'
 import type { Inbound, Pending } from './inbound.ts'
 
 export class RoundTrip implements Pending {

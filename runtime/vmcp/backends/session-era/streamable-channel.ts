@@ -29,7 +29,7 @@ import {
   signalOf,
   StreamPace,
 } from '../../../net/index.ts'
-import type { BackendSession } from '../../pipeline/operation.ts'
+import type { BackendSession } from '../../model/operation.ts'
 import {
   type BackendChannel,
   type ChannelEvents,

@@ -24,11 +24,11 @@ import {
   statelessVersion,
   writeHeaderValue,
 } from '../../../mcp/index.ts'
-import type { Outcome } from '../../pipeline/operation.ts'
+import type { Outcome } from '../../model/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
 import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
-import { Deadline } from '../transport/deadline.ts'
+import { Deadline } from '../../model/time/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage } from '../transport/read-message.ts'
 import { answered, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'

@@ -9,7 +9,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
-import { type Outcome, sizeOf } from '../../pipeline/operation.ts'
+import { type Outcome, sizeOf } from '../../model/operation.ts'
 import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
 import { type AnsweredRequest, answerOf } from './backend-answer.ts'
 import {

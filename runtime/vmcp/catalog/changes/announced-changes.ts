@@ -5,7 +5,7 @@
 import type { Events } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
 import type { ConnectionScope, SessionScope } from '../../backends/session-era/connections.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../model/time/clock.ts'
 import { ChangePacer, type Pace } from './change-pacer.ts'
 
 const pace: Pace = {

@@ -6,7 +6,7 @@
  * Without this limit, a backend that announces a change with each list response would cause an endless loop of
  * requests.
  */
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../model/time/clock.ts'
 
 /** Times in milliseconds. */
 export interface Pace {

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 import { JsonObject } from '../../../mcp/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { ChangePacer, type Pace } from './change-pacer.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../model/time/clock.ts'
 
 const pace: Pace = {
   free: 20,

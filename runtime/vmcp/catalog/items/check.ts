@@ -9,7 +9,7 @@
  */
 import { isFields } from '../../../../schemas/index.ts'
 import { isNull, JsonError, JsonObject } from '../../../mcp/index.ts'
-import type { ItemKind } from '../types.ts'
+import type { ItemKind } from '../../model/catalog/entries.ts'
 import {
   anyObject,
   boolean,

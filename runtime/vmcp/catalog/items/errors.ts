@@ -1,5 +1,5 @@
 /** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
-import type { ItemKind, CatalogNotice } from '../types.ts'
+import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'
 
 export interface ListErrors {
   /** Number of items that are offered with repairs. */

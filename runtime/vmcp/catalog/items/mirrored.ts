@@ -1,6 +1,6 @@
 /** A tool with the arguments that are mirrored in headers. */
 import { JsonObject, mirroredArguments } from '../../../mcp/index.ts'
-import type { CatalogItem, ToolItem } from '../types.ts'
+import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 
 /** A text says why the tool cannot be called: it marks its arguments wrongly. */
 export function callableTool(item: CatalogItem): ToolItem | string {

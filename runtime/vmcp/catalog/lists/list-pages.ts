@@ -20,14 +20,14 @@ import type { BackendConnection, Request } from '../../backends/connection.ts'
 import type { Sender } from '../../backends/session-era/channel.ts'
 import { rejectionOf, type SentHeaders } from '../../backends/transport/backend-answer.ts'
 import { withinLimit } from '../../backends/transport/send.ts'
-import type { Outcome } from '../../pipeline/operation.ts'
+import type { Outcome } from '../../model/operation.ts'
 import { checkItem, plainItem, type UnusableItem, type UsableItem } from '../items/check.ts'
 import type { ErrorCollector } from '../items/errors.ts'
 import { plainValue } from '../items/plain.ts'
 import { listMethod } from './list-defects.ts'
 import { digestsOf } from '../pinning/digest.ts'
-import type { PinRules } from '../pinning/parts.ts'
-import type { CatalogItem, ItemKind } from '../types.ts'
+import type { PinRules } from '../../model/catalog/pinning.ts'
+import type { CatalogItem, ItemKind } from '../../model/catalog/entries.ts'
 
 /** Larger pages are read in several turns of the event loop. */
 const maxPlainPage = 256 * 1024

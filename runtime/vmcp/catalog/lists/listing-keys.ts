@@ -4,8 +4,8 @@
  */
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { SessionScope } from '../../backends/session-era/connections.ts'
-import { credentialKey, requesterIdentity } from '../../pipeline/identity.ts'
-import type { OperationClient } from '../../pipeline/operation.ts'
+import { credentialKey, requesterIdentity } from '../../model/identity.ts'
+import type { OperationClient } from '../../model/operation.ts'
 
 const maxForks = 1_024
 

@@ -5,7 +5,7 @@
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'
-import type { CatalogNotice } from '../types.ts'
+import type { CatalogNotice } from '../../model/catalog/entries.ts'
 
 type Conflict = Exclude<CatalogNotice['kind'], 'malformed' | 'withheld'>
 

@@ -5,9 +5,9 @@
 import type { Pinning } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'
-import type { CatalogItem, ToolItem } from '../types.ts'
+import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import type { EvaluatedItem, Evaluation } from './evaluate.ts'
-import type { PinKind, PinReason } from './parts.ts'
+import type { PinKind, PinReason } from '../../model/catalog/pinning.ts'
 import { type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
 
 export interface PinSettings extends Pinning {

@@ -9,7 +9,7 @@ import { fieldsOf } from '../../../../schemas/index.ts'
 import { usableSchema } from '../../../../schemas/workflow/index.ts'
 import { atOnce, canonicalText, JsonError, JsonObject } from '../../../mcp/index.ts'
 import { closedSchema } from './closed-schema.ts'
-import type { ArgumentCheck } from './parts.ts'
+import type { ArgumentCheck } from '../../model/catalog/pinning.ts'
 
 const maxBytes = 256 * 1024
 const maxValues = 20_000

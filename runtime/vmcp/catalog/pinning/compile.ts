@@ -5,11 +5,11 @@
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
 import { checkItem } from '../items/check.ts'
-import type { CatalogItem, ToolItem } from '../types.ts'
+import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import { callableTool } from '../items/mirrored.ts'
 import { promptArgumentCheck, toolArgumentCheck } from './arguments.ts'
 import { digestsOf } from './digest.ts'
-import type { ArgumentCheck, PinKind } from './parts.ts'
+import type { ArgumentCheck, PinKind } from '../../model/catalog/pinning.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
 
 const maxNamed = 120

@@ -6,7 +6,7 @@ import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import { partsOf } from './digest.ts'
-import { type PinnedPart, type PinKind, parts } from './parts.ts'
+import { type PinnedPart, type PinKind, parts } from '../../model/catalog/pinning.ts'
 
 export interface PartDiff {
   readonly part: PinnedPart

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { pinScheme } from '../../../../schemas/index.ts'
 import { atOnce, canonicalText, inTurns, JsonObject, type TurnWork } from '../../../mcp/index.ts'
-import { type PinnedPart, type PinDigests, type PinKind, parts } from './parts.ts'
+import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 
 /** What is larger is digested in turns of its own. */
 const largeItemBytes = 16 * 1024

@@ -3,10 +3,10 @@
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'
-import type { CatalogItem } from '../types.ts'
+import type { CatalogItem } from '../../model/catalog/entries.ts'
 import { differingParts } from './digest.ts'
 import { isNarrower } from './narrower.ts'
-import { type PinnedPart, type PinDigests, type PinKind, parts } from './parts.ts'
+import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
 
 /** One item of a listing, as far as pinning sees it. */

@@ -7,7 +7,7 @@
  */
 import { type DiffLimits, type PartDiff, pinDiff } from './diff.ts'
 import type { EvaluatedItem, Evaluation } from './evaluate.ts'
-import type { PinKind } from './parts.ts'
+import type { PinKind } from '../../model/catalog/pinning.ts'
 import { type Approved, type PinDrift, pinKey, type PinState } from './types.ts'
 
 export type LockState = 'ok' | 'missing' | 'invalid'

@@ -1,6 +1,6 @@
 /** Shapes of tool pinning: what is compared, what came out, and what an approval consists of. */
-import type { CatalogItem, ToolItem } from '../types.ts'
-import type { ArgumentCheck, PinnedPart, PinDigests, PinKind } from './parts.ts'
+import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
+import type { ArgumentCheck, PinnedPart, PinDigests, PinKind } from '../../model/catalog/pinning.ts'
 
 /** `new`: not in the lock; `removed`: in the lock, and not offered. */
 export type PinState = 'pinned' | 'new' | 'changed' | 'removed'

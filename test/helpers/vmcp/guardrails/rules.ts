@@ -1,9 +1,9 @@
 /** Guardrails without a server, for tests. */
 import { atOnce } from '../../../../runtime/mcp/index.ts'
-import type { Searched } from '../../../../runtime/vmcp/guardrails/find/search.ts'
-import { look, type Looked } from '../../../../runtime/vmcp/guardrails/look/look.ts'
-import { type ActiveRule, compileRules, rulesFor } from '../../../../runtime/vmcp/guardrails/rules.ts'
-import type { ScanOptions } from '../../../../runtime/vmcp/guardrails/look/scan.ts'
+import type { Searched } from '../../../../runtime/vmcp/features/guardrails/find/search.ts'
+import { look, type Looked } from '../../../../runtime/vmcp/features/guardrails/look/look.ts'
+import { type ActiveRule, compileRules, rulesFor } from '../../../../runtime/vmcp/features/guardrails/rules.ts'
+import type { ScanOptions } from '../../../../runtime/vmcp/features/guardrails/look/scan.ts'
 import { vmcpConfig } from '../vmcp.ts'
 
 /** What a search finds in a text that it gets in pieces of so many characters. */

@@ -1,7 +1,7 @@
 /** The workflows of one object are checked under one budget. */
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
-import { workflowErrors, workflowsBeyond } from '../../../../runtime/vmcp/workflows/index.ts'
+import { workflowErrors, workflowsBeyond } from '../../../../runtime/vmcp/features/workflows/index.ts'
 import type { CompositeTool } from '../../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../../schemas/workflow/index.ts'
 import { resource, server, virtual, world } from '../../../hooks/resources.ts'

@@ -5,7 +5,7 @@ import t from 'tap'
 import { checkItem } from '../../../../runtime/vmcp/catalog/items/check.ts'
 import { ErrorCollector, noErrors } from '../../../../runtime/vmcp/catalog/items/errors.ts'
 import { plainValue } from '../../../../runtime/vmcp/catalog/items/plain.ts'
-import type { ItemKind } from '../../../../runtime/vmcp/catalog/types.ts'
+import type { ItemKind } from '../../../../runtime/vmcp/model/catalog/entries.ts'
 
 interface Checked {
   readonly item?: unknown

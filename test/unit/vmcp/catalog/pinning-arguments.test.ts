@@ -3,14 +3,14 @@ import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { toolArgumentCheck } from '../../../../runtime/vmcp/catalog/pinning/arguments.ts'
 import { makeLog } from '../../../../runtime/observe/index.ts'
-import type { MatchSchemas } from '../../../../runtime/vmcp/catalog/pinning/parts.ts'
-import { WorkerPool, workflowWorker } from '../../../../runtime/vmcp/workers/index.ts'
+import type { MatchSchemas } from '../../../../runtime/vmcp/model/catalog/pinning.ts'
+import { WorkerPool, workflowWorker } from '../../../../runtime/process/threads/index.ts'
 import {
   evaluationPool,
   Evaluator,
   type EvaluatorLimits,
   evaluatorLimits,
-} from '../../../../runtime/vmcp/workflows/evaluation/evaluator.ts'
+} from '../../../../runtime/vmcp/features/workflows/evaluation/evaluator.ts'
 
 t.setTimeout(120_000)
 

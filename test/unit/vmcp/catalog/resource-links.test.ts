@@ -1,12 +1,12 @@
 import t from 'tap'
 import { ResourceLinks } from '../../../../runtime/vmcp/catalog/resource-links.ts'
-import { noAbilities } from '../../../../runtime/vmcp/client-codecs/client.ts'
+import { noAbilities } from '../../../../runtime/vmcp/model/client.ts'
 import { makeCaller } from '../../../../runtime/net/index.ts'
 import {
   type OperationClient,
   ownOperation,
   resultOutcome,
-} from '../../../../runtime/vmcp/pipeline/operation.ts'
+} from '../../../../runtime/vmcp/model/operation.ts'
 
 function clientOf(subject: string): OperationClient {
   return {

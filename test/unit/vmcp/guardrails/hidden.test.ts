@@ -6,10 +6,10 @@ import {
   searchedForged,
   searchedHidden,
   shownHidden,
-} from '../../../../runtime/vmcp/guardrails/find/hidden.ts'
-import { look } from '../../../../runtime/vmcp/guardrails/look/look.ts'
-import { compileMarks, frameOf } from '../../../../runtime/vmcp/guardrails/mark.ts'
-import { rulesFor } from '../../../../runtime/vmcp/guardrails/rules.ts'
+} from '../../../../runtime/vmcp/features/guardrails/find/hidden.ts'
+import { look } from '../../../../runtime/vmcp/features/guardrails/look/look.ts'
+import { compileMarks, frameOf } from '../../../../runtime/vmcp/features/guardrails/mark.ts'
+import { rulesFor } from '../../../../runtime/vmcp/features/guardrails/rules.ts'
 import { foundIn } from '../../../helpers/vmcp/guardrails/rules.ts'
 
 const subject = { method: 'tools/call', backend: 'b', original: 'echo' }

@@ -1,7 +1,7 @@
 /** What the built-in patterns of guardrails find, and what they leave alone. */
 import t from 'tap'
-import type { PatternName } from '../../../../runtime/vmcp/guardrails/find/patterns.ts'
-import { searchedPattern } from '../../../../runtime/vmcp/guardrails/find/search.ts'
+import type { PatternName } from '../../../../runtime/vmcp/features/guardrails/find/patterns.ts'
+import { searchedPattern } from '../../../../runtime/vmcp/features/guardrails/find/search.ts'
 import { foundIn } from '../../../helpers/vmcp/guardrails/rules.ts'
 
 const key = (prefix: string, length: number): string => `${prefix}${'aB3'.repeat(100).slice(0, length)}`

@@ -5,7 +5,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { parseVmcpConfig, vmcpEnvironment } from '../../../../runtime/config/index.ts'
 import { checkStart } from '../../../../runtime/vmcp/index.ts'
-import { searchSettings } from '../../../../runtime/vmcp/optimizer/settings.ts'
+import { searchSettings } from '../../../../runtime/vmcp/features/search/settings.ts'
 import { resource, virtual, world } from '../../../hooks/resources.ts'
 
 const env = { GATEHOUSE_EMBEDDING_API_KEY: 'k' }

@@ -1,10 +1,10 @@
 /** Searches by meaning against a real embedding service: its errors, its recovery, changed models, what is kept. */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
-import type { Clock } from '../../../../runtime/vmcp/clock.ts'
-import { type Found, ToolSearch } from '../../../../runtime/vmcp/optimizer/search.ts'
-import { searchSettings } from '../../../../runtime/vmcp/optimizer/settings.ts'
-import type { VisibleTools } from '../../../../runtime/vmcp/optimizer/visible-tools.ts'
+import type { Clock } from '../../../../runtime/vmcp/model/time/clock.ts'
+import { type Found, ToolSearch } from '../../../../runtime/vmcp/features/search/search.ts'
+import { searchSettings } from '../../../../runtime/vmcp/features/search/settings.ts'
+import type { VisibleTools } from '../../../../runtime/vmcp/features/search/visible-tools.ts'
 import type { Optimizer } from '../../../../schemas/index.ts'
 import {
   type EmbeddingService,

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { Resubscriber } from '../../../../runtime/vmcp/client-codecs/session-era/resubscribe.ts'
+import { Resubscriber } from '../../../../runtime/vmcp/clients/session-era/resubscribe.ts'
 
 t.test('a session that is lost time and again is not opened again each time at once', async (t) => {
   const resubscriber = new Resubscriber()

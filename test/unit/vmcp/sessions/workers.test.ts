@@ -3,11 +3,11 @@ import t from 'tap'
 import { makeCaller } from '../../../../runtime/net/index.ts'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
 import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
-import { noAbilities } from '../../../../runtime/vmcp/client-codecs/client.ts'
-import { offerSessions } from '../../../../runtime/vmcp/processes/offered-sessions.ts'
-import { type Elsewhere, sessionsElsewhere } from '../../../../runtime/vmcp/sessions/elsewhere.ts'
-import { sessionRecords } from '../../../../runtime/vmcp/sessions/records.ts'
-import { SessionTable } from '../../../../runtime/vmcp/sessions/table.ts'
+import { noAbilities } from '../../../../runtime/vmcp/model/client.ts'
+import { offerSessions } from '../../../../runtime/vmcp/clients/processes/offered-sessions.ts'
+import { type Elsewhere, sessionsElsewhere } from '../../../../runtime/vmcp/clients/sessions/elsewhere.ts'
+import { sessionRecords } from '../../../../runtime/vmcp/clients/sessions/records.ts'
+import { SessionTable } from '../../../../runtime/vmcp/clients/sessions/table.ts'
 
 const caller = makeCaller({ issuer: 'https://idp.example.com', subject: 'ada', claims: {} })
 const other = makeCaller({ issuer: 'https://idp.example.com', subject: 'eve', claims: {} })

@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
 import { bundleOptions, bundleParts } from '../../../../manifests/bundle/options.ts'
-import { scriptWorker, workflowWorker } from '../../../../runtime/vmcp/workers/index.ts'
-import { workerFile } from '../../../../runtime/vmcp/workers/worker-file.ts'
+import { scriptWorker, workflowWorker } from '../../../../runtime/process/threads/index.ts'
+import { workerFile } from '../../../../runtime/process/threads/worker-file.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
 const module = join(root, 'runtime/vmcp')

@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { mock } from 'node:test'
 import t from 'tap'
 import { localIssuer, makeCaller } from '../../../../runtime/net/index.ts'
-import type { ClientSession } from '../../../../runtime/vmcp/pipeline/operation.ts'
+import type { ClientSession } from '../../../../runtime/vmcp/model/operation.ts'
 import {
   callerOf,
   type PoolOptions,
   scriptWorker,
   WorkerPool,
-} from '../../../../runtime/vmcp/workers/index.ts'
+} from '../../../../runtime/process/threads/index.ts'
 
 const SMALL: PoolOptions = {
   tasks: 'scripts',

@@ -4,13 +4,13 @@
  */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
-import { WorkerPool, workflowWorker } from '../../../../runtime/vmcp/workers/index.ts'
-import { Evaluator } from '../../../../runtime/vmcp/workflows/index.ts'
+import { WorkerPool, workflowWorker } from '../../../../runtime/process/threads/index.ts'
+import { Evaluator } from '../../../../runtime/vmcp/features/workflows/index.ts'
 import {
   evaluationPool,
   type EvaluatorLimits,
   evaluatorLimits,
-} from '../../../../runtime/vmcp/workflows/evaluation/evaluator.ts'
+} from '../../../../runtime/vmcp/features/workflows/evaluation/evaluator.ts'
 import { reply, rig, type RigOptions, toolEntry, workflow } from '../../../helpers/vmcp/workflow-rig.ts'
 
 t.setTimeout(180_000)

@@ -6,7 +6,7 @@ import { noErrors } from '../../../../runtime/vmcp/catalog/items/errors.ts'
 import { Catalog } from '../../../../runtime/vmcp/catalog/catalog.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { draft, rig, toolEntry, workflow } from '../../../helpers/vmcp/workflow-rig.ts'
-import { workflowErrors } from '../../../../runtime/vmcp/workflows/index.ts'
+import { workflowErrors } from '../../../../runtime/vmcp/features/workflows/index.ts'
 import { checkStart } from '../../../../runtime/vmcp/server/start-check.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 

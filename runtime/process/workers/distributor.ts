@@ -1,0 +1,127 @@
+/**
+ * Accepts the connections of a port that several processes serve, and hands each to one of them, in turn.
+ *
+ * A worker gets the next connection when it has taken the one before, so that none waits behind a worker that is busy
+ * while others are free. One that was on its way to a worker that died goes to another worker. What no worker takes
+ * waits, bounded; beyond that connections are closed.
+ */
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Log } from '../../net/index.ts'
+
+/** Connections that wait for a worker: as many as the kernel lets wait for a process. */
+const maxWaiting = 511
+/** How long a port that closes waits for workers to take what it has accepted. */
+const handoverMs = 1_000
+const lookMs = 10
+
+export interface BindAddress {
+  readonly host: string
+  /** 0 lets the kernel choose. */
+  readonly port: number
+}
+
+/** Hands a connection to a worker, which calls `taken` on its side with the same id. */
+export type HandOver = (id: number, socket: Socket) => void
+
+export interface ConnectionTaker {
+  /** The worker has the connection; this process lets it go. */
+  taken(id: number): void
+  /** Nothing can be handed to the worker any more. */
+  gone(): void
+}
+
+interface Place {
+  readonly handOver: HandOver
+  /** On its way. */
+  pending: { readonly id: number; readonly socket: Socket } | undefined
+  isGone: boolean
+}
+
+export class Distributor {
+  readonly #server: Server
+  readonly #waiting: Socket[] = []
+  /** Workers without a connection on its way, the one that waits longest first. */
+  readonly #free: Place[] = []
+  readonly #busy = new Set<Place>()
+  #next = 0
+  address = ''
+  port = 0
+
+  constructor() {
+    this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#accept(socket))
+  }
+
+  /** Rejects with the system's error (`code` EADDRINUSE, EACCES, …) when the address cannot be bound. */
+  async bind({ host, port }: BindAddress, log: Log): Promise<void> {
+    this.#server.listen(port, host)
+    await once(this.#server, 'listening')
+    this.#server.on('error', (error) => log.error('listener failed', { err: error }))
+    const bound = this.#server.address()
+    if (bound === null || typeof bound === 'string') throw new Error('the port has no network address')
+    this.address = bound.address
+    this.port = bound.port
+  }
+
+  /** A worker that takes connections from now on. */
+  add(handOver: HandOver): ConnectionTaker {
+    const place: Place = { handOver, pending: undefined, isGone: false }
+    this.#free.push(place)
+    this.#distribute()
+    return {
+      taken: (id) => {
+        if (place.pending?.id !== id) return
+        // The descriptor is the worker's now; this closes our copy of it.
+        place.pending.socket.destroy()
+        place.pending = undefined
+        this.#busy.delete(place)
+        if (!place.isGone) this.#free.push(place)
+        this.#distribute()
+      },
+      gone: () => this.#forget(place),
+    }
+  }
+
+  #accept(socket: Socket): void {
+    socket.on('error', () => socket.destroy())
+    if (this.#waiting.length >= maxWaiting) {
+      socket.destroy()
+      return
+    }
+    this.#waiting.push(socket)
+    this.#distribute()
+  }
+
+  #distribute(): void {
+    while (this.#waiting.length > 0 && this.#free.length > 0) {
+      const place = this.#free.shift()
+      const socket = this.#waiting.shift()
+      if (!place || !socket) return
+      const id = this.#next++
+      place.pending = { id, socket }
+      this.#busy.add(place)
+      place.handOver(id, socket)
+    }
+  }
+
+  #forget(place: Place): void {
+    if (place.isGone) return
+    place.isGone = true
+    this.#busy.delete(place)
+    const at = this.#free.indexOf(place)
+    if (at >= 0) this.#free.splice(at, 1)
+    // Nothing of it was read there: reading begins after it was taken.
+    if (place.pending) this.#waiting.unshift(place.pending.socket)
+    place.pending = undefined
+    this.#distribute()
+  }
+
+  /** Accepts nothing more. Resolves when what was accepted is with the workers, or shortly after. */
+  async close(): Promise<void> {
+    this.#server.close()
+    const end = performance.now() + handoverMs
+    while ((this.#waiting.length > 0 || this.#busy.size > 0) && performance.now() < end)
+      await new Promise((resolve) => setTimeout(resolve, lookMs))
+    for (const socket of this.#waiting.splice(0)) socket.destroy()
+  }
+}

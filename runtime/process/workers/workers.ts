@@ -1,0 +1,282 @@
+/**
+ * The worker processes of a primary process: starts them with the arguments of this one, keeps them, hands them the
+ * connections of one port, and ends them in good order. The primary answers no request itself.
+ *
+ * A worker that dies is replaced, after growing waits when it dies early.
+ */
+import { isFields } from '../../../schemas/index.ts'
+import cluster, { type Worker } from 'node:cluster'
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../../net/index.ts'
+import { type LineFile, makeLineFile, standardErrorLines } from '../../observe/index.ts'
+import { type Handlers, type Line, openChannel, type WorkerChannel } from './channel.ts'
+import { type BindAddress, Distributor, type ConnectionTaker } from './distributor.ts'
+import { forwardLines } from './whole-lines.ts'
+
+/** Waits before a worker is replaced that died early, and what is early. */
+export interface ReplacementWaits {
+  readonly earlyMs: number
+  readonly firstMs: number
+  readonly longestMs: number
+}
+
+/** How often workers are asked whether they are there, and how long one may be silent. */
+export interface Silence {
+  readonly lookMs: number
+  readonly silentMs: number
+}
+
+const defaultSilence: Silence = { lookMs: 10_000, silentMs: 60_000 }
+const defaultWaits: ReplacementWaits = { earlyMs: 10_000, firstMs: 1_000, longestMs: 30_000 }
+/** What is asked of workers is done at once; one that does not answer is left out. */
+const askMs = 5_000
+/** Beyond the grace, until workers are killed. */
+const killMs = 2_000
+
+export interface WorkersOptions extends BindAddress {
+  readonly count: number
+  readonly log: Log
+  /** What workers may call. */
+  readonly offers: Handlers
+  /** A worker takes the place of one that died. */
+  readonly onReplaced?: () => unknown
+  readonly waits?: ReplacementWaits
+  readonly silence?: Silence
+  /** Program of the workers (tests). Default: this one. */
+  readonly exec?: string
+}
+
+/** A worker and what is known of it. */
+interface Member {
+  readonly channel: WorkerChannel
+  /** Where the other workers reach it; undefined until it serves. */
+  peer: unknown
+  isServing: boolean
+  /** It was asked whether it is there, and has not responded yet. */
+  isAsked: boolean
+}
+
+/** One of the places that workers take one after the other. */
+interface Slot {
+  /** How many workers in a row have died early. */
+  earlyDeaths: number
+}
+
+export class Workers {
+  readonly #options: WorkersOptions
+  readonly #waits: ReplacementWaits
+  readonly #silence: Silence
+  readonly #distributor = new Distributor()
+  readonly #members = new Map<Worker, Member>()
+  /** What workers prove to each other that they belong together with. */
+  readonly #secret = randomBytes(32).toString('base64url')
+  #lead: Member | undefined
+  #looking: NodeJS.Timeout | undefined
+  #stdout: LineFile | undefined
+  #closing = false
+
+  private constructor(options: WorkersOptions) {
+    this.#options = options
+    this.#waits = options.waits ?? defaultWaits
+    this.#silence = options.silence ?? defaultSilence
+  }
+
+  /**
+   * Binds the port and starts the workers. Rejects with the system's error when it cannot be bound, and with that of a
+   * worker when the first ones cannot serve.
+   */
+  static async start(options: WorkersOptions): Promise<Workers> {
+    const workers = new Workers(options)
+    try {
+      await workers.#distributor.bind(options, options.log)
+      await workers.#start()
+      return workers
+    } catch (error) {
+      await workers.close(0)
+      throw error
+    }
+  }
+
+  /** What was bound. */
+  get address(): { readonly address: string; readonly port: number } {
+    const { address, port } = this.#distributor
+    return { address, port }
+  }
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  async #start(): Promise<void> {
+    // On a terminal lines are short and its driver keeps them whole; the workers see that it is one.
+    const stream = (fd: 1 | 2) => ((fd === 1 ? process.stdout : process.stderr).isTTY ? 'inherit' : 'pipe')
+    cluster.setupPrimary({
+      serialization: 'advanced',
+      stdio: ['ignore', stream(1), stream(2), 'ipc'],
+      ...(this.#options.exec === undefined ? {} : { exec: this.#options.exec }),
+    })
+    await Promise.all(Array.from({ length: this.#options.count }, () => this.#fork({ earlyDeaths: 0 })))
+    this.#looking = setInterval(() => this.#look(), this.#silence.lookMs).unref()
+  }
+
+  /** Resolves when the worker serves; rejects when it cannot. */
+  #fork(slot: Slot): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const worker = cluster.fork()
+      const startedAt = performance.now()
+      this.#forwardOutput(worker)
+      let taker: ConnectionTaker | undefined
+      const channel = openChannel(lineOf(worker), {
+        ...this.#options.offers,
+        'workers.hello': () => ({ ...this.address, id: String(worker.id), secret: this.#secret }),
+        'workers.serving': (peer) => {
+          taker = this.#distributor.add((id, socket) => handOver(worker, id, socket))
+          Object.assign(member, { peer, isServing: true })
+          this.#chooseLead()
+          resolve()
+        },
+        'workers.others': (argument) => this.#askOthers(member, argument),
+        'workers.any': (argument) => this.#askAny(member, argument),
+        'workers.peer': (id) => this.#peerOf(String(id)),
+        'workers.failed'(argument) {
+          const { message = 'a worker failed', ...fields } = isFields(argument) ? argument : {}
+          reject(Object.assign(new Error(String(message)), fields))
+        },
+      })
+      const member: Member = { channel, peer: undefined, isServing: false, isAsked: false }
+      this.#members.set(worker, member)
+      worker.on('message', (message: unknown) => {
+        if (isFields(message) && typeof message['taken'] === 'number') taker?.taken(message['taken'])
+      })
+      worker.once('disconnect', () => taker?.gone())
+      worker.once('exit', (code) => {
+        taker?.gone()
+        this.#members.delete(worker)
+        if (this.#lead === member) this.#lead = undefined
+        this.#chooseLead()
+        reject(new Error(`a worker ended with code ${code} before it served`))
+        if (!this.#closing) void this.#replace(slot, performance.now() - startedAt)
+      })
+    })
+  }
+
+  /** A worker that hangs holds connections and answers nothing: it is replaced. */
+  #look(): void {
+    const { silentMs } = this.#silence
+    for (const [worker, member] of this.#members) {
+      if (!member.isServing || member.isAsked) continue
+      member.isAsked = true
+      member.channel.call('workers.there', undefined, { withinMs: silentMs }).then(
+        () => (member.isAsked = false),
+        () => {
+          if (this.#closing || !this.#members.has(worker)) return
+          this.#options.log.error('a worker does not answer and is ended', { silentMs })
+          worker.process.kill('SIGKILL')
+        },
+      )
+    }
+  }
+
+  #forwardOutput({ process: { stdout, stderr } }: Worker): void {
+    if (stderr) forwardLines(stderr, (lines) => standardErrorLines().write(lines))
+    if (!stdout) return
+    this.#stdout ??= makeLineFile(1, {
+      onLoss: (lines, err) =>
+        this.#options.log.error('lines of workers are lost: standard output takes none', { lines, err }),
+    })
+    forwardLines(stdout, this.#stdout.write)
+  }
+
+  async #replace(slot: Slot, livedMs: number): Promise<void> {
+    const { earlyMs, firstMs, longestMs } = this.#waits
+    const waitMs = livedMs < earlyMs ? Math.min(firstMs * 2 ** slot.earlyDeaths, longestMs) : 0
+    slot.earlyDeaths = livedMs < earlyMs ? slot.earlyDeaths + 1 : 0
+    this.#options.log.error('a worker died and is replaced', { livedMs: Math.round(livedMs), waitMs })
+    await sleep(waitMs)
+    if (this.#closing) return
+    try {
+      await this.#fork(slot)
+      await this.#options.onReplaced?.()
+    } catch {
+      // Its end starts the next attempt.
+    }
+  }
+
+  /** Calls a function of every worker. Gives the results of all that do not fail. */
+  async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
+    return this.#ask([...this.#members.values()], name, argument)
+  }
+
+  async #ask(members: readonly Member[], name: string, argument: unknown): Promise<readonly unknown[]> {
+    const settled = await Promise.allSettled(
+      members.map(({ channel }) => channel.call(name, argument, { withinMs: askMs })),
+    )
+    return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  }
+
+  async #askOthers(caller: Member, asked: unknown): Promise<readonly unknown[]> {
+    const { name, argument } = isFields(asked) ? asked : {}
+    return this.#ask(this.#othersThan(caller), String(name), argument)
+  }
+
+  /** Asks one after the other until one says true. */
+  async #askAny(caller: Member, asked: unknown): Promise<boolean> {
+    const { name, argument } = isFields(asked) ? asked : {}
+    for (const member of this.#othersThan(caller))
+      if ((await this.#ask([member], String(name), argument)).includes(true)) return true
+    return false
+  }
+
+  #othersThan(caller: Member): readonly Member[] {
+    return [...this.#members.values()].filter((member) => member !== caller && member.isServing)
+  }
+
+  #peerOf(id: string): unknown {
+    for (const [worker, { peer }] of this.#members) if (String(worker.id) === id) return peer
+    return undefined
+  }
+
+  /** One worker does what one process must do alone. */
+  #chooseLead(): void {
+    if (this.#lead || this.#closing) return
+    this.#lead = [...this.#members.values()].find(({ isServing }) => isServing)
+    this.#lead?.channel.call('workers.lead').catch(() => {})
+  }
+
+  /** Workers have `graceMs` for requests in flight. Resolves when all have ended. */
+  async close(graceMs: number): Promise<void> {
+    if (this.#closing) return
+    this.#closing = true
+    clearInterval(this.#looking)
+    await this.#distributor.close()
+    const ends = [...this.#members.keys()].map(
+      (worker) => new Promise((resolve) => worker.once('exit', resolve)),
+    )
+    const cut = setTimeout(() => {
+      for (const worker of this.#members.keys()) worker.process.kill('SIGKILL')
+    }, graceMs + killMs)
+    for (const { channel } of this.#members.values())
+      channel.call('workers.close', { graceMs }).catch(() => {})
+    await Promise.all(ends)
+    clearTimeout(cut)
+  }
+}
+
+/** This process holds the connection too, until the worker has taken it. */
+function handOver(worker: Worker, id: number, socket: Socket): void {
+  if (!worker.isConnected()) return
+  // A failure is followed by the end of the worker, which hands the connection to another one.
+  worker.process.send?.({ connection: id }, socket, { keepOpen: true }, () => {})
+}
+
+function lineOf(worker: Worker): Line {
+  return {
+    send(message) {
+      if (worker.isConnected()) worker.process.send?.(message, undefined, undefined, () => {})
+    },
+    onMessage: (listener) => void worker.on('message', listener),
+    onEnd: (listener) => void worker.once('exit', listener),
+  }
+}

@@ -1,0 +1,62 @@
+/** Classifies failed requests for the health of a backend. */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { knownFailure } from '../../../net/index.ts'
+import { answerBehind, type AnswerKind } from '../transport/backend-answer.ts'
+
+/** True when the error is a response of the backend. */
+export function isResponse(error: Error): boolean {
+  return (
+    error instanceof GatehouseError &&
+    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
+  )
+}
+
+/**
+ * True for failures that affect every request: no connection, an HTTP error of the server itself, sessions that do not
+ * last. A failure caused by one caller's credentials, rate or arguments is not a failure of the backend.
+ */
+export function isTransportFailure(error: Error | undefined): boolean {
+  return (
+    error instanceof GatehouseError &&
+    (error.code === 'BACKEND_UNREACHABLE' ||
+      error.code === 'BACKEND_FAILED' ||
+      error.code === 'BACKEND_SESSION_LOST')
+  )
+}
+
+export function isTimeout(error: Error | undefined): boolean {
+  return error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
+}
+
+export const sessionLost = 'session_lost'
+export const slowReason = 'slow'
+const categories: Readonly<Record<string, string>> = {
+  BACKEND_AUTH_FAILED: 'authentication_failed',
+  BACKEND_SESSION_LOST: sessionLost,
+  BACKEND_TIMEOUT: 'timeout',
+  BACKEND_UNAVAILABLE: 'backend_unavailable',
+  BACKEND_FAILED: 'backend_unavailable',
+  BACKEND_UNREACHABLE: 'connection_failed',
+  OAUTH_UNAVAILABLE: 'credential_unavailable',
+  OAUTH_REFUSED: 'credential_unavailable',
+  ENTERPRISE_REQUIRED: 'credential_unavailable',
+}
+
+/** Causes that the backend's own response tells more precisely than the code of the error. */
+const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
+  host: 'host_rejected',
+  path: 'wrong_path',
+  page: 'web_page',
+  rejected: 'request_rejected',
+  other: undefined,
+}
+
+export function categoryOf(error: unknown): string {
+  if (knownFailure(error)?.failure === 'proxy') return 'http_proxy_failed'
+  if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL') {
+    const answer = answerBehind(error)
+    const category = answer && answerCategories[answer.kind]
+    if (category !== undefined) return category
+  }
+  return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
+}

@@ -1,0 +1,90 @@
+/**
+ * Aliases of tools whose names are longer than clients take: what clients are told and what they send is translated here, so
+ * that everything else (policies, webhooks, limits, workflows) sees the tools' own names. Own names are understood too.
+ *
+ * Lists are changed outermost. Calls are translated once, before the guards, those of scripts and of tool search as well: a
+ * name that was translated may itself be the alias of another tool.
+ * Source: docs/specification/virtual-server.md#aggregation.
+ */
+import {
+  arrayEnd,
+  arrayStart,
+  comma,
+  JsonObject,
+  readMembers,
+  type TurnWork,
+  visitElementsInTurns,
+  workOn,
+} from '../../mcp/index.ts'
+import { type Aliases, mayBeAlias } from '../catalog/names/aliases.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import {
+  type Middleware,
+  type Operation,
+  type OperationClient,
+  type Outcome,
+  type Perform,
+  withParams,
+} from '../model/operation.ts'
+
+export interface AliasParts {
+  /** Longest name that clients are told; 0: whatever its length. */
+  readonly limit: () => number
+  /** The own name behind an alias that this client may have been told. */
+  readonly nameOf: (client: OperationClient, alias: string) => Promise<string | undefined>
+  /** What is known without asking any backend. */
+  readonly peek: (client: OperationClient) => Catalog
+}
+
+/** Calls by an alias go on under the tool's own name. */
+export function resolveAliases({ limit, nameOf }: Pick<AliasParts, 'limit' | 'nameOf'>): Middleware {
+  async function resolved(operation: Operation, alias: string, next: Perform): Promise<Outcome> {
+    const name = await nameOf(operation.client, alias)
+    if (name === undefined || name === alias) return next(operation)
+    const params = operation.params.with({ name: JSON.stringify(name) })
+    return next(withParams(operation, new JsonObject(params)))
+  }
+  return function resolveAliases(operation, next) {
+    const alias = operation.method === 'tools/call' ? operation.params.text('name') : undefined
+    if (alias === undefined || !mayBeAlias(alias, limit())) return next(operation)
+    return resolved(operation, alias, next)
+  }
+}
+
+/** Lists show aliases in place of long names. */
+export function showAliases({ limit, peek }: Pick<AliasParts, 'limit' | 'peek'>): Middleware {
+  const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
+  return function showAliases(operation, next) {
+    return operation.method === 'tools/list'
+      ? next(operation).then((outcome) => show(outcome, operation.client))
+      : next(operation)
+  }
+  async function show(outcome: Outcome, client: OperationClient): Promise<Outcome> {
+    if (outcome.kind !== 'result' || limit() === 0) return outcome
+    const { aliases } = peek(client)
+    if (aliases.of.size === 0) return outcome
+    const known = shown.get(outcome.result)
+    if (known?.aliases === aliases) return { kind: 'result', result: known.result }
+    const result = await withAliases(outcome.result, aliases)
+    shown.set(outcome.result, { aliases, result })
+    return { kind: 'result', result }
+  }
+}
+
+async function withAliases(list: Buffer, { of }: Aliases): Promise<Buffer> {
+  await workOn(list, readMembers(list))
+  const result = new JsonObject(list)
+  const tools = result.raw('tools')
+  if (!tools) return list
+  const parts: Buffer[] = []
+  function* rename(from: number, to: number): TurnWork<void> {
+    const item = tools?.subarray(from, to) ?? list
+    yield* readMembers(item)
+    const tool = new JsonObject(item)
+    const alias = of.get(tool.text('name') ?? '')
+    if (parts.length > 0) parts.push(comma)
+    parts.push(alias === undefined ? item : tool.with({ name: JSON.stringify(alias) }))
+  }
+  await workOn(tools, visitElementsInTurns(tools, rename))
+  return result.with({ tools: Buffer.concat([arrayStart, ...parts, arrayEnd]) })
+}

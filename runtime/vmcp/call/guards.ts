@@ -1,0 +1,228 @@
+/**
+ * What stands between an authenticated request and the core: webhooks, authorization, then rate limits, as the
+ * configuration says.
+ *
+ * Made again for a changed configuration; requests in flight keep the responses that they got.
+ * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A tool call".
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import { type Events, rateLimitRecorder, type Instruments } from '../../observe/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import {
+  type Gate,
+  externalPoint,
+  makeAuthorizer,
+  makeExternalGate,
+  makeShadowAuthorizer,
+  makeGate,
+  makeRateLimiter,
+  type RateLimiter,
+  type RateLimitEvent,
+  type UpstreamTokenSource,
+  makeWebhookChain,
+  type WebhookChain,
+} from '../../policy/index.ts'
+import type { Store } from '../../store/index.ts'
+import { tellDecisionPoint } from './reports/decisions.ts'
+import { tellWebhooks } from './reports/webhooks.ts'
+import { originsOfPage } from '../catalog/pages.ts'
+import type { Core } from './core.ts'
+import { askWebhooks, authorize, type AuthorizeOptions, rateLimit } from './index.ts'
+import type { Clock } from '../model/time/clock.ts'
+import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
+import { readableQuotas } from '../features/quotas/refusal.ts'
+import type { Middleware, Operation } from '../model/operation.ts'
+
+export interface Guards {
+  /** Undefined: everybody may do everything. */
+  readonly gate: Gate | undefined
+  /** What an external gate was made from; undefined for another. */
+  readonly external?: string | undefined
+  readonly limiter: RateLimiter | undefined
+  /** Undefined: there are none. */
+  readonly quotas?: QuotaGuard | undefined
+  /** Undefined: none is asked. */
+  readonly webhooks?: WebhookChain | undefined
+  /** What they were made from. */
+  readonly webhookSettings?: string | undefined
+}
+
+export interface GuardParts {
+  /** The shared store; rate limits need it. */
+  readonly store: Store | undefined
+  /** Where quotas count. */
+  readonly counters: Store
+  readonly clock: Clock
+  /** Part of the keys of rate limits and quotas. */
+  readonly namespace: string
+  /** Where variables that settings name are looked up. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly upstreamTokens: UpstreamTokens | undefined
+  readonly telemetry: Instruments
+  readonly events: Events
+  /** The guards in force until now; a gate with a decision point behind it goes on while its settings are the same. */
+  readonly before?: Guards | undefined
+  /** Tools that are permitted by being switched on. */
+  readonly granted: (tool: string) => boolean
+  readonly log: Log
+}
+
+/** Throws INVALID_CONFIG naming what cannot be used. */
+export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
+  const external = externalOf(config)
+  const isSame = external !== undefined && parts.before?.external === external
+  const gate = isSame ? parts.before?.gate : gateOf(config, parts)
+  return {
+    gate,
+    external,
+    limiter: limiterOf(config, parts),
+    quotas: quotaGuard(config, parts, parts.before?.quotas),
+    ...webhooksOf(config, parts),
+  }
+}
+
+/** Those that are the same go on, with what is known of them. */
+function webhooksOf(
+  { name, webhooks }: VmcpConfig,
+  parts: GuardParts,
+): Pick<Guards, 'webhooks' | 'webhookSettings'> {
+  if (!webhooks) return { webhooks: undefined, webhookSettings: undefined }
+  const webhookSettings = JSON.stringify([name, webhooks])
+  const { before, namespace, env } = parts
+  if (before?.webhookSettings === webhookSettings) return { webhooks: before.webhooks, webhookSettings }
+  const observe = tellWebhooks({ server: name, ...parts })
+  return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, env, observe }), webhookSettings }
+}
+
+function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
+  return externalPoint(authz) ? JSON.stringify([name, authz]) : undefined
+}
+
+/** Ends what guards hold open, unless it goes on in those that follow. */
+export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
+  // Before those that follow tell anything.
+  const ended = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
+  if (gate !== after?.gate) await gate?.close?.()
+  if (webhooks !== after?.webhooks) await webhooks?.close()
+  await ended
+}
+
+/** True when decisions need the policy engine. */
+export function usesEngine({ incomingAuth }: VmcpConfig): boolean {
+  return incomingAuth.authz?.type === 'cedar'
+}
+
+function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | undefined {
+  const { upstreamTokens, granted, events, log } = parts
+  const { authz } = incomingAuth
+  if (authz?.type !== 'cedar') {
+    return makeExternalGate(authz, {
+      serverName: name,
+      upstreamTokens: ofPolicies(upstreamTokens),
+      observe: tellDecisionPoint(name, parts),
+    })
+  }
+  const authorizer = makeAuthorizer(authz, {
+    serverName: name,
+    upstreamTokens: ofPolicies(upstreamTokens),
+    engineFailed: (err) => events.emit('policy_engine_failed', { err }),
+    log,
+  })
+  const shadow = makeShadowAuthorizer(authz, {
+    serverName: name,
+    upstreamTokens: ofPolicies(upstreamTokens),
+  })
+  return makeGate(authorizer, { unknownMethods: 'pass', granted, shadow })
+}
+
+/** Without the token of their provider the policies refuse everything. */
+function ofPolicies(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
+  if (tokens?.required === undefined) return tokens
+  return { get: async (caller, provider, signal) => tokens.required?.(caller, provider, signal) }
+}
+
+function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {
+  if (!rateLimiting) return undefined
+  const { store, namespace, telemetry, events } = parts
+  if (!store)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'rateLimiting: needs sessionStorage with provider redis',
+    })
+  const record = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
+  const observe = (event: RateLimitEvent): void => {
+    record(event)
+    tellLimit(events, event)
+  }
+  return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe })
+}
+
+function tellLimit(events: Events, event: RateLimitEvent): void {
+  if (event.kind === 'decision' && event.decision === 'rejected')
+    events.emit('call_limited', { scope: event.scope, operation_type: event.operationType })
+  else if (event.kind === 'store_down')
+    events.emit('limits_store', { up: false, calls: event.calls, err: event.error })
+  else if (event.kind === 'store_up') events.emit('limits_store', { up: true })
+}
+
+/** What the guards ask about tools. */
+export interface GuardedCore extends Pick<Core, 'factsOf' | 'misfits' | 'peekFacts'> {
+  /** Throws or rejects when the call cannot be carried out. */
+  calledTool(operation: Operation): unknown
+}
+
+/**
+ * The guards in force as middlewares, in their order. `isOwn` names the tools of the gateway itself, which the core does
+ * not know.
+ */
+export function guarding(
+  guards: () => Guards,
+  core: () => GuardedCore,
+  isOwn: (tool: string) => boolean,
+  decided?: AuthorizeOptions['decided'],
+): readonly Middleware[] {
+  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) =>
+    (await core().factsOf(client, request)) ?? 'no such thing'
+  const peekFacts: NonNullable<AuthorizeOptions['peekFacts']> = (client, request) =>
+    core().peekFacts(client, request)
+  return [
+    askWebhooks({
+      chain: () => guards().webhooks,
+      factsOf,
+      isOwn,
+      misfits: (operation, structured) => core().misfits(operation, structured),
+    }),
+    authorize({
+      gate: () => guards().gate,
+      ...(decided ? { decided } : {}),
+      factsOf,
+      peekFacts,
+      originsOf: originsOfPage,
+    }),
+    // After authorization: a call that is refused costs nothing.
+    rateLimit({
+      limiter: () => guards().limiter,
+      async callable(operation) {
+        const name = operation.params.text('name')
+        if (name === undefined || !isOwn(name)) await core().calledTool(operation)
+      },
+    }),
+    readableQuotas(() => guards().quotas),
+  ]
+}
+
+/** Asks the guards in force whether a caller may use a tool of the gateway itself. */
+export function permitting(guards: () => Guards) {
+  return async function permits(caller: Caller, tool: string, signal: AbortSignal): Promise<boolean> {
+    const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))
+    try {
+      await guards().gate?.check(caller, 'tools/call', params, { signal })
+      return true
+    } catch (error) {
+      if (error instanceof GatehouseError && error.code === 'FORBIDDEN') return false
+      throw error
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/** An operation that a client waits for: joins the request, the reply and the ways to cancel it. */
+import type { IncomingHttpHeaders } from 'node:http'
+import {
+  type JsonObject,
+  type Message,
+  notificationMessage,
+  passesLevel,
+  type ResultPassage,
+  withoutReservedMeta,
+} from '../../mcp/index.ts'
+import { LazySignal } from '../../net/index.ts'
+import type { Ask, AskReply, OperationClient, Operation } from '../model/operation.ts'
+
+/** Where what an operation says on its way is sent. */
+export interface OperationSink {
+  /** Sends a message that precedes the result; false when it cannot be delivered. */
+  readonly send: (message: Buffer) => boolean
+  readonly ask: (request: Ask, signal?: AbortSignal) => Promise<AskReply>
+  readonly passage?: () => ResultPassage | undefined
+}
+
+export interface LiveOperationOptions {
+  readonly message: Message
+  readonly params: JsonObject
+  readonly client: OperationClient
+  readonly headers?: IncomingHttpHeaders | undefined
+  readonly logLevel: string | undefined
+  readonly stateFor?: string | undefined
+  /** False: no log messages at all (stateless clients that set no level). */
+  readonly logs: boolean
+  readonly sink: OperationSink
+}
+
+export class LiveOperation implements Operation {
+  readonly method: string
+  readonly id: string | undefined
+  readonly headers: IncomingHttpHeaders | undefined
+  readonly params: JsonObject
+  readonly client: OperationClient
+  readonly progressToken: string | undefined
+  readonly logLevel: string | undefined
+  readonly stateFor: string | undefined
+  origin: Operation['origin']
+  /** May be exchanged: a parked operation goes on under another request. */
+  sink: OperationSink
+  readonly #logs: boolean
+  readonly lazySignal: LazySignal = new LazySignal()
+
+  constructor(options: LiveOperationOptions) {
+    this.method = options.message.method
+    this.id = options.message.id
+    this.headers = options.headers
+    this.params = options.params
+    this.client = options.client
+    this.logLevel = options.logLevel
+    this.stateFor = options.stateFor
+    this.sink = options.sink
+    this.#logs = options.logs
+    this.progressToken = progressTokenOf(options.params)
+  }
+
+  get signal(): AbortSignal {
+    return this.lazySignal.signal
+  }
+
+  cancel(reason: Error): void {
+    this.lazySignal.abort(reason)
+  }
+
+  progress(params: Buffer): void {
+    this.#notify('notifications/progress', params)
+  }
+
+  log(params: Buffer): void {
+    if (this.#logs && passesLevel(params, this.logLevel)) this.#notify('notifications/message', params)
+  }
+
+  #notify(method: string, params: Buffer): void {
+    const own = this.client.era === 'session' ? withoutReservedMeta(params) : params
+    this.sink.send(notificationMessage(method, own))
+  }
+
+  ask(request: Ask, signal?: AbortSignal): Promise<AskReply> {
+    return this.sink.ask(request, signal)
+  }
+
+  passage(): ResultPassage | undefined {
+    return this.sink.passage?.()
+  }
+}
+
+function progressTokenOf(params: JsonObject): string | undefined {
+  const raw = params.object('_meta')?.raw('progressToken')
+  return raw !== undefined && (raw[0] === 0x22 || raw[0] === 0x2d || (raw[0] ?? 0) <= 0x39)
+    ? raw.toString()
+    : undefined
+}

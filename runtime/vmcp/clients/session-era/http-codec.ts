@@ -1,0 +1,93 @@
+/**
+ * Session-era codec towards clients over streamable HTTP: messages by POST, the GET stream, and DELETE.
+ * Source: MCP 2025-11-25, transports.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  headerName,
+  type JsonObject,
+  type Message,
+  MessageError,
+  sessionVersions,
+} from '../../../mcp/index.ts'
+import type { Caller } from '../../../net/index.ts'
+import type { ServerSession } from '../sessions/session.ts'
+import { passedHeaders } from '../../model/client.ts'
+import type { VmcpExchange } from '../../model/exchange.ts'
+import { Reply } from '../reply.ts'
+import { acceptsEventStream, beginEventStream, holdStream } from '../stream.ts'
+import type { SessionProtocol } from './protocol.ts'
+
+export interface SessionEdgeOptions {
+  readonly protocol: SessionProtocol
+  readonly passthroughHeaders: () => readonly string[]
+}
+
+export class SessionEdge {
+  readonly #options: SessionEdgeOptions
+
+  constructor(options: SessionEdgeOptions) {
+    this.#options = options
+  }
+
+  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+    const { protocol } = this.#options
+    const { req, res } = exchange
+    if (message.method === 'initialize') {
+      const { session, response } = await protocol.open(message, params, caller, this.#passed(exchange))
+      new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
+      return
+    }
+    const found = this.#find(exchange, caller, message.id)
+    const session = found instanceof Promise ? await found : found
+    session.usedBy(caller, this.#passed(exchange))
+    const reply = new Reply(req, res, { lasting: () => session.openStream() })
+    const pending = protocol.receive(session, message, params, reply)
+    if (pending) await pending
+    if (message.kind !== 'request') reply.drop()
+  }
+
+  #passed(exchange: VmcpExchange): Readonly<Record<string, string>> {
+    return passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
+  }
+
+  /** Throws, or rejects with, INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  #find(
+    exchange: VmcpExchange,
+    caller: Caller,
+    id: string | undefined,
+  ): ServerSession | Promise<ServerSession> {
+    const sessionId = exchange.header('sessionId')
+    if (sessionId === undefined) {
+      const detail = 'Invalid Request: the Mcp-Session-Id header is required'
+      throw new MessageError('INVALID_REQUEST', id, { detail })
+    }
+    const version = exchange.header('protocolVersion')
+    if (version !== undefined && !sessionVersions.includes(version)) {
+      const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
+      throw new MessageError('INVALID_REQUEST', id, { detail })
+    }
+    return this.#options.protocol.sessions.find(sessionId, caller)
+  }
+
+  /** GET: the stream for what the server sends outside of requests. */
+  async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
+    if (!acceptsEventStream(exchange.req)) {
+      const detail = 'Not Acceptable: the client must accept text/event-stream'
+      throw new GatehouseError('NOT_ACCEPTABLE', { detail })
+    }
+    const session = await this.#find(exchange, caller, undefined)
+    session.usedBy(caller, this.#passed(exchange))
+    beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
+    holdStream(exchange)
+    session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
+  }
+
+  /** DELETE: the client needs the session no more. */
+  async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
+    const session = await this.#find(exchange, caller, undefined)
+    session.usedBy(caller, this.#passed(exchange))
+    await this.#options.protocol.sessions.end(session.id, caller)
+    exchange.res.writeHead(200, { 'content-length': 0 }).end()
+  }
+}

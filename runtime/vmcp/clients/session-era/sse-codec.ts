@@ -1,0 +1,166 @@
+/**
+ * Session era over the HTTP+SSE (deprecated) transport: `GET /sse` opens the stream on which everything goes to the client, the
+ * `endpoint` event on it says where to POST, and a POST is answered 202 at once. The session ends with the stream.
+ *
+ * Bounded in number; a POST by anybody but the opener of the stream finds nothing.
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/specification/virtual-server.md (the server speaks sse and streamable-http).
+ */
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  encodeEvent,
+  eventParts,
+  errorMessage,
+  type JsonObject,
+  type Message,
+  MessageError,
+  resultMessage,
+  resultParts,
+} from '../../../mcp/index.ts'
+import { type Caller, notePeerAddress, peerAddress } from '../../../net/index.ts'
+import type { ServerSession } from '../sessions/session.ts'
+import type { ClientResponse } from '../response.ts'
+import { isShared, passedHeaders } from '../../model/client.ts'
+import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
+import { beginEventStream, holdStream, writeBounded } from '../stream.ts'
+import type { SessionProtocol } from './protocol.ts'
+
+const maxStreams = 5_000
+const maxPerCaller = 200
+
+export interface OldSseEdgeOptions {
+  readonly protocol: SessionProtocol
+  readonly passthroughHeaders: () => readonly string[]
+  /** Begins ids that lead back to this process. */
+  readonly tag: string
+}
+
+interface Stream {
+  readonly owner: string
+  readonly res: ServerResponse
+  session: ServerSession | undefined
+}
+
+export class OldSseEdge {
+  readonly #options: OldSseEdgeOptions
+  readonly #streams = new Map<string, Stream>()
+
+  constructor(options: OldSseEdgeOptions) {
+    this.#options = options
+  }
+
+  /** GET /sse */
+  open(exchange: VmcpExchange, caller: Caller): void {
+    let own = 0
+    for (const { owner } of this.#streams.values()) if (owner === caller.key) own++
+    if (this.#streams.size >= maxStreams || own >= (isShared(caller) ? maxStreams : maxPerCaller))
+      throw new GatehouseError('TOO_MANY_SESSIONS')
+    const id = this.#options.tag + randomUUID()
+    const { res } = exchange
+    const stream: Stream = { owner: caller.key, res, session: undefined }
+    this.#streams.set(id, stream)
+    res.once('close', () => {
+      this.#streams.delete(id)
+      const { session } = stream
+      if (session) this.#options.protocol.sessions.end(session.id, session.caller).catch(() => {})
+    })
+    beginEventStream(res)
+    holdStream(exchange)
+    res.write(encodeEvent(Buffer.from(`${messagesPath}?sessionId=${id}`), { event: 'endpoint' }))
+  }
+
+  /** POST /messages */
+  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+    const stream = this.#streams.get(new URLSearchParams(exchange.query).get('sessionId') ?? '')
+    if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
+    const { protocol } = this.#options
+    const headers = passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
+    const response = new StreamResponse(stream.res)
+    if (message.method === 'initialize') {
+      if (stream.session)
+        throw new MessageError('INVALID_REQUEST', message.id, {
+          detail: 'Invalid Request: initialized already',
+        })
+      const { session, response: opened } = await protocol.open(message, params, caller, headers)
+      stream.session = session
+      session.addStream(stream.res, { lasting: false })
+      accept(exchange)
+      response.end(opened)
+      return
+    }
+    const session = stream.session ? await protocol.sessions.find(stream.session.id, caller) : undefined
+    if (!session || message.method === 'server/discover') {
+      accept(exchange)
+      answerOutsideSession(message, response)
+      return
+    }
+    session.usedBy(caller, headers)
+    accept(exchange)
+    try {
+      await protocol.receive(session, message, params, response)
+    } catch (error) {
+      if (message.kind === 'request') response.end(errorMessage(message.id, error))
+    }
+  }
+
+  close(): void {
+    for (const { res } of this.#streams.values()) res.end()
+  }
+}
+
+function accept({ req, res }: VmcpExchange): void {
+  // The operation may end, and be audited, after the connection.
+  notePeerAddress(req, peerAddress(req))
+  res.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted')
+}
+
+/**
+ * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
+ * that it has to initialize: the transport has no stateless revision.
+ */
+function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
+  if (kind !== 'request' || id === undefined) return
+  if (method === 'ping') response.end(resultMessage(id, '{}'))
+  else if (method === 'server/discover')
+    response.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+  else {
+    const detail = 'Invalid Request: initialize first'
+    response.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))
+  }
+}
+
+/** Everything goes onto the one stream; nothing ends but the stream itself. */
+class StreamResponse implements ClientResponse {
+  readonly streaming = true
+  readonly #res: ServerResponse
+
+  constructor(res: ServerResponse) {
+    this.#res = res
+  }
+
+  send(message: Buffer): boolean {
+    return writeBounded(this.#res, encodeEvent(message))
+  }
+
+  end(message: Buffer): void {
+    writeBounded(this.#res, encodeEvent(message))
+  }
+
+  endResult(id: string, result: Buffer): void {
+    writeBounded(this.#res, eventParts(resultParts(id, result)))
+  }
+
+  drop(): void {
+    // A cancelled request has no response.
+  }
+
+  onClose(listener: () => void): () => void {
+    this.#res.once('close', listener)
+    return () => this.#res.off('close', listener)
+  }
+
+  keepAlive(): void {
+    // The session keeps its stream alive.
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * What a session leaves in the shared store, so that any replica can go on with it: what was negotiated, whose it is,
+ * its subscriptions. No tokens, no lists.
+ * Source: docs/specification/virtual-server.md#sessionStorage (sessionStorage).
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { Store } from '../../../store/index.ts'
+import { readAbilities } from '../../model/client.ts'
+import type { BackendSession } from '../../model/operation.ts'
+import type { ServerSession, SessionChanges, SessionFacts } from './session.ts'
+
+export interface SessionRecord extends SessionChanges {
+  readonly facts: SessionFacts
+}
+
+export interface SessionRecords {
+  create(session: ServerSession): Promise<void>
+  /** Renews the life of a session that is in use without requests. */
+  keep(id: string): Promise<void>
+  /** Reads and renews; undefined when there is no such session. */
+  read(id: string): Promise<SessionRecord | undefined>
+  update(session: ServerSession): Promise<void>
+  remove(id: string): Promise<void>
+}
+
+/** A renewal of the life in the store costs a round trip; this share of the life passes between two of them. */
+const renewShare = 20
+const maxRenewed = 100_000
+
+export interface SessionRecordsOptions {
+  /** Identifies this server (`serverScope`). Sessions of other servers in the same store are treated as missing. */
+  readonly server: string
+  /** Sliding lifetime: use renews it, with a precision of one twentieth. */
+  readonly ttlMs: number
+  readonly now: () => number
+}
+
+/** All methods reject with SESSION_STORE_DOWN. */
+export function sessionRecords(store: Store, { server, ttlMs, now }: SessionRecordsOptions): SessionRecords {
+  const renewedAt = new Map<string, number>()
+
+  async function renew(id: string): Promise<void> {
+    const last = renewedAt.get(id) ?? 0
+    if (now() - last < ttlMs / renewShare) return
+    if (renewedAt.size >= maxRenewed) renewedAt.clear()
+    renewedAt.set(id, now())
+    await guarded(store.touch(id, ttlMs))
+  }
+
+  async function guarded<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (cause) {
+      throw new GatehouseError('SESSION_STORE_DOWN', { cause })
+    }
+  }
+  return {
+    async create(session) {
+      await guarded(store.set(session.id, write(session, server), { ttlMs, onlyIf: 'absent' }))
+    },
+    async read(id) {
+      if (!/^[\x21-\x7e]{1,128}$/.test(id)) return undefined
+      const value = await guarded(store.get(id))
+      const record = value === undefined ? undefined : parse(id, value, server)
+      if (record) await renew(id)
+      return record
+    },
+    keep: renew,
+    async update(session) {
+      await guarded(store.set(session.id, write(session, server), { ttlMs, onlyIf: 'present' }))
+    },
+    async remove(id) {
+      renewedAt.delete(id)
+      await guarded(store.delete(id))
+    },
+  }
+}
+
+function write(session: ServerSession, server: string): string {
+  const { facts, logLevel, subscriptions, backendSessions, seen } = session
+  return JSON.stringify({
+    v: 1,
+    server,
+    owner: facts.owner,
+    protocolVersion: facts.protocolVersion,
+    capabilities: facts.abilities.raw.toString(),
+    info: facts.info?.toString(),
+    logLevel,
+    subscriptions: [...subscriptions],
+    backends: Object.fromEntries(backendSessions),
+    seen,
+  })
+}
+
+/**
+ * Parses a stored session. Returns undefined when the value is not a session of this server. Records of earlier builds
+ * name no server and are accepted.
+ */
+function parse(id: string, value: string, server: string): SessionRecord | undefined {
+  try {
+    const read: unknown = JSON.parse(value)
+    if (typeof read !== 'object' || read === null) return undefined
+    const record: Record<string, unknown> = { ...read }
+    const { owner, protocolVersion, capabilities, info, logLevel, subscriptions, backends, seen } = record
+    if (record['server'] !== undefined && record['server'] !== server) return undefined
+    if (typeof owner !== 'string' || typeof protocolVersion !== 'string' || typeof capabilities !== 'string')
+      return undefined
+    return {
+      facts: {
+        id,
+        owner,
+        protocolVersion,
+        abilities: readAbilities(Buffer.from(capabilities)),
+        info: typeof info === 'string' ? Buffer.from(info) : undefined,
+      },
+      logLevel: typeof logLevel === 'string' ? logLevel : undefined,
+      subscriptions: Array.isArray(subscriptions) ? subscriptions.filter(isPair) : [],
+      backendSessions: readBackends(backends),
+      seen: readTexts(seen),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+function isPair(value: unknown): value is [string, string] {
+  return Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === 'string')
+}
+
+function readBackends(value: unknown): [string, BackendSession][] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, session]: [string, unknown]): [string, BackendSession][] => {
+    if (typeof session !== 'object' || session === null) return []
+    const read: Partial<Record<keyof BackendSession, unknown>> = session
+    const { sessionId, protocolVersion, logging, binding } = read
+    // A record of an earlier build has no binding. The owner of its backend session is unknown, so another one is
+    // opened.
+    if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
+      return []
+    return [[name, { sessionId, protocolVersion, logging: logging === true, binding }]]
+  })
+}
+
+function readTexts(value: unknown): Readonly<Record<string, string>> | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}

@@ -1,0 +1,102 @@
+/**
+ * Where sessions outlive this process: Redis, as the configuration says, or nowhere.
+ *
+ * Values are sealed when the replicas share key material, because a session id of a backend is as good as a password
+ * there. The same store holds the key of request state when nobody gave one.
+ * Source: docs/specification/virtual-server.md#sessionStorage, config.sessionStorage.
+ */
+import { randomBytes } from 'node:crypto'
+import { type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../../store/index.ts'
+import { type SessionRecords, sessionRecords } from './records.ts'
+
+/** The server and a colon follow, so that two servers without a configured prefix share no keys. */
+const defaultKeyPrefix = 'gatehouse:vmcp:session:'
+const requestStateKey = 'request-state-key'
+
+/**
+ * Identifies this server for values in a store that servers share: namespace and name of the resource, or, outside a
+ * cluster, group and name. All replicas of a server return the same value.
+ */
+export function serverScope(
+  { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const scope = env[vmcpEnvironment.namespace] || groupRef
+  return [scope, name].map(encodeURIComponent).join(':')
+}
+
+export interface SessionStorage {
+  readonly store: Store
+  /** Returns the stored sessions of this server, which expire after `ttlMs`. */
+  records(ttlMs: number, now: () => number): SessionRecords
+  /** Only the workers of one primary use it. */
+  readonly isOfWorkers?: boolean
+  /** Key material that all replicas share. Rejects with STORE_DOWN. */
+  sharedSecret(): Promise<string>
+  close(): Promise<void>
+}
+
+/** Undefined when sessions are stored in the memory of this process; `workers` is what several of them share. Connects in the background. */
+export function openSessionStorage(
+  config: VmcpConfig,
+  env: Readonly<Record<string, string | undefined>>,
+  events: Events,
+  workers?: Store,
+): SessionStorage | undefined {
+  const settings = sessionRedis(config, env)
+  const server = serverScope(config, env)
+  if (!settings) return workers && ofWorkers(workers, server)
+  const plain = makeRedisStore(settings, {
+    onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
+  })
+  const secret = env[vmcpEnvironment.stateKey]
+  const store = secret === undefined || secret === '' ? plain : sealStore(plain, () => [Buffer.from(secret)])
+  return {
+    store,
+    records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
+    sharedSecret: async () => (secret !== undefined && secret !== '' ? secret : secretIn(store)),
+    close: () => plain.close(),
+  }
+}
+
+/** What the primary process holds for its workers; it leaves this machine as little as the memory of one process does. */
+function ofWorkers(shared: Store, server: string): SessionStorage {
+  const store = shared.namespace('sessions:')
+  return {
+    store,
+    records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
+    isOfWorkers: true,
+    sharedSecret: () => secretIn(store),
+    close: async () => {},
+  }
+}
+
+async function secretIn(store: Store): Promise<string> {
+  await store.set(requestStateKey, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
+  const found = await store.get(requestStateKey)
+  if (found === undefined) throw new Error('the key of request state vanished')
+  return found
+}
+
+/** The Redis of the sessions, with the prefix of every key; undefined when sessions are stored in memory. */
+export function sessionRedis(
+  config: VmcpConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): RedisStoreConfig | undefined {
+  const { sessionStorage } = config
+  if (sessionStorage?.provider !== 'redis') return undefined
+  const { address, db, keyPrefix } = sessionStorage
+  const password = env[vmcpEnvironment.redisPassword]
+  return {
+    ...(address === undefined ? {} : { addr: address }),
+    db,
+    keyPrefix: withColon(keyPrefix || `${defaultKeyPrefix}${serverScope(config, env)}`),
+    ...(password === undefined || password === '' ? {} : { password }),
+  }
+}
+
+function withColon(prefix: string): string {
+  return prefix.endsWith(':') ? prefix : `${prefix}:`
+}

@@ -1,0 +1,110 @@
+/**
+ * A call of a stateless client that may stop to ask. While a session-era backend waits for a response, the client has
+ * already been told `input_required`; the call is parked here until the client sends the request again with the
+ * answers, and then goes on where it stopped.
+ *
+ * The table of parked calls is bounded in number (overall and for one caller) and in time.
+ * Source: MCP 2026-07-28, patterns/mrtr; ARCHITECTURE.md, "Two protocol eras".
+ */
+import { randomUUID } from 'node:crypto'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { AskingCall, type JsonObject, type CallStep } from '../../../mcp/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+import type { Outcome } from '../../model/operation.ts'
+import { isShared } from '../../model/client.ts'
+import type { LiveOperation, OperationSink } from '../live-operation.ts'
+
+export class StatelessCall {
+  #id: string | undefined
+  readonly owner: string
+  readonly operation: LiveOperation
+  readonly #asking: AskingCall<Outcome>
+
+  /** Starts at once. `makeOperation` gets the sink that leads back here. */
+  constructor(
+    owner: string,
+    makeOperation: (ask: OperationSink['ask']) => LiveOperation,
+    perform: (operation: LiveOperation) => Promise<Outcome>,
+  ) {
+    this.owner = owner
+    const operation = makeOperation((request, signal) => this.#asking.ask(request, signal))
+    this.operation = operation
+    this.#asking = new AskingCall(operation.client.abilities, (reason) => operation.cancel(reason))
+    this.#asking.follow(perform(operation))
+  }
+
+  /** Leads back to the call, once it is parked. */
+  get id(): string {
+    return (this.#id ??= randomUUID())
+  }
+
+  /** What comes next: the end, or questions. Rejects with what the operation was rejected with. */
+  step(): Promise<CallStep<Outcome>> {
+    return this.#asking.step()
+  }
+
+  /** Hands over the client's answers; questions that are still open are asked again. */
+  response(responses: JsonObject | undefined): void {
+    this.#asking.response(responses)
+  }
+
+  cancel(reason: Error): void {
+    this.#asking.cancel(reason)
+  }
+}
+
+export interface ParkedOptions {
+  readonly max: number
+  readonly maxPerCaller: number
+  readonly ttlMs: number
+  readonly clock: Clock
+}
+
+export class ParkedCalls {
+  readonly #options: ParkedOptions
+  readonly #calls = new Map<string, { call: StatelessCall; cancelTimer: () => void }>()
+  readonly #perCaller = new Map<string, number>()
+
+  constructor(options: ParkedOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#calls.size
+  }
+
+  /** Throws RATE_LIMITED, and cancels the call, when there is no space. */
+  park(call: StatelessCall): void {
+    const own = this.#perCaller.get(call.owner) ?? 0
+    const { max, maxPerCaller } = this.#options
+    const limit = isShared(call.operation.client.caller) ? max : maxPerCaller
+    if (this.#calls.size >= max || own >= limit) {
+      const error = new GatehouseError('RATE_LIMITED', { detail: 'too many requests wait for answers' })
+      call.cancel(error)
+      throw error
+    }
+    const cancelTimer = this.#options.clock.after(this.#options.ttlMs, () => {
+      this.take(call.id, call.owner)?.cancel(
+        new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' }),
+      )
+    })
+    this.#calls.set(call.id, { call, cancelTimer })
+    this.#perCaller.set(call.owner, own + 1)
+  }
+
+  /** Takes a call out; only its owner can. */
+  take(id: string, owner: string): StatelessCall | undefined {
+    const parked = this.#calls.get(id)
+    if (parked?.call.owner !== owner) return undefined
+    this.#calls.delete(id)
+    parked.cancelTimer()
+    const left = (this.#perCaller.get(owner) ?? 1) - 1
+    if (left > 0) this.#perCaller.set(owner, left)
+    else this.#perCaller.delete(owner)
+    return parked.call
+  }
+
+  close(reason: Error): void {
+    for (const { call } of this.#calls.values()) this.take(call.id, call.owner)?.cancel(reason)
+  }
+}

@@ -1,0 +1,382 @@
+/**
+ * Stateless codec towards clients: every POST says all there is to know about its sender, and nothing is remembered
+ * between two of them but calls that wait for answers.
+ * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
+ */
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { continueTrace, requestTrace } from '../../../observe/index.ts'
+import {
+  askingMethods,
+  checkParamTypes,
+  checkStateless,
+  completeResult,
+  completeResultInTurns,
+  inTurns,
+  largeBytes,
+  errorObject,
+  inputRequired,
+  isDeclined,
+  JsonObject,
+  logLevels,
+  type Message,
+  MessageError,
+  type PassedMembers,
+  rawErrorMessage,
+  requireAbility,
+  resultMessage,
+  statelessError,
+  type StatelessMeta,
+  statusOf,
+  allVersions,
+  visitRequests,
+} from '../../../mcp/index.ts'
+import type { Caller, InFlight } from '../../../net/index.ts'
+import {
+  type Ask,
+  invalidRequestState,
+  type OperationClient,
+  type Operation,
+  type Outcome,
+} from '../../model/operation.ts'
+import { type Advertise, advertisedMembers } from '../advertised.ts'
+import type { ClientResponse } from '../response.ts'
+import { abilitiesOf, canonical, passedHeaders } from '../../model/client.ts'
+import type { VmcpExchange } from '../../model/exchange.ts'
+import { LiveOperation } from '../live-operation.ts'
+import type { Listeners } from './listeners.ts'
+import { Reply } from '../reply.ts'
+import { isForHttp } from '../session-era/protocol.ts'
+import type { StateBinding, StateContent, StateSealer } from './sealed-state.ts'
+import { type ParkedCalls, StatelessCall } from './call.ts'
+
+export interface StatelessEdgeOptions {
+  readonly perform: (operation: Operation) => Promise<Outcome>
+  /** Checks the mirrored argument headers of a call, once the tool is known. Throws HEADER_MISMATCH. */
+  readonly checkHeaders: (
+    client: OperationClient,
+    params: JsonObject,
+    headers: IncomingHttpHeaders,
+  ) => Promise<void>
+  readonly serverInfo: string
+  readonly advertise: Advertise
+  readonly passthroughHeaders: () => readonly string[]
+  readonly responses: InFlight<ClientResponse>
+  readonly sealer: StateSealer
+  readonly parked: ParkedCalls
+  readonly listeners: Listeners
+  /** Begins the state of calls that wait in this process. */
+  readonly tag: string
+}
+
+/** Only says where a call waits; the state itself is sealed. */
+const anyTag = /^w\d+\./
+const noStore = { 'cache-control': 'private, no-store' }
+const knownMethods: ReadonlySet<string> = new Set([
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'prompts/list',
+  'prompts/get',
+  'completion/complete',
+])
+
+export class StatelessEdge {
+  readonly #options: StatelessEdgeOptions
+  /** Stateless form of list results, by the results. */
+  readonly #lists = new WeakMap<Buffer, Buffer>()
+
+  constructor(options: StatelessEdgeOptions) {
+    this.#options = options
+  }
+
+  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+    if (message.kind === 'notification') {
+      exchange.res.writeHead(202).end()
+      return
+    }
+    if (message.kind !== 'request' || message.id === undefined) {
+      throw new MessageError('INVALID_REQUEST', message.id, {
+        detail: 'Invalid Request: a request or notification is expected',
+      })
+    }
+    const meta = checkStateless(message, params, exchange.req.headers, allVersions)
+    checkParamTypes(message.method, params)
+    if (meta.logLevel !== undefined && !logLevels.includes(meta.logLevel)) {
+      throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: unknown log level' })
+    }
+    const client = this.#client(exchange, meta, caller, message.id)
+    if (message.method === 'subscriptions/listen') {
+      await this.#options.listeners.open(exchange, message.id, params, client)
+      return
+    }
+    const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
+    const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
+    if (discovered) await this.#finish(reply, message.id, message.method, discovered)
+    else if (knownMethods.has(message.method))
+      await this.#operate(exchange, message, message.id, params, client, meta, reply)
+    else throw new MessageError('METHOD_NOT_FOUND', message.id)
+  }
+
+  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): OperationClient {
+    return {
+      era: 'stateless',
+      protocolVersion: meta.protocolVersion,
+      caller,
+      abilities: abilitiesOf(meta.clientCapabilities, id),
+      info: meta.clientInfo,
+      headers: passedHeaders(exchange.req.headers, this.#options.passthroughHeaders()),
+      session: undefined,
+    }
+  }
+
+  async #discover(client: OperationClient): Promise<Buffer> {
+    const members = advertisedMembers(await this.#options.advertise(client))
+    return Buffer.from(`{"supportedVersions":${JSON.stringify(allVersions)},${members}}`)
+  }
+
+  async #operate(
+    exchange: VmcpExchange,
+    message: Message,
+    id: string,
+    params: JsonObject,
+    client: OperationClient,
+    meta: StatelessMeta,
+    reply: Reply,
+  ): Promise<void> {
+    const { responses } = this.#options
+    const answering = responses.add(reply)
+    try {
+      const binding = new RequestBinding(client.caller.key, message.method, params)
+      const state = params.text('requestState')
+      const call =
+        state === undefined
+          ? this.#start(message, params, client, meta, exchange.req.headers)
+          : await this.#callOf(state, exchange, message, params, client, meta, binding)
+      await this.#follow(call, id, message.method, reply, binding)
+    } catch (error) {
+      if (isForHttp(error) && !reply.streaming) throw error
+      this.#fail(reply, id, error)
+    } finally {
+      responses.remove(answering)
+    }
+  }
+
+  /** What the client's state leads to: a new call, or the parked one, with the client's answers handed over. */
+  async #callOf(
+    state: string,
+    exchange: VmcpExchange,
+    message: Message,
+    params: JsonObject,
+    client: OperationClient,
+    meta: StatelessMeta,
+    binding: StateBinding,
+  ): Promise<StatelessCall> {
+    const { headers } = exchange.req
+    const content = this.#options.sealer.open(state.replace(anyTag, ''), binding)
+    if (!content) throw invalidRequestState()
+    if (content.trace !== undefined) continueTrace(content.trace)
+    if (content.kind === 'again') {
+      if (isDeclined(params.object('inputResponses'))) throw declined()
+      const again = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
+      return this.#start(message, again, client, meta, headers)
+    }
+    if (content.kind === 'pass') {
+      const own = new JsonObject(params.with({ requestState: content.value }))
+      return this.#start(message, own, client, meta, headers, content.backend)
+    }
+    if (message.method === 'tools/call') await this.#options.checkHeaders(client, params, headers)
+    const call = this.#options.parked.take(content.value, binding.caller)
+    if (!call) {
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: the request is not waiting for answers any more; start it again',
+      })
+    }
+    call.response(params.object('inputResponses'))
+    return call
+  }
+
+  #seal(content: StateContent, binding: StateBinding): string {
+    return this.#options.sealer.seal({ ...content, trace: requestTrace() }, binding)
+  }
+
+  #start(
+    message: Message,
+    params: JsonObject,
+    client: OperationClient,
+    meta: StatelessMeta,
+    headers: IncomingHttpHeaders,
+    stateFor?: string,
+  ): StatelessCall {
+    return new StatelessCall(
+      client.caller.key,
+      (ask) =>
+        new LiveOperation({
+          message,
+          params,
+          client,
+          headers,
+          logLevel: meta.logLevel,
+          logs: meta.logLevel !== undefined,
+          stateFor,
+          sink: { send: () => false, ask },
+        }),
+      this.#options.perform,
+    )
+  }
+
+  /** Lets a call run until it ends or asks, on behalf of one HTTP request. */
+  async #follow(
+    call: StatelessCall,
+    id: string,
+    method: string,
+    reply: Reply,
+    binding: StateBinding,
+  ): Promise<void> {
+    const { operation } = call
+    const { ask } = operation.sink
+    operation.sink = {
+      send: (bytes) => reply.send(bytes),
+      ask,
+      passage: () => reply.passage(id, 'stateless'),
+    }
+    const ignore = reply.onClose(() => call.cancel(new Error('the client went away')))
+    try {
+      const step = await call.step()
+      if (step.kind === 'ask') {
+        operation.sink = { send: () => false, ask }
+        ignore()
+        this.#options.parked.park(call)
+        const state = this.#options.tag + this.#seal({ kind: 'parked', value: call.id }, binding)
+        reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
+      } else if (step.outcome.kind === 'input')
+        this.#finishInput(reply, id, method, step.outcome, call, binding)
+      else if (step.outcome.kind === 'error')
+        this.#finishError(reply, id, method, step.outcome.error, call, binding)
+      else await this.#finish(reply, id, method, step.outcome.result, step.outcome.passed)
+    } finally {
+      ignore()
+    }
+  }
+
+  /**
+   * Passes on the questions of a stateless backend and seals its state. When the backend returns no state, the client
+   * gets a sealed state nevertheless, because the answers are for this backend only.
+   */
+  #finishInput(
+    reply: Reply,
+    id: string,
+    method: string,
+    { result, backend = '' }: Outcome & { readonly kind: 'input' },
+    call: StatelessCall,
+    binding: StateBinding,
+  ): void {
+    if (!askingMethods.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
+    const required = new JsonObject(result)
+    const requests = required.object('inputRequests')
+    for (const [, raw] of requests?.entries() ?? []) {
+      const question = raw[0] === 0x7b ? new JsonObject(raw) : undefined
+      const asked = question?.text('method')
+      if (!question || asked === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+      requireAbility(call.operation.client.abilities, { method: asked, params: question.raw('params') })
+    }
+    const state = required.text('requestState') === undefined ? undefined : required.raw('requestState')
+    if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+    const sealed = this.#seal({ kind: 'pass', value: state?.toString(), backend }, binding)
+    reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
+  }
+
+  async #finish(
+    reply: Reply,
+    id: string,
+    method: string,
+    result: Buffer,
+    passed?: PassedMembers,
+  ): Promise<void> {
+    const complete = this.#complete(method, result)
+    reply.endResult(id, complete instanceof Promise ? await complete : complete, passed)
+  }
+
+  /** Pages of lists are made once for many requests, and so is their form here. */
+  #complete(method: string, result: Buffer): Buffer | Promise<Buffer> {
+    const { serverInfo } = this.#options
+    if (!method.endsWith('/list'))
+      return result.length < largeBytes
+        ? completeResult(method, result, serverInfo)
+        : inTurns(completeResultInTurns(method, result, serverInfo))
+    const known = this.#lists.get(result)
+    if (known) return known
+    const complete = completeResult(method, result, serverInfo)
+    this.#lists.set(result, complete)
+    return complete
+  }
+
+  /** Passes on an error of a backend. Where it says that the user has to visit an address, the client is asked to. */
+  #finishError(
+    reply: Reply,
+    id: string,
+    method: string,
+    error: Buffer,
+    call: StatelessCall,
+    binding: StateBinding,
+  ): void {
+    const visits = askingMethods.has(method) ? visitRequests(error) : undefined
+    if (visits) {
+      requireAbility(call.operation.client.abilities, visitRequest)
+      const state = this.#seal({ kind: 'again' }, binding)
+      reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
+      return
+    }
+    const translated = statelessError(error, call.operation.params.text('uri'))
+    reply.end(rawErrorMessage(id, translated), statusOf(new JsonObject(translated).value('code')))
+  }
+
+  #fail(reply: Reply, id: string, error: unknown): void {
+    const object = errorObject(error)
+    reply.end(rawErrorMessage(id, JSON.stringify(object)), statusOf(object.code))
+  }
+}
+
+/** The question that sends the user to an address, as far as abilities go. */
+const visitRequest: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
+
+function declined(): GatehouseError {
+  return new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: 'the user did not agree to open the address that the backend needs',
+  })
+}
+
+/** Computed only when state is sealed or opened: most requests carry none. */
+class RequestBinding implements StateBinding {
+  readonly caller: string
+  readonly #method: string
+  readonly #params: JsonObject
+  #request: string | undefined
+
+  constructor(caller: string, method: string, params: JsonObject) {
+    this.caller = caller
+    this.#method = method
+    this.#params = params
+  }
+
+  /** What makes two requests the same: method, subject, arguments. */
+  get request(): string {
+    this.#request ??= this.#hashed()
+    return this.#request
+  }
+
+  #hashed(): string {
+    const params = this.#params
+    const args = params.raw('arguments')
+    const isLarge = args !== undefined && args.length > maxSortedBytes
+    const rest = isLarge ? hash('sha256', args, 'base64url') : (params.value('arguments') ?? null)
+    const subject = params.text('name') ?? params.text('uri') ?? null
+    return hash('sha256', canonical([this.#method, subject, rest]), 'base64url')
+  }
+}
+
+/** Arguments up to this are the same whatever the order of their members; larger ones have to come again as they were. */
+const maxSortedBytes = 256 * 1024

@@ -1,0 +1,242 @@
+/**
+ * `subscriptions/listen`: streams on which stateless clients hear of changed lists and updated resources.
+ *
+ * The first message says what is honoured; every message carries the subscription's id; a stream that ends from this
+ * side ends with a result. Bounded in number, overall and for one caller.
+ * Source: MCP 2026-07-28, patterns/subscriptions.
+ */
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  encodeEvent,
+  JsonObject,
+  keepAliveComment,
+  MessageError,
+  metaKey,
+  notificationMessage,
+  resultMessage,
+  updatedMethod,
+} from '../../../mcp/index.ts'
+import { holdsCallerStream } from '../../../net/index.ts'
+import type { ListKind } from '../../backends/connection.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { Watcher } from '../../server/engine/notifier.ts'
+import type { Ask, AskReply, OperationClient, ClientSession } from '../../model/operation.ts'
+import { isShared } from '../../model/client.ts'
+import type { VmcpExchange } from '../../model/exchange.ts'
+import { Resubscriber } from '../session-era/resubscribe.ts'
+import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
+const maxListeners = 5_000
+const maxPerCaller = 100
+const maxResources = 100
+const filters: Readonly<Record<string, ListKind>> = {
+  toolsListChanged: 'tools',
+  promptsListChanged: 'prompts',
+  resourcesListChanged: 'resources',
+}
+
+export interface ListenersOptions {
+  readonly serverInfo: string
+  /** Rejects when the caller may not listen to what was named. */
+  readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
+  /** What a client sees now. Never rejects. */
+  readonly present: (client: OperationClient) => Promise<Catalog>
+  /** Returns the backend of a resource, or undefined when it is unknown. */
+  readonly backendOf: (client: OperationClient, uri: string) => string | undefined
+  /** Subscribes a listener to a resource. Rejects when that is not possible. */
+  readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
+  /** Ends what backends hold for a listener. */
+  readonly end: (session: ClientSession) => void
+}
+
+export class Listeners {
+  readonly #options: ListenersOptions
+  readonly #open = new Set<Listener>()
+
+  constructor(options: ListenersOptions) {
+    this.#options = options
+  }
+
+  /** The listeners as watchers of lists. */
+  *watchers(): Iterable<Watcher> {
+    yield* this.#open
+  }
+
+  async open(exchange: VmcpExchange, id: string, params: JsonObject, client: OperationClient): Promise<void> {
+    const wanted = params.object('notifications')
+    if (!wanted)
+      throw new MessageError('INVALID_PARAMS', id, {
+        detail: 'Invalid params: notifications must be an object',
+      })
+    if (!acceptsEventStream(exchange.req)) {
+      throw new MessageError('NOT_ACCEPTABLE', id, {
+        detail: 'Not Acceptable: the client must accept text/event-stream',
+      })
+    }
+    await this.#options.authorize(client, params, exchange.signal)
+    const own = [...this.#open].filter(({ owner }) => owner === client.caller.key).length
+    const limit = isShared(client.caller) ? maxListeners : maxPerCaller
+    if (this.#open.size >= maxListeners || own >= limit) {
+      throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })
+    }
+    const kinds = Object.keys(filters).filter((name) => wanted.value(name) === true)
+    const listener = new Listener(
+      id,
+      client,
+      exchange.res,
+      new Set(kinds.flatMap((name) => filters[name] ?? [])),
+      this.#options,
+    )
+    this.#open.add(listener)
+    exchange.res.once('close', () => {
+      this.#open.delete(listener)
+      this.#options.end(listener.session)
+    })
+    const uris = await listener.prepare(readUris(wanted.value('resourceSubscriptions')))
+    if (exchange.res.destroyed) return
+    beginEventStream(exchange.res, { 'cache-control': 'private, no-store' })
+    holdsCallerStream(exchange, () => listener.end())
+    listener.acknowledge({
+      ...Object.fromEntries(kinds.map((name) => [name, true])),
+      ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
+    })
+  }
+
+  keepAlive(): void {
+    for (const listener of this.#open) listener.keepAlive()
+  }
+
+  close(): void {
+    for (const listener of this.#open) listener.end()
+  }
+}
+
+function readUris(value: unknown): string[] {
+  if (!Array.isArray(value)) return []
+  return [...new Set(value.filter((uri): uri is string => typeof uri === 'string'))].slice(0, maxResources)
+}
+
+class Listener implements Watcher {
+  readonly owner: string
+  readonly session: ClientSession
+  seen: Readonly<Partial<Record<ListKind, string>>> | undefined
+  readonly #id: string
+  readonly #client: OperationClient
+  readonly #res: ServerResponse
+  readonly #kinds: ReadonlySet<ListKind>
+  readonly #options: ListenersOptions
+  readonly #meta: string
+  #uris: ReadonlySet<string> = new Set()
+  readonly #resubscriber = new Resubscriber()
+  #acknowledged = false
+  #waiting: Buffer[] = []
+
+  constructor(
+    id: string,
+    client: OperationClient,
+    res: ServerResponse,
+    kinds: ReadonlySet<ListKind>,
+    options: ListenersOptions,
+  ) {
+    this.owner = client.caller.key
+    this.#id = id
+    this.#res = res
+    this.#kinds = kinds
+    this.#options = options
+    this.#meta = `{"${metaKey.subscriptionId}":${id}}`
+    this.session = {
+      id: `listen-${randomUUID()}`,
+      get over() {
+        return res.destroyed
+      },
+      deliver: (backend, method, params) => this.#deliver(backend, method, params),
+      lost: (backend) => this.#renew(backend),
+      ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
+    }
+    this.#client = { ...client, session: this.session }
+  }
+
+  /** Notes the present state of the lists and subscribes to resources. Answers the URIs that could be. */
+  async prepare(uris: readonly string[]): Promise<string[]> {
+    if (this.#kinds.size > 0) {
+      const { digests } = await this.view()
+      this.seen = Object.fromEntries([...this.#kinds].map((kind) => [kind, digests[kind]]))
+    }
+    this.#uris = new Set(uris)
+    const signal = AbortSignal.timeout(30_000)
+    const honoured = await Promise.all(
+      uris.map((uri) =>
+        this.#options.subscribe(this.#client, uri, signal).then(
+          () => [uri],
+          () => [],
+        ),
+      ),
+    )
+    this.#uris = new Set(honoured.flat())
+    return honoured.flat()
+  }
+
+  #renew(backend: string): void {
+    this.#resubscriber.lost(backend, {
+      uris: () => [...this.#uris],
+      subscribe: (uri, signal) => this.#options.subscribe(this.#client, uri, signal).then(() => true),
+      watched: (uri) => this.#updated(uri, new JsonObject(Buffer.from(JSON.stringify({ uri })))),
+      over: () => this.#res.destroyed,
+    })
+  }
+
+  view(): Promise<Catalog> {
+    return this.#options.present({ ...this.#client, session: undefined })
+  }
+
+  acknowledge(honoured: unknown): void {
+    const params = `{"_meta":${this.#meta},"notifications":${JSON.stringify(honoured)}}`
+    this.#write(notificationMessage('notifications/subscriptions/acknowledged', params))
+    this.#acknowledged = true
+    for (const message of this.#waiting) this.#write(message)
+    this.#waiting = []
+  }
+
+  notify(_message: Buffer, kind: ListKind): void {
+    if (this.#kinds.has(kind))
+      this.#say(notificationMessage(`notifications/${kind}/list_changed`, `{"_meta":${this.#meta}}`))
+  }
+
+  #deliver(backend: string, method: string, params: Buffer | undefined): void {
+    if (method !== updatedMethod || !params) return
+    const updated = new JsonObject(params)
+    const uri = updated.text('uri')
+    if (uri === undefined) return
+    // Ignore updates from a backend that does not own the resource.
+    const owner = this.#options.backendOf(this.#client, uri)
+    if (owner === undefined || owner === backend) this.#updated(uri, updated)
+  }
+
+  #updated(uri: string, updated: JsonObject): void {
+    if (!this.#uris.has(uri)) return
+    const meta = updated.object('_meta')?.with({ [metaKey.subscriptionId]: this.#id }) ?? this.#meta
+    this.#say(notificationMessage(updatedMethod, updated.with({ _meta: meta })))
+  }
+
+  /** Nothing may come before the acknowledgement. */
+  #say(message: Buffer): void {
+    if (this.#acknowledged) this.#write(message)
+    else if (this.#waiting.length < 100) this.#waiting.push(message)
+  }
+
+  #write(message: Buffer): void {
+    writeBounded(this.#res, encodeEvent(message))
+  }
+
+  keepAlive(): void {
+    if (this.#acknowledged) writeBounded(this.#res, keepAliveComment)
+  }
+
+  /** The graceful end: a result that closes the subscription. */
+  end(): void {
+    if (this.#res.writableEnded || this.#res.destroyed) return
+    const meta = `{"${metaKey.subscriptionId}":${this.#id},"${metaKey.serverInfo}":${this.#options.serverInfo}}`
+    this.#res.end(encodeEvent(resultMessage(this.#id, `{"resultType":"complete","_meta":${meta}}`)))
+  }
+}

@@ -1,0 +1,317 @@
+/**
+ * The guardrails around one call of a backend: arguments before it is made, then what the backend says and asks on its way,
+ * and what it answers. And around what a backend says and asks of a session outside of calls.
+ *
+ * Stands directly around the backend, so that everything that leads there passes: plain calls, tool search, scripts, steps of
+ * workflows, calls of the console. It sees arguments as webhooks of phase request have made them, and webhooks of phase
+ * response see what it has left of a result. Fails closed: what cannot be looked through is refused.
+ * Source: docs/guides/guardrails.md.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { type Ask, type AskReply, JsonObject, updatedMethod } from '../../../mcp/index.ts'
+import type { CatalogEntry } from '../../model/catalog/entries.ts'
+import type { MatchSchemas } from '../../model/catalog/pinning.ts'
+import type { SessionListener } from '../../backends/session-era/connections.ts'
+import {
+  type ClientSession,
+  type Operation,
+  type Outcome,
+  toolErrorOutcome,
+  withParams,
+} from '../../model/operation.ts'
+import type { ResponseLimit } from '../../backends/transport/http.ts'
+import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
+import { delimitedBy, frameOf } from './mark.ts'
+import { Notes } from './notes.ts'
+import { type ActiveRule, type CompiledRule, type Direction, rulesFor, type Subject } from './rules.ts'
+import type { ScanOptions } from './look/scan.ts'
+import { fitsOutput } from './output.ts'
+import { argumentBytes, type CompiledSize, limitsFor, type SizeLimit, tooLarge } from './sizes.ts'
+
+/** What came of looking through something. */
+export interface GuardrailDecision extends Subject {
+  readonly direction: Direction
+  /** Undefined rule: the guardrails failed. */
+  readonly finding: GuardrailFinding | undefined
+  readonly error?: unknown
+}
+
+export interface GuardrailParts {
+  readonly observe: (decision: GuardrailDecision) => void
+  /** Checks values of somebody's call against schemas. */
+  readonly matcherFor: (operation: Operation, entry: CatalogEntry) => MatchSchemas
+}
+
+/** Names what is called and what is asked of users: a change would make another call of it. */
+const fixed = [['name'], ['uri'], ['ref']] as const
+
+/** Methods that backends use outside of calls; any other is told as `other`. */
+const saidUnasked: ReadonlySet<string> = new Set([
+  'notifications/message',
+  'notifications/elicitation/complete',
+  updatedMethod,
+])
+
+/** Its text is for clients. */
+class Refusal extends GatehouseError {}
+
+/** A result that the transport stopped reading. */
+class ResultTooLarge extends Refusal {}
+
+export interface GuardRules {
+  readonly redact: readonly CompiledRule[]
+  readonly sizes: readonly CompiledSize[]
+  /** For hidden characters. */
+  readonly hidden: readonly CompiledRule[]
+  readonly delimited: readonly CompiledRule[]
+}
+
+export class Guard {
+  readonly #rules: GuardRules
+  readonly #parts: GuardrailParts
+  /** What backends say outside of calls, by session and backend. */
+  readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
+
+  constructor(rules: GuardRules, parts: GuardrailParts) {
+    this.#rules = rules
+    this.#parts = parts
+  }
+
+  /** Carries a call out by `perform`. Rejects with FORBIDDEN and GUARDRAIL_FAILED; for tools these are results. */
+  async around(
+    operation: Operation,
+    entry: CatalogEntry,
+    perform: (operation: Operation, limit: ResponseLimit | undefined) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
+    const { outgoing, incoming, hidden } = this.#directions(subject)
+    // A program reads texts as they are.
+    const delimited = operation.forProgram ? [] : delimitedBy(this.#rules.delimited, subject)
+    const sizes = limitsFor(this.#rules.sizes, subject)
+    const rules = outgoing.length + incoming.length + hidden.length + delimited.length
+    const isFree = rules === 0 && !sizes.arguments && !sizes.results
+    if (isFree) return perform(operation, undefined)
+    const limit = responseLimit(sizes.results, subject)
+    try {
+      this.#requireSize(argumentBytes(operation.params), sizes.arguments, 'arguments', subject)
+      const params = await this.#params(operation, outgoing, subject)
+      const notes = incoming.length > 0 ? this.#notes(operation.signal, incoming, subject) : undefined
+      const guarded = {
+        ...withParams(operation, params),
+        ...notes?.sinksOf(operation),
+        ask: (request: Ask, signal?: AbortSignal) =>
+          this.#ask(request, {
+            ask: (shown) => operation.ask(shown, signal),
+            signal: signal ?? operation.signal,
+            rules: { outgoing, incoming, hidden, subject, size: sizes.arguments },
+          }),
+      }
+      const outcome = await perform(guarded, limit)
+      await notes?.end()
+      this.#requireSize(bodyOf(outcome).length, sizes.results, 'results', subject)
+      const looked = await this.#outcome(operation, entry, outcome, [hidden, incoming], subject)
+      return await this.#delimited(operation, looked, delimited, subject)
+    } catch (error) {
+      if (error instanceof ResultTooLarge && sizes.results) this.#tellSize(sizes.results, 'results', subject)
+      if (!(error instanceof Refusal) || operation.method !== 'tools/call') throw error
+      return toolErrorOutcome(error.message)
+    }
+  }
+
+  /** A session as a backend speaks to it outside of calls: rules for some tools do not concern that. */
+  outsideCalls(backend: string, session: ClientSession): SessionListener {
+    const subjectOf = (method: string): Subject => ({ method, backend, original: undefined })
+    return {
+      deliver: (_backend, method, params) => {
+        const subject = subjectOf(saidUnasked.has(method) ? method : 'other')
+        const rules = rulesFor(this.#rules.redact, 'results', subject)
+        if (!params || rules.length === 0) {
+          session.deliver(backend, method, params)
+          return
+        }
+        const send = (bytes: Buffer): void => session.deliver(backend, method, bytes)
+        this.#sessionNotes(session, rules, subject).take(params, send)
+      },
+      ask: (request, signal) => {
+        const subject = subjectOf(request.method)
+        const ask = (shown: Ask): Promise<AskReply> => session.ask(shown, signal)
+        return this.#ask(request, { ask, signal, rules: { ...this.#directions(subject), subject } })
+      },
+    }
+  }
+
+  #directions(subject: Subject): Pick<Directions, 'outgoing' | 'incoming' | 'hidden'> {
+    const { redact, hidden } = this.#rules
+    return {
+      outgoing: rulesFor(redact, 'arguments', subject),
+      incoming: rulesFor(redact, 'results', subject),
+      hidden: rulesFor(hidden, 'results', subject),
+    }
+  }
+
+  /** The same for all messages of a backend to a session, so that they stay in their order. */
+  #sessionNotes(session: ClientSession, rules: readonly ActiveRule[], subject: Subject): Notes {
+    const known = this.#notesOf.get(session) ?? new Map<string, Notes>()
+    this.#notesOf.set(session, known)
+    const notes = known.get(subject.backend) ?? this.#notes(new AbortController().signal, rules, subject)
+    known.set(subject.backend, notes)
+    return notes
+  }
+
+  async #params(
+    { params, signal }: Operation,
+    rules: readonly ActiveRule[],
+    subject: Subject,
+  ): Promise<JsonObject> {
+    if (rules.length === 0) return params
+    const { bytes } = await this.#look(params.bytes, rules, {
+      subject,
+      direction: 'arguments',
+      signal,
+      fixed,
+    })
+    return bytes === params.bytes ? params : new JsonObject(bytes)
+  }
+
+  #notes(signal: AbortSignal, rules: readonly ActiveRule[], subject: Subject): Notes {
+    return new Notes(signal, rules, {
+      found: (findings) => this.#tell(subject, 'results', findings),
+      failed: (error) => this.#parts.observe({ ...subject, direction: 'results', finding: undefined, error }),
+    })
+  }
+
+  /** What a backend asks goes to the client, and the client's response to the backend. */
+  async #ask(
+    { method, params }: Ask,
+    { ask, signal, rules: { outgoing, incoming, hidden, subject, size } }: AskOptions,
+  ): Promise<AskReply> {
+    const options = { subject, direction: 'results', signal } as const
+    const shown = params && (await this.#passes(params, [hidden, incoming], options))
+    const reply = await ask({ method, params: shown })
+    const given = reply.result ?? reply.error
+    if (given) this.#requireSize(given.length, size, 'arguments', subject)
+    if (!given || outgoing.length === 0) return reply
+    const { bytes } = await this.#look(given, outgoing, { subject, direction: 'arguments', signal })
+    return reply.result ? { result: bytes } : { error: bytes }
+  }
+
+  async #outcome(
+    operation: Operation,
+    entry: CatalogEntry,
+    outcome: Outcome,
+    passes: readonly (readonly ActiveRule[])[],
+    subject: Subject,
+  ): Promise<Outcome> {
+    const body = bodyOf(outcome)
+    const { signal } = operation
+    const bytes = await this.#passes(body, passes, { subject, direction: 'results', signal })
+    if (bytes === body) return outcome
+    if (outcome.kind === 'error') return { kind: 'error', error: bytes }
+    if (
+      outcome.kind === 'result' &&
+      !(await fitsOutput(entry, body, bytes, this.#parts.matcherFor(operation, entry)))
+    )
+      throw new Refusal('FORBIDDEN', {
+        detail:
+          'the result was withheld: without what guardrails have changed in it it does not fit the output schema of the tool',
+      })
+    return { kind: outcome.kind, result: bytes }
+  }
+
+  async #delimited(
+    { signal }: Operation,
+    outcome: Outcome,
+    rules: readonly ActiveRule[],
+    subject: Subject,
+  ): Promise<Outcome> {
+    // What is asked is for users.
+    if (rules.length === 0 || outcome.kind === 'input') return outcome
+    const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
+    const { bytes } = await this.#look(bodyOf(outcome), rules, options)
+    return outcome.kind === 'error' ? { kind: 'error', error: bytes } : { kind: 'result', result: bytes }
+  }
+
+  /** One after the other: hidden characters within a secret would hide it, and are gone before. Rejects with Refusal. */
+  async #passes(
+    body: Buffer,
+    passes: readonly (readonly ActiveRule[])[],
+    options: LookOptions,
+  ): Promise<Buffer> {
+    let bytes = body
+    for (const rules of passes) if (rules.length > 0) bytes = (await this.#look(bytes, rules, options)).bytes
+    return bytes
+  }
+
+  /** Rejects with Refusal. */
+  async #look(
+    bytes: Buffer,
+    rules: readonly ActiveRule[],
+    { subject, direction, signal, ...options }: LookOptions,
+  ): Promise<Looked> {
+    let looked: Looked
+    try {
+      looked = await lookThrough(bytes, rules, { ...options, signal })
+    } catch (error) {
+      if (signal.aborted) throw error
+      this.#parts.observe({ ...subject, direction, finding: undefined, error })
+      throw new Refusal('GUARDRAIL_FAILED', { cause: error })
+    }
+    this.#tell(subject, direction, looked.findings)
+    const { refusedBy } = looked
+    if (refusedBy === undefined) return looked
+    throw new Refusal('FORBIDDEN', {
+      detail:
+        direction === 'arguments'
+          ? `call refused by guardrail ${refusedBy}`
+          : `result withheld by guardrail ${refusedBy}`,
+    })
+  }
+
+  /** Throws Refusal. */
+  #requireSize(size: number, limit: SizeLimit | undefined, direction: Direction, subject: Subject): void {
+    if (!limit || size <= limit.bytes) return
+    this.#tellSize(limit, direction, subject)
+    throw new Refusal('FORBIDDEN', { detail: tooLarge(limit, direction, subject) })
+  }
+
+  #tellSize({ rule }: SizeLimit, direction: Direction, subject: Subject): void {
+    this.#tell(subject, direction, [{ rule, outcome: 'refused', count: 1 }])
+  }
+
+  #tell(subject: Subject, direction: Direction, findings: readonly GuardrailFinding[]): void {
+    for (const finding of findings) this.#parts.observe({ ...subject, direction, finding })
+  }
+}
+
+interface AskOptions {
+  readonly ask: (request: Ask) => Promise<AskReply>
+  readonly signal: AbortSignal
+  readonly rules: Directions
+}
+
+interface Directions {
+  readonly outgoing: readonly ActiveRule[]
+  readonly incoming: readonly ActiveRule[]
+  readonly hidden: readonly ActiveRule[]
+  readonly subject: Subject
+  /** Of what the client responds. */
+  readonly size?: SizeLimit | undefined
+}
+
+interface LookOptions extends ScanOptions {
+  readonly subject: Subject
+  readonly direction: Direction
+  readonly signal: AbortSignal
+}
+
+/** By which the transport stops reading. */
+function responseLimit(limit: SizeLimit | undefined, subject: Subject): ResponseLimit | undefined {
+  if (!limit) return undefined
+  const error = (): GatehouseError =>
+    new ResultTooLarge('FORBIDDEN', { detail: tooLarge(limit, 'results', subject) })
+  return { bytes: limit.bytes, error }
+}
+
+function bodyOf(outcome: Outcome): Buffer {
+  return outcome.kind === 'error' ? outcome.error : outcome.result
+}

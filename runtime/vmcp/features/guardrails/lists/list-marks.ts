@@ -1,0 +1,115 @@
+/**
+ * The rules for hidden characters as they concern lists: those in force, those of a changed configuration until every list
+ * that is known was looked through by them, and reports of what they found.
+ *
+ * A list is looked through when it was read, before any client sees it. Rules that have changed are in force once that is
+ * done for all lists; until then those before are.
+ */
+import type { VmcpConfig } from '../../../../config/index.ts'
+import { inTurns } from '../../../../mcp/index.ts'
+import { type Events, type Instruments, visibleText } from '../../../../observe/index.ts'
+import { maxExamples } from '../../../catalog/items/errors.ts'
+import type { Listing } from '../../../catalog/listing.ts'
+import { compileMarks } from '../mark.ts'
+import { type GuardrailTells, tellFinding } from '../tells.ts'
+import { MarkedLists } from './marked.ts'
+
+export interface ListMarksParts {
+  readonly events: Events
+  readonly observation: { readonly telemetry: Instruments }
+  readonly members: () => ReadonlyMap<string, { readonly listings: { all(): readonly Listing[] } }>
+  /** What pinning lets through of a listing. */
+  readonly pins: { apply(listing: Listing): Listing }
+  /** Changed rules are in force: clients may see something else. */
+  readonly onChange: () => void
+}
+
+export class ListMarks {
+  readonly #parts: ListMarksParts
+  readonly #tells: GuardrailTells
+  #settings = '[]'
+  /** Undefined: lists stay as they are. */
+  #current: MarkedLists | undefined
+  #next: MarkedLists | undefined
+  /** The last report of items that are left out, by backend. */
+  readonly #told = new Map<string, string>()
+
+  constructor(server: string, parts: ListMarksParts) {
+    this.#parts = parts
+    this.#tells = { server, events: parts.events, telemetry: parts.observation.telemetry }
+  }
+
+  replace({ guardrails }: VmcpConfig): void {
+    for (const backend of this.#told.keys())
+      if (!this.#parts.members().has(backend)) this.#withheld(backend, 0, [])
+    const mark = guardrails?.mark ?? []
+    const settings = JSON.stringify(mark)
+    if (settings === this.#settings) return
+    this.#settings = settings
+    const { hidden } = compileMarks(mark)
+    this.#next = hidden.length > 0 ? new MarkedLists(hidden) : undefined
+    void this.#changeOver(this.#next)
+  }
+
+  /** At once where nothing is listed yet. */
+  async #changeOver(next: MarkedLists | undefined): Promise<void> {
+    for (;;) {
+      const known = [...this.#parts.members().values()].flatMap(({ listings }) => listings.all())
+      const listing = next && known.find((one) => !next.knows(one))
+      if (!listing) break
+      await inTurns(next.prepare(listing))
+      if (this.#next !== next) return
+    }
+    const before = this.#current
+    this.#current = next
+    if (!before && !next) return
+    for (const [backend, { listings }] of this.#parts.members()) this.#note(backend, listings.all())
+    this.#parts.onChange()
+  }
+
+  /** Settles once a listing that was just read can be shown. */
+  async ready(listing: Listing): Promise<void> {
+    for (;;) {
+      const unknown = [this.#current, this.#next].find((marks) => marks && !marks.knows(listing))
+      if (!unknown) return
+      await inTurns(unknown.prepare(listing))
+    }
+  }
+
+  /** As clients see it. `offered`: what pinning lets through of the listing. */
+  apply(listing: Listing, offered: Listing): Listing {
+    return this.#current?.apply(listing, offered) ?? offered
+  }
+
+  /** Tells what was found, when a backend says something else than before. */
+  read(backend: string, listing: Listing | undefined): void {
+    if (this.#current || this.#told.has(backend)) this.#note(backend, listing ? [listing] : [])
+  }
+
+  /** Each finding is counted once, with the listing that is new. */
+  #note(backend: string, added: readonly Listing[]): void {
+    const { members, pins } = this.#parts
+    const found = (listing: Listing) => this.#current?.found(listing, pins.apply(listing))
+    for (const listing of added) {
+      const { findings = [], error } = found(listing) ?? {}
+      const subject = { backend, original: undefined, direction: 'results' } as const
+      for (const { method, finding } of findings) tellFinding(this.#tells, { ...subject, method, finding })
+      if (error !== undefined)
+        tellFinding(this.#tells, { ...subject, method: 'lists', finding: undefined, error })
+    }
+    const all = members().get(backend)?.listings.all() ?? []
+    const [worst] = all
+      .flatMap((listing) => found(listing)?.withheld ?? [])
+      .sort((a, b) => b.leftOut - a.leftOut)
+    this.#withheld(backend, worst?.leftOut ?? 0, worst?.problems.map(({ message }) => message) ?? [])
+  }
+
+  #withheld(backend: string, left_out: number, problems: readonly string[]): void {
+    const examples = problems.slice(0, maxExamples).map(visibleText)
+    const told = left_out === 0 ? undefined : JSON.stringify([left_out, examples])
+    if (this.#told.get(backend) === told) return
+    if (told === undefined) this.#told.delete(backend)
+    else this.#told.set(backend, told)
+    this.#parts.events.emit('items_withheld', { backend, left_out, examples })
+  }
+}

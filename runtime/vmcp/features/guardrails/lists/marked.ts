@@ -1,0 +1,195 @@
+/**
+ * Lists as clients see them under one set of rules for hidden characters: each item is looked through once, whoever asks for
+ * lists afterwards. Names, and what programs compare (values of an `enum`, patterns), cannot be changed: a match in them
+ * refuses the item.
+ *
+ * Works on what may be offered: pinning compares what the backend sent.
+ */
+import { atOnce, type TurnWork } from '../../../../mcp/index.ts'
+import type { Listing } from '../../../catalog/listing.ts'
+import type { CatalogItem, ItemKind } from '../../../model/catalog/entries.ts'
+import { ErrorCollector, type ListErrors } from '../../../catalog/items/errors.ts'
+import { type GuardrailFinding, look } from '../look/look.ts'
+import type { PointerPattern } from '../look/pointers.ts'
+import { type ActiveRule, type CompiledRule, rulesFor, type Subject } from '../rules.ts'
+
+/** What became of one item, or of the server's instructions. */
+interface Marked {
+  readonly bytes: Buffer
+  readonly findings: readonly GuardrailFinding[]
+  /** The rule that keeps it from clients. */
+  readonly refusedBy: string | undefined
+  /** Why it could not be looked through. */
+  readonly error?: unknown
+}
+
+/** What was found in one list of a backend. */
+export interface ListFinding {
+  readonly method: string
+  readonly finding: GuardrailFinding
+}
+
+export interface MarkedListing {
+  /** Added up by list and rule. */
+  readonly findings: readonly ListFinding[]
+  readonly withheld: ListErrors
+  /** The first error, where something could not be looked through. */
+  readonly error: unknown
+}
+
+/** How a call of an item is named, by which rules choose. */
+const calls: Readonly<Record<ItemKind, string>> = {
+  tools: 'tools/call',
+  prompts: 'prompts/get',
+  resources: 'resources/read',
+  templates: 'resources/read',
+}
+const lists: Readonly<Record<ItemKind, string>> = {
+  tools: 'tools/list',
+  prompts: 'prompts/list',
+  resources: 'resources/list',
+  templates: 'resources/templates/list',
+}
+const kinds = Object.keys(lists) as readonly ItemKind[]
+const instructionsMethod = 'initialize'
+
+const fixed: readonly PointerPattern[] = [
+  ['name'],
+  ['uri'],
+  ['uriTemplate'],
+  ['arguments', undefined, 'name'],
+]
+/** Members of schemas whose texts programs compare. */
+const compared: ReadonlySet<string> = new Set(
+  'enum const pattern required format type $ref $id $anchor $dynamicRef $dynamicAnchor $schema'.split(' '),
+)
+/** After so long other work has a turn. */
+const turnMs = 5
+
+export class MarkedLists {
+  readonly #rules: readonly CompiledRule[]
+  /** Items are immutable. */
+  readonly #items = new WeakMap<Buffer, Marked>()
+  readonly #instructions = new WeakMap<Listing, { readonly text: string; readonly marked: Marked }>()
+
+  constructor(rules: readonly CompiledRule[]) {
+    this.#rules = rules
+  }
+
+  knows(listing: Listing): boolean {
+    return this.#instructions.has(listing)
+  }
+
+  /** Looks through all that a listing says. Never throws. */
+  *prepare(listing: Listing): TurnWork<void> {
+    let began = performance.now()
+    for (const kind of kinds) {
+      for (const item of listing[kind]) {
+        for (const json of formsOf(item)) yield* this.#item(listing.backend, kind, item.key, json)
+        if (performance.now() - began < turnMs) continue
+        yield
+        began = performance.now()
+      }
+    }
+    yield* this.#say(listing, listing.server.instructions ?? '')
+  }
+
+  /** `offered`: what pinning lets through of the listing. */
+  apply(listing: Listing, offered: Listing): Listing {
+    const { backend, server, violations } = offered
+    const { instructions } = server
+    const said = instructions && atOnce(this.#say(listing, instructions))
+    const { withheld } = this.found(listing, offered)
+    return {
+      ...offered,
+      tools: this.#marked(backend, 'tools', offered.tools),
+      prompts: this.#marked(backend, 'prompts', offered.prompts),
+      resources: this.#marked(backend, 'resources', offered.resources),
+      templates: this.#marked(backend, 'templates', offered.templates),
+      server: said ? { ...server, instructions: textOf(said) } : server,
+      violations: { ...violations, problems: [...violations.problems, ...withheld.problems] },
+    }
+  }
+
+  #marked<I extends CatalogItem>(backend: string, kind: ItemKind, items: readonly I[]): readonly I[] {
+    return items.map((item) => this.#offered(backend, kind, item))
+  }
+
+  #offered<I extends CatalogItem>(backend: string, kind: ItemKind, item: I): I {
+    if (item.refused !== undefined) return item
+    const [json, sessionJson] = formsOf(item).map((form) => atOnce(this.#item(backend, kind, item.key, form)))
+    const guardrail = json?.refusedBy ?? sessionJson?.refusedBy
+    if (guardrail !== undefined) return { ...item, refused: { guardrail } }
+    if (!json || (json.bytes === item.json && sessionJson?.bytes === item.sessionJson)) return item
+    return { ...item, json: json.bytes, ...(sessionJson ? { sessionJson: sessionJson.bytes } : {}) }
+  }
+
+  /** What was found in a listing; `offered` as for `apply`. */
+  found(listing: Listing, offered: Listing = listing): MarkedListing {
+    const sums = new Map<string, ListFinding>()
+    const withheld = new ErrorCollector(listing.backend, 'withheld')
+    let error: unknown
+    const add = (method: string, marked: Marked | undefined): void => {
+      error ??= marked?.error
+      for (const finding of marked?.findings ?? []) {
+        const key = `${method} ${finding.outcome} ${finding.rule}`
+        const count = finding.count + (sums.get(key)?.finding.count ?? 0)
+        sums.set(key, { method, finding: { ...finding, count } })
+      }
+    }
+    for (const kind of kinds) {
+      for (const { key, json, refused } of offered[kind]) {
+        if (refused !== undefined) continue
+        const marked = this.#items.get(json)
+        add(lists[kind], marked)
+        if (marked?.refusedBy !== undefined) withheld.leftOut(kind, key, refusing(marked.refusedBy))
+      }
+    }
+    const said =
+      offered.server.instructions === undefined ? undefined : this.#instructions.get(listing)?.marked
+    add(instructionsMethod, said)
+    if (said?.refusedBy !== undefined) withheld.instructionsLeftOut(refusing(said.refusedBy))
+    return { findings: [...sums.values()], withheld: withheld.all, error }
+  }
+
+  *#item(backend: string, kind: ItemKind, original: string, json: Buffer): TurnWork<Marked> {
+    const known = this.#items.get(json)
+    if (known) return known
+    const marked = yield* markedBy(this.#rules, { method: calls[kind], backend, original }, json)
+    this.#items.set(json, marked)
+    return marked
+  }
+
+  *#say(listing: Listing, text: string): TurnWork<Marked> {
+    const known = this.#instructions.get(listing)
+    if (known?.text === text) return known.marked
+    const subject = { method: instructionsMethod, backend: listing.backend, original: undefined }
+    const marked = yield* markedBy(this.#rules, subject, Buffer.from(JSON.stringify(text)))
+    this.#instructions.set(listing, { text, marked })
+    return marked
+  }
+}
+
+/** What cannot be looked through is refused. */
+function* markedBy(rules: readonly CompiledRule[], subject: Subject, bytes: Buffer): TurnWork<Marked> {
+  const active: readonly ActiveRule[] = rulesFor(rules, 'results', subject)
+  const [first] = active
+  if (!first) return { bytes, findings: [], refusedBy: undefined }
+  try {
+    return yield* look(bytes, active, { fixed, compared }, undefined)
+  } catch (error) {
+    return { bytes, findings: [], refusedBy: first.name, error }
+  }
+}
+
+function formsOf({ json, sessionJson }: CatalogItem): readonly Buffer[] {
+  return sessionJson ? [json, sessionJson] : [json]
+}
+
+function textOf({ bytes, refusedBy }: Marked): string | undefined {
+  return refusedBy === undefined ? String(JSON.parse(bytes.toString())) : undefined
+}
+
+function refusing(rule: string): string {
+  return `guardrail ${rule} refuses hidden characters in it`
+}

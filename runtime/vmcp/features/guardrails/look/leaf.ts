@@ -1,0 +1,107 @@
+/** The text of one JSON string, and where a range of its characters stands among the bytes. */
+import { type TurnWork } from '../../../../mcp/index.ts'
+
+/** Bytes of a string that become one piece of text. */
+const blockBytes = 32 * 1024
+
+export interface TextBlocks {
+  /** The decoded text, in pieces. */
+  readonly texts: readonly string[]
+  /** The index after the closing quote. */
+  readonly end: number
+}
+
+/** `at` is the opening quote. `spend` is told how many bytes were read. */
+export function* textBlocks(
+  bytes: Buffer,
+  at: number,
+  spend: (bytes: number) => TurnWork<void>,
+): TurnWork<TextBlocks> {
+  const texts: string[] = []
+  let from = at + 1
+  for (;;) {
+    const until = from + blockBytes
+    let hasEscapes = false
+    let i = from
+    let c = bytes[i]
+    // A block ends where a character does.
+    while (c !== 0x22 && c !== undefined && (i < until || (c & 0xc0) === 0x80)) {
+      if (c === 0x5c) {
+        hasEscapes = true
+        i += bytes[i + 1] === 0x75 ? 6 : 2
+      } else i++
+      c = bytes[i]
+    }
+    const raw = bytes.toString('utf8', from, i)
+    texts.push(hasEscapes ? String(JSON.parse(`"${raw}"`)) : raw)
+    yield* spend(i - from)
+    from = i
+    if (c === 0x22 || c === undefined) return { texts, end: i + 1 }
+  }
+}
+
+/** Characters of a text. */
+export interface TextRange {
+  readonly begin: number
+  readonly end: number
+}
+
+export interface RawRange {
+  readonly from: number
+  readonly to: number
+  /** Which of the given ones it is. */
+  readonly index: number
+}
+
+/** Where ranges, ascending and apart, stand among the bytes of a string whose text begins at `at`. */
+export function* rawRanges(
+  bytes: Buffer,
+  at: number,
+  ranges: readonly TextRange[],
+): TurnWork<readonly RawRange[]> {
+  const cursor = new Cursor(bytes, at)
+  const raw: RawRange[] = []
+  for (const [index, { begin, end }] of ranges.entries()) {
+    yield* cursor.go(begin)
+    const from = cursor.at
+    yield* cursor.go(end)
+    raw.push({ from, to: cursor.at, index })
+  }
+  return raw
+}
+
+class Cursor {
+  readonly #bytes: Buffer
+  at: number
+  #characters = 0
+
+  constructor(bytes: Buffer, at: number) {
+    this.#bytes = bytes
+    this.at = at
+  }
+
+  /** To the byte where this character (a unit of UTF-16) begins, or ends if it is the second half of one. */
+  *go(to: number): TurnWork<void> {
+    const bytes = this.#bytes
+    let { at } = this
+    let characters = this.#characters
+    while (characters < to) {
+      const until = Math.min(to, characters + blockBytes)
+      while (characters < until) {
+        const c = bytes[at] ?? 0
+        characters++
+        if (c === 0x5c) at += bytes[at + 1] === 0x75 ? 6 : 2
+        else if (c < 0x80) at++
+        else if (c < 0xe0) at += 2
+        else if (c < 0xf0) at += 3
+        else {
+          at += 4
+          characters++
+        }
+      }
+      if (characters < to) yield
+    }
+    this.at = at
+    this.#characters = characters
+  }
+}

@@ -1,0 +1,123 @@
+/** What one rule finds in a text, which may come in pieces; and ranges of several rules as one row of masks. */
+import { ModuleError } from '../../../../../schemas/index.ts'
+import type { TurnWork } from '../../../../mcp/index.ts'
+import { shownHidden } from '../find/hidden.ts'
+import type { Search } from '../find/search.ts'
+import type { TextRange } from './leaf.ts'
+import type { ActiveRule } from '../rules.ts'
+
+/** The value cannot be looked through within bounds. */
+export class ScanLimit extends ModuleError {}
+
+/** Steps of one slice of work, about a millisecond. */
+export const sliceSteps = 12_000
+/** Matches in one value; each takes time to replace. */
+export const maxMatches = 100_000
+
+/** Told how many steps were taken; yields when the slice is over. */
+export type TakeSteps = (steps: number) => TurnWork<void>
+
+export class RuleSearch {
+  readonly rule: ActiveRule
+  /** No shorter text has a match. */
+  readonly minLength: number
+  readonly #searches: readonly Search[]
+
+  constructor(rule: ActiveRule) {
+    this.rule = rule
+    this.#searches = rule.searched.map((make) => make())
+    this.minLength = Math.min(...this.#searches.map(({ minLength }) => minLength))
+  }
+
+  /** Ranges of the whole text, those of each pattern by themselves. Throws ScanLimit. */
+  *find(texts: readonly string[], spend: TakeSteps): TurnWork<readonly TextRange[]> {
+    const found: TextRange[] = []
+    for (const search of this.#searches) {
+      search.begin()
+      for (let k = 0; k < texts.length; k++) {
+        if (search.spans.length > 2 * maxMatches) throw new ScanLimit('the value has too many matches')
+        search.push(texts[k] ?? '', k === texts.length - 1)
+        for (;;) {
+          const steps = search.advance(sliceSteps)
+          yield* spend(1 + steps)
+          if (steps < sliceSteps) break
+        }
+      }
+      const { spans } = search
+      if (spans.length > 2 * maxMatches) throw new ScanLimit('the value has too many matches')
+      for (let i = 0; i < spans.length; i += 2) found.push({ begin: spans[i] ?? 0, end: spans[i + 1] ?? 0 })
+    }
+    return found
+  }
+}
+
+export interface MaskedRange extends TextRange {
+  /** Whose match it is. */
+  readonly rule: string
+  /** Default: mask. */
+  readonly action?: ActiveRule['action'] | undefined
+}
+
+/** Ascending; ranges that overlap become one, under the rule of the first. */
+export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
+  const joined: MaskedRange[] = []
+  for (const range of ranges.sort((a, b) => a.begin - b.begin || b.end - a.end)) {
+    const before = joined.at(-1)
+    if (before && range.begin < before.end) {
+      if (range.end > before.end) joined[joined.length - 1] = { ...before, end: range.end }
+    } else joined.push(range)
+  }
+  return joined
+}
+
+/** The text with masks in place of ranges that are ascending and apart. */
+export function withMasks(text: string, ranges: readonly MaskedRange[]): string {
+  let [masked, from] = ['', 0]
+  for (const { begin, end, rule } of ranges) {
+    masked += text.slice(from, begin) + maskOf(rule)
+    from = end
+  }
+  return masked + text.slice(from)
+}
+
+/** What stands in place of a match. */
+export function replacementOf({ rule, action = 'mask' }: MaskedRange, matched: string): string {
+  if (action === 'mark') return shownHidden(matched)
+  if (action === 'strip') return ''
+  return action === 'escape' ? '&lt;' : maskOf(rule)
+}
+
+/** The text of ranges that are asked for in ascending order. */
+export class RangeTexts {
+  readonly #texts: readonly string[]
+  #index = 0
+  /** Characters before the piece. */
+  #base = 0
+
+  constructor(texts: readonly string[]) {
+    this.#texts = texts
+  }
+
+  of({ begin, end }: TextRange): string {
+    for (let piece = this.#piece; this.#base + piece.length <= begin; piece = this.#piece) {
+      if (this.#index === this.#texts.length) return ''
+      this.#base += piece.length
+      this.#index++
+    }
+    let [text, at, base] = ['', this.#index, this.#base]
+    for (; base < end && at < this.#texts.length; at++) {
+      const piece = this.#texts[at] ?? ''
+      text += piece.slice(Math.max(0, begin - base), end - base)
+      base += piece.length
+    }
+    return text
+  }
+
+  get #piece(): string {
+    return this.#texts[this.#index] ?? ''
+  }
+}
+
+function maskOf(rule: string): string {
+  return `[redacted:${rule}]`
+}

@@ -1,0 +1,94 @@
+/**
+ * Progress and log messages of one call, or of one session outside of calls, looked through before they go on: in their order,
+ * those of a call before its result. What is
+ * refused or cannot be looked through is left out. Little waits: what is more than that is left out too.
+ */
+import { inTurns, type TurnWork } from '../../../mcp/index.ts'
+import type { Operation } from '../../model/operation.ts'
+import { type GuardrailFinding, look, type Looked } from './look/look.ts'
+import type { ActiveRule } from './rules.ts'
+import { ScanLimit } from './look/matches.ts'
+
+const maxWaitingBytes = 4 * 1024 * 1024
+
+export interface NoteTells {
+  readonly found: (findings: readonly GuardrailFinding[]) => void
+  readonly failed: (error: unknown) => void
+}
+
+type Send = (params: Buffer) => void
+
+export class Notes {
+  readonly #rules: readonly ActiveRule[]
+  readonly #signal: AbortSignal
+  readonly #tells: NoteTells
+  #waitingBytes = 0
+  #waiting: Promise<void> | undefined
+
+  constructor(signal: AbortSignal, rules: readonly ActiveRule[], tells: NoteTells) {
+    this.#rules = rules
+    this.#signal = signal
+    this.#tells = tells
+  }
+
+  /** Instead of those of an operation. */
+  sinksOf(operation: Operation): { readonly progress: Send; readonly log: Send } {
+    return {
+      progress: (params) => this.take(params, (bytes) => operation.progress(bytes)),
+      log: (params) => this.take(params, (bytes) => operation.log(bytes)),
+    }
+  }
+
+  /** Settles when all has gone on. Never rejects. */
+  async end(): Promise<void> {
+    await this.#waiting
+  }
+
+  take(params: Buffer, send: Send): void {
+    const work = look(params, this.#rules, { skips: noteSkips, fixed }, this.#signal)
+    if (this.#waiting) {
+      this.#wait(params, send, work)
+      return
+    }
+    try {
+      // Most are small: what is done with the first slice goes on at once.
+      const first = work.next()
+      if (first.done) this.#done(first.value, send)
+      else this.#wait(params, send, work)
+    } catch (error) {
+      this.#tells.failed(error)
+    }
+  }
+
+  #wait(params: Buffer, send: Send, work: TurnWork<Looked>): void {
+    if (this.#waitingBytes + params.length > maxWaitingBytes) {
+      this.#tells.failed(new ScanLimit('more progress and log messages than can be looked through'))
+      return
+    }
+    this.#waitingBytes += params.length
+    const before = this.#waiting ?? Promise.resolve()
+    const own = before
+      .then(() => inTurns(work))
+      .then(
+        (looked) => this.#done(looked, send),
+        (error: unknown) => {
+          if (!this.#signal.aborted) this.#tells.failed(error)
+        },
+      )
+      .finally(() => {
+        this.#waitingBytes -= params.length
+        if (this.#waiting === own) this.#waiting = undefined
+      })
+    this.#waiting = own
+  }
+
+  #done({ bytes, findings, refusedBy }: Looked, send: Send): void {
+    this.#tells.found(findings)
+    if (refusedBy === undefined) send(bytes)
+  }
+}
+
+/** The resource that has changed: clients know it by its URI. */
+const fixed = [['uri']] as const
+/** It is the client's own. */
+const noteSkips = [['progressToken']] as const

@@ -1,0 +1,43 @@
+/** The guard in force: made again when its settings change, so that a reload that leaves them alone compiles nothing. */
+import type { VmcpConfig } from '../../../config/index.ts'
+import type { Events, Instruments, RecordMask } from '../../../observe/index.ts'
+import { Guard, type GuardrailParts } from './guard.ts'
+import { recordMask } from './recorded.ts'
+import { compileMarks } from './mark.ts'
+import { compileRules } from './rules.ts'
+import { compileSizes } from './sizes.ts'
+import { tellGuardrails } from './tells.ts'
+
+export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
+  readonly events: Events
+  readonly observation: {
+    readonly telemetry: Instruments
+    /** What is recorded of calls is masked by the same rules. */
+    readonly mask: RecordMask
+  }
+}
+
+export class GuardSlot {
+  readonly #parts: GuardrailParts
+  readonly #mask: RecordMask
+  #settings: string | undefined
+  #guard: Guard | undefined
+
+  constructor(server: string, { events, matcherFor, observation: { telemetry, mask } }: SlotParts) {
+    this.#parts = { matcherFor, observe: tellGuardrails({ server, telemetry, events }) }
+    this.#mask = mask
+  }
+
+  /** Undefined: nothing is guarded. */
+  for({ guardrails }: VmcpConfig): Guard | undefined {
+    const settings = JSON.stringify(guardrails)
+    if (settings === this.#settings) return this.#guard
+    const redact = compileRules(guardrails?.redact ?? [])
+    const sizes = compileSizes(guardrails?.sizes ?? [])
+    this.#guard =
+      guardrails && new Guard({ redact, sizes, ...compileMarks(guardrails.mark ?? []) }, this.#parts)
+    this.#mask.replace(redact.length > 0 ? recordMask(redact) : undefined)
+    this.#settings = settings
+    return this.#guard
+  }
+}

@@ -1,0 +1,53 @@
+/** Tells what guardrails found: metric, event and audit line. Never what it was. */
+import {
+  annotateDenial,
+  annotateGuardrail,
+  type Events,
+  type Instruments,
+  visibleText,
+} from '../../../observe/index.ts'
+import type { GuardrailDecision } from './guard.ts'
+
+export interface GuardrailTells {
+  readonly server: string
+  readonly telemetry: Instruments
+  readonly events: Events
+}
+
+const maxName = 128
+
+/** In a call: its audit line says so too. */
+export function tellGuardrails(tells: GuardrailTells): (decision: GuardrailDecision) => void {
+  return function tell(decision) {
+    tellFinding(tells, decision)
+    const { direction, finding } = decision
+    if (!finding) {
+      annotateDenial('guardrail_failed')
+      annotateGuardrail({ rule: undefined, direction, outcome: 'failed', count: 1 })
+      return
+    }
+    const { rule, outcome, count } = finding
+    if (outcome === 'refused') annotateDenial('guardrail_refused')
+    annotateGuardrail({ rule, direction, outcome, count })
+  }
+}
+
+/** Outside of calls. */
+export function tellFinding(
+  { server, telemetry, events }: GuardrailTells,
+  { method, backend, original, direction, finding, error }: GuardrailDecision,
+): void {
+  const call = { direction, backend, method, item: shown(original) }
+  if (!finding) {
+    events.emit('guardrail_failed', { ...call, err: error })
+    if (telemetry.enabled) telemetry.metrics.guardrailFailures(1, { server, direction })
+    return
+  }
+  const { rule, outcome, count } = finding
+  events.emit('guardrail_matched', { ...call, rule, outcome, count })
+  if (telemetry.enabled) telemetry.metrics.guardrailMatches(count, { server, rule, direction, outcome })
+}
+
+function shown(name: string | undefined): string | undefined {
+  return name === undefined ? undefined : visibleText(name.slice(0, maxName)).slice(0, maxName)
+}

@@ -1,0 +1,92 @@
+/** How calls end of what pinning or guardrails keep from clients. */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { annotateDenial, type Events, visibleText } from '../../../observe/index.ts'
+import type { ArgumentCheck, MatchSchemas, PinReason } from '../../model/catalog/pinning.ts'
+import type { CatalogEntry, RefusedEntry } from '../../model/catalog/entries.ts'
+import { type Operation, type Outcome, toolErrorOutcome } from '../../model/operation.ts'
+
+/** A call of something that is not as it was approved. */
+export interface PinRefusal {
+  readonly backend: string
+  readonly item: string
+  readonly reason: PinReason
+  readonly method: string
+}
+
+export interface WithheldCall extends Omit<PinRefusal, 'reason'> {
+  readonly rule: string
+}
+
+export interface PinParts {
+  /** Called for each call that pinning refuses. */
+  readonly onRefusal: (refusal: PinRefusal) => void
+  /** Called for each call of something that guardrails have left out of a list. */
+  readonly onWithheld: (withheld: WithheldCall) => void
+  /** Checks arguments of something for whoever sent them. */
+  readonly matcherFor: (
+    requester: Pick<Operation, 'client' | 'signal'>,
+    subject: Pick<CatalogEntry, 'backend' | 'original'>,
+  ) => MatchSchemas
+}
+
+export function tellRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'onWithheld'> {
+  return {
+    onRefusal: (refused) => events.emit('pin_refused', refused),
+    onWithheld: (call) =>
+      events.emit('guardrail_matched', { ...call, direction: 'results', outcome: 'refused', count: 1 }),
+  }
+}
+
+const maxName = 128
+const maxViolations = 10
+
+/** As a denial by a policy: who calls learns no more; why it was stands in audit, log and status. */
+export function refusal(
+  { backend, original, refused }: RefusedEntry,
+  method: string,
+  { onRefusal, onWithheld }: Pick<PinParts, 'onRefusal' | 'onWithheld'>,
+): GatehouseError {
+  const call = { backend, item: visibleText(original.slice(0, maxName)).slice(0, maxName), method }
+  if (typeof refused === 'string') {
+    annotateDenial(refused)
+    onRefusal({ ...call, reason: refused })
+  } else {
+    annotateDenial('guardrail_refused')
+    onWithheld({ ...call, rule: refused.guardrail })
+  }
+  return new GatehouseError('FORBIDDEN')
+}
+
+/**
+ * Undefined: the arguments fit. A model can correct those of a tool; a prompt is asked for by a program. Rejects with
+ * INVALID_PARAMS for the latter, and as `match` does.
+ */
+export async function unfitArguments(
+  { method, params }: Operation,
+  check: ArgumentCheck,
+  match: MatchSchemas,
+): Promise<Outcome | undefined> {
+  const violations = await check(params.raw('arguments'), match)
+  if (violations.length === 0) return undefined
+  const text = unfit(violations)
+  if (method === 'tools/call') return toolErrorOutcome(text)
+  throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${text}` })
+}
+
+/** As `unfitArguments`, of a completion: the argument that it is for, and those that are given already. */
+export async function requireFittingCompletion(
+  { params }: Operation,
+  check: ArgumentCheck,
+  match: MatchSchemas,
+): Promise<void> {
+  const name = params.object('argument')?.text('name')
+  const own = name === undefined ? undefined : Buffer.from(JSON.stringify({ [name]: '' }))
+  const given = params.object('context')?.raw('arguments')
+  const violations = [...(await check(own, match)), ...(await check(given, match))]
+  if (violations.length > 0)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${unfit(violations)}` })
+}
+
+function unfit(violations: readonly string[]): string {
+  return `the arguments do not fit: ${violations.slice(0, maxViolations).join('; ')}`
+}

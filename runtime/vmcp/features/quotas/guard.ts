@@ -1,0 +1,201 @@
+/**
+ * The quotas in force, and what they tell: metrics, events, problems and the audit line, by the name of the quota and
+ * never by that of a user.
+ *
+ * A problem is open while some budget of a quota is used to 80 % and more, as this replica sees it, and ends with the period.
+ */
+import type { Quota } from '../../../../schemas/index.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
+import { annotateQuota, type Events, type Instruments } from '../../../observe/index.ts'
+import { makeQuotas, nearShare, type Period, type QuotaEvent, type Quotas } from '../../../policy/index.ts'
+import type { Store } from '../../../store/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+
+export interface QuotaGuardParts {
+  /** Where the counters are. */
+  readonly counters: Store
+  /** Part of the keys of the counters. */
+  readonly namespace: string
+  readonly telemetry: Instruments
+  readonly events: Events
+  readonly clock: Clock
+}
+
+/** How full the fullest budget of a quota is in the present period. */
+export interface QuotaUsage {
+  readonly quota: Quota
+  readonly share: number
+}
+
+type Level = 'below' | 'near' | 'exhausted'
+
+interface Followed {
+  readonly label: string
+  readonly endMs: number
+  share: number
+  level: Level
+}
+
+/** How often it is looked whether a period is over. */
+const maxWaitMs = 3_600_000
+
+/** What quotas are made from; quotas whose settings are the same go on. */
+function settingsOf({ name, quotas, costs, incomingAuth: { authz } }: VmcpConfig) {
+  const groupClaimName = authz?.type === 'cedar' ? authz.groupClaimName : undefined
+  return { name, quotas: quotas ?? [], costs, groupClaimName }
+}
+
+/** The quotas of a configuration; `before` when they are the same. Undefined: there are none. */
+export function quotaGuard(
+  config: VmcpConfig,
+  parts: QuotaGuardParts,
+  before: QuotaGuard | undefined,
+): QuotaGuard | undefined {
+  const settings = settingsOf(config)
+  if (settings.quotas.length === 0) return undefined
+  const text = JSON.stringify(settings)
+  return before?.settings === text ? before : new QuotaGuard(text, settings, parts)
+}
+
+export class QuotaGuard {
+  readonly settings: string
+  readonly quotas: Quotas
+  readonly #all: readonly Quota[]
+  readonly #server: string
+  readonly #parts: QuotaGuardParts
+  readonly #followed = new Map<string, Followed>()
+  #storeDown = false
+  #cancel: (() => void) | undefined
+  #closed = false
+
+  constructor(settings: string, of: ReturnType<typeof settingsOf>, parts: QuotaGuardParts) {
+    this.settings = settings
+    this.#parts = parts
+    this.#all = of.quotas
+    this.#server = of.name
+    this.quotas = makeQuotas({
+      quotas: of.quotas,
+      costs: of.costs,
+      groupClaimName: of.groupClaimName,
+      store: parts.counters,
+      namespace: parts.namespace,
+      server: of.name,
+      now: parts.clock.now,
+      observe: (event) => this.#tell(event),
+    })
+  }
+
+  /** Of each quota. */
+  usage(): readonly QuotaUsage[] {
+    const now = this.#parts.clock.now()
+    return this.#all.map((quota) => {
+      const followed = this.#followed.get(quota.name)
+      return { quota, share: followed && now < followed.endMs ? followed.share : 0 }
+    })
+  }
+
+  #tell(event: QuotaEvent): void {
+    const { telemetry, events } = this.#parts
+    const server = this.#server
+    switch (event.kind) {
+      case 'used':
+        this.#follow(event)
+        break
+      case 'exceeded':
+        this.#exceeded(event)
+        break
+      case 'full':
+        events.emit('quota_memory_full', {})
+        break
+      case 'fail_open':
+        telemetry.metrics.quotaFailOpen(1, { server })
+        break
+      case 'store_down':
+        this.#storeDown = true
+        events.emit('quota_store', { up: false, err: event.error })
+        break
+      case 'store_up':
+        this.#storeDown = false
+        events.emit('quota_store', { up: true })
+        break
+      case 'store_error':
+        telemetry.metrics.quotaStoreErrors(1, { server, error_type: event.errorType })
+        break
+      default:
+    }
+  }
+
+  #follow({ quota, share, period }: Extract<QuotaEvent, { kind: 'used' }>): void {
+    const followed = this.#followedIn(quota, period)
+    if (!followed || share <= followed.share) return
+    followed.share = share
+    if (share >= 1) this.#setLevel(quota, followed, 'exhausted')
+    else if (share >= nearShare && followed.level === 'below') this.#setLevel(quota, followed, 'near')
+  }
+
+  /** Undefined for a period that is over: calls may end late. */
+  #followedIn(quota: Quota, period: Period): Followed | undefined {
+    if (this.#closed || period.endMs <= this.#parts.clock.now()) return undefined
+    let followed = this.#followed.get(quota.name)
+    if (followed?.label !== period.label) {
+      if (followed) this.#setLevel(quota, followed, 'below')
+      followed = { label: period.label, endMs: period.endMs, share: 0, level: 'below' }
+      this.#followed.set(quota.name, followed)
+    }
+    return followed
+  }
+
+  #exceeded({ quota, enforced }: Extract<QuotaEvent, { kind: 'exceeded' }>): void {
+    const { name, per, unit, action } = quota
+    const { telemetry, events } = this.#parts
+    annotateQuota({ name, enforced })
+    events.emit('quota_exceeded', { quota: name, per, unit, enforced })
+    telemetry.metrics.quotaExceeded(1, { server: this.#server, quota: name, per, action })
+  }
+
+  #setLevel({ name, per, action }: Quota, followed: Followed, level: Level): void {
+    if (followed.level === level) return
+    followed.level = level
+    const until = new Date(followed.endMs).toISOString()
+    this.#parts.events.emit('quota_level', {
+      quota: name,
+      per,
+      after: level,
+      until,
+      blocks: action === 'block',
+    })
+    if (level !== 'below') this.#endLater()
+  }
+
+  /** Closes the problems of periods that are over, also when nobody calls any more. */
+  #endLater(): void {
+    if (this.#cancel) return
+    const { clock } = this.#parts
+    const open = [...this.#followed.values()].filter(({ level }) => level !== 'below')
+    if (open.length === 0) return
+    const next = Math.min(...open.map(({ endMs }) => endMs)) - clock.now()
+    this.#cancel = clock.after(Math.min(maxWaitMs, Math.max(1, next)), () => {
+      this.#cancel = undefined
+      for (const quota of this.#all) {
+        const followed = this.#followed.get(quota.name)
+        if (followed && clock.now() >= followed.endMs) this.#setLevel(quota, followed, 'below')
+      }
+      this.#endLater()
+    })
+  }
+
+  /** `replaced`: other quotas, or none, are in force from now on, so that nothing is wrong with these any more. */
+  async close({ replaced }: { readonly replaced: boolean }): Promise<void> {
+    this.#cancel?.()
+    if (replaced) {
+      for (const quota of this.#all) {
+        const followed = this.#followed.get(quota.name)
+        if (followed) this.#setLevel(quota, followed, 'below')
+      }
+      if (this.#storeDown) this.#parts.events.emit('quota_store', { up: true })
+    }
+    this.#closed = true
+    this.#cancel?.()
+    await this.quotas.settled()
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Stands around each call of a backend's tool, whoever makes it: a client, a step of a workflow, a script, tool search. Counts
+ * it before it is made, and tells the quotas afterwards what it was.
+ *
+ * Past 80 % of a budget the result of a client's own call says what is left, in `_meta`.
+ * Source: docs/guides/quotas.md.
+ */
+import { emptyObject, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
+import type { Quotas, QuotaState, QuotaUse, Reservation } from '../../../policy/index.ts'
+import type { Delivery } from '../../backends/transport/http.ts'
+import type { CatalogEntry } from '../../model/catalog/entries.ts'
+import { isHeaderMismatch } from '../../call/mirrored.ts'
+import { type Operation, type Outcome, sizeOf } from '../../model/operation.ts'
+import { withoutOwnMeta } from './own-meta.ts'
+
+/** Member of `_meta` in which a backend reports what a call cost, in micro-units. */
+const costKey = 'gatehouse.dev/cost'
+/** Member of `_meta` in which a client reads what is left of its budgets. */
+const leftKey = 'gatehouse.dev/quota'
+
+/** The most that one call can cost. */
+const maxCost = 1_000_000_000_000
+/** Metadata that is looked into. */
+const maxMetaBytes = 64 * 1024
+
+export interface QuotaParts {
+  /** Undefined: nothing is counted. Read for each call, because a reload may replace them. */
+  readonly quotas: () => Quotas | undefined
+  /** A backend reports a cost that is no whole number of micro-units. */
+  readonly costUnreadable: (backend: string) => void
+}
+
+export interface SpendOptions {
+  /** The result may say what is left. */
+  readonly tells: boolean
+}
+
+type Work = (delivery: Delivery | undefined) => Promise<Outcome>
+
+export class Spending {
+  readonly #parts: QuotaParts
+
+  constructor(parts: QuotaParts) {
+    this.#parts = parts
+  }
+
+  /** False: there is nothing to count. */
+  get isOn(): boolean {
+    return this.#parts.quotas() !== undefined
+  }
+
+  /** Rejects with QUOTA_EXCEEDED, or as `work` does. */
+  async spend(
+    operation: Operation,
+    { backend, original }: CatalogEntry,
+    { tells }: SpendOptions,
+    work: Work,
+  ): Promise<Outcome> {
+    const { caller } = operation.client
+    const reservation = await this.#parts.quotas()?.reserve({ caller, backend, tool: original })
+    if (!reservation) return withoutOwnMeta(await work(undefined))
+    // What was counted is what is called.
+    operation.origin ??= { backend, original }
+    const delivery: Delivery = { sent: false }
+    let outcome: Outcome
+    try {
+      outcome = await work(delivery)
+    } catch (error) {
+      reservation.settle({ sent: delivery.sent, bytes: 0 })
+      throw error
+    }
+    const near = reservation.settle(await this.#useOf(reservation, backend, delivery, outcome))
+    const cleaned = await withoutOwnMeta(outcome)
+    return tells && near.length > 0 ? telling(cleaned, near) : cleaned
+  }
+
+  async #useOf(
+    { readsCost }: Reservation,
+    backend: string,
+    { sent }: Delivery,
+    outcome: Outcome,
+  ): Promise<QuotaUse> {
+    // It was not carried out, and is made again.
+    if (isHeaderMismatch(outcome)) return { sent: false, bytes: 0 }
+    const bytes = sizeOf(outcome)
+    if (!readsCost || outcome.kind !== 'result' || !outcome.result.includes('"_meta"')) return { sent, bytes }
+    const cost = (await metaOf(outcome.result))?.value(costKey)
+    if (cost === undefined) return { sent, bytes }
+    if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0 && cost <= maxCost)
+      return { sent, bytes, cost }
+    this.#parts.costUnreadable(backend)
+    return { sent, bytes }
+  }
+}
+
+async function telling(outcome: Outcome, near: readonly QuotaState[]): Promise<Outcome> {
+  if (outcome.kind !== 'result') return outcome
+  const meta = await metaOf(outcome.result)
+  if (!meta) return outcome
+  const changed = meta.with({ [leftKey]: JSON.stringify(near) })
+  return { ...outcome, result: new JsonObject(outcome.result).with({ _meta: changed }) }
+}
+
+/** Empty where there is none; undefined where there is something else in its place, or it is too large. */
+async function metaOf(result: Buffer): Promise<JsonObject | undefined> {
+  try {
+    await workOn(result, readMembers(result))
+    const raw = new JsonObject(result).raw('_meta')
+    if (!raw) return emptyObject
+    return raw.length > maxMetaBytes ? undefined : new JsonObject(raw)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * Code mode: the tool execute_tool_script, which runs a script that calls other tools.
+ *
+ * The surface stands outside of the guards and adds the tool to what the caller may see. The tool itself stands behind
+ * them; the calls of a script go through them again, one by one, so that a script reaches no more than its caller.
+ * Source: docs/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints" (execute_tool_script).
+ */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { arrayEnd, arrayStart, comma, JsonObject, objectEnd, scanElements } from '../../../mcp/index.ts'
+import type { Caller, Log } from '../../../net/index.ts'
+import type { AuditTrail } from '../../../observe/index.ts'
+import { Deadline } from '../../model/time/deadline.ts'
+import {
+  type Operation,
+  type Outcome,
+  type Perform,
+  toolErrorOutcome,
+  type TextContent,
+} from '../../model/operation.ts'
+import { type Feature, listTools } from '../../call/chain.ts'
+import { callerOf, scriptWorker, WorkerPool } from '../../../process/threads/index.ts'
+import { bindTools, type ToolSet } from './binding.ts'
+import { describeTool, executeToolScriptName } from './description.ts'
+import { runScript, type ScriptEnd } from './run-script.ts'
+import { scriptPool, type ScriptSettings } from './settings.ts'
+import { ToolCalls } from './tool-calls.ts'
+
+export interface CodeModeParts {
+  readonly audit: AuditTrail
+  readonly log: Log
+  /** False: a policy forbids this caller the tool, and it is not listed. Default: always true. */
+  readonly permits?: ((caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>) | undefined
+  readonly pool?: WorkerPool | undefined
+}
+
+/** Cached sets of tools, measured by their lists. */
+const maxCachedBytes = 16 * 1024 * 1024
+
+interface ReadySet extends ToolSet {
+  /** The tool as it is listed. */
+  readonly shown: Buffer
+  readonly bytes: number
+}
+
+export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Feature {
+  const { audit, log, permits = async () => true } = parts
+  const pool = parts.pool ?? new WorkerPool(scriptWorker, scriptPool())
+  const sets = new LRUCache<string, ReadySet>({
+    maxSize: maxCachedBytes,
+    sizeCalculation: ({ bytes }) => bytes,
+  })
+  /** First pages of lists with the tool in them: most requests ask for one that was made before. */
+  const lists = new WeakMap<Buffer, Buffer>()
+  const end = new AbortController()
+
+  function setOf(listed: readonly JsonObject[]): ReadySet {
+    const list = Buffer.concat(listed.map(({ bytes }) => bytes))
+    const key = hash('sha256', list, 'base64url')
+    const known = sets.get(key)
+    if (known) return known
+    const set = bindTools(listed, executeToolScriptName)
+    const shown = Buffer.from(describeTool(set.tools))
+    const made = { ...set, shown, bytes: list.length + shown.length }
+    sets.set(key, made)
+    return made
+  }
+
+  async function list(operation: Operation, next: Perform): Promise<Outcome> {
+    const outcome = await next(operation)
+    if (outcome.kind !== 'result') return outcome
+    const permitted = await permits(operation.client.caller, executeToolScriptName, operation.signal)
+    const isFirst = (operation.params.text('cursor') ?? '') === ''
+    const known = permitted && isFirst ? lists.get(outcome.result) : undefined
+    if (known) return { kind: 'result', result: known }
+    const page = new JsonObject(outcome.result)
+    const own = [...scanElements(page.raw('tools') ?? Buffer.from('[]'))]
+    const isLast = page.text('nextCursor') === undefined
+    if (isLast && permitted) {
+      const all = isFirst
+        ? own.map((item) => new JsonObject(item))
+        : await listTools(operation, (inner) => next(inner))
+      own.push(setOf(all).shown)
+    }
+    const tools = own.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
+    const result = page.with({ tools: Buffer.concat([arrayStart, ...tools, arrayEnd]) })
+    if (permitted && isFirst) lists.set(outcome.result, result)
+    return { kind: 'result', result }
+  }
+
+  async function execute(operation: Operation, inside: Perform): Promise<Outcome> {
+    const given = argumentsOf(operation, settings)
+    if ('failure' in given) return failure(given.failure, [])
+    const { binding } = setOf(await listTools(operation, inside))
+    const signal = AbortSignal.any([operation.signal, end.signal])
+    const deadline = new Deadline(settings.scriptTimeoutMs, signal)
+    try {
+      const lease = await pool.take(callerOf(operation.client), deadline.signal)
+      const calls = new ToolCalls({
+        operation,
+        inside,
+        lease,
+        listed: new Set(binding.tools.map(({ name }) => name)),
+        script: deadline,
+        timeoutMs: settings.toolCallTimeoutMs,
+        audit,
+        log,
+      })
+      const ended = await runScript({ ...given, binding }, lease, { settings, deadline, calls, log })
+      signal.throwIfAborted()
+      return render(ended)
+    } catch (error) {
+      if (!signal.aborted && deadline.signal.aborted) return failure('no worker was free in time', [])
+      throw error
+    } finally {
+      // Whatever the script left in flight ends with it.
+      deadline.abort(new Error('the script has ended'))
+      deadline.end()
+    }
+  }
+
+  return {
+    surface: (operation, next) =>
+      operation.method === 'tools/list' ? list(operation, next) : next(operation),
+    tools: [{ name: executeToolScriptName, run: execute }],
+    async close() {
+      end.abort(
+        new GatehouseError('SHUTTING_DOWN', {
+          detail: 'the script was ended: the server is shutting down or its configuration has changed',
+        }),
+      )
+      await pool.close()
+    },
+  }
+}
+
+type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly failure: string }
+
+function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings): Given {
+  const args = params.object('arguments')
+  const text = args?.text('script')
+  const data = args?.raw('data')
+  if (text === undefined || text.trim() === '')
+    return { failure: "'script' argument must be a string with a script" }
+  if (text.length > maxScriptLength)
+    return {
+      failure: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'`,
+    }
+  if (data === undefined || data.toString() === 'null') return { text, data: undefined }
+  return data[0] === 0x7b ? { text, data } : { failure: "'data' argument must be an object" }
+}
+
+function render({ result, logs }: ScriptEnd): Outcome {
+  if (result.kind === 'failed') return failure(result.message, logs)
+  const lines = logItems(logs).map((item) => `,${JSON.stringify(item)}`)
+  const structured = result.structured ? [Buffer.from(',"structuredContent":'), result.structured] : []
+  const [head, tail] = ['{"content":[{"type":"text","text":', `}${lines.join('')}]`]
+  return {
+    kind: 'result',
+    result: Buffer.concat([Buffer.from(head), result.text, Buffer.from(tail), ...structured, objectEnd]),
+  }
+}
+
+function failure(message: string, logs: readonly string[]): Outcome {
+  return toolErrorOutcome(`script execution failed: ${message}`, logItems(logs))
+}
+
+function logItems(logs: readonly string[]): TextContent[] {
+  return logs.length === 0 ? [] : [{ type: 'text', text: `Script logs:\n${logs.join('\n')}` }]
+}

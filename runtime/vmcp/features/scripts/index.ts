@@ -1,0 +1,31 @@
+/** Public API of code mode (`config.codeMode`): scripts that call tools. */
+import type { CodeMode } from '../../../../schemas/index.ts'
+import type { Feature } from '../../call/chain.ts'
+import { type CodeModeParts, makeCodeMode } from './feature.ts'
+import { scriptWorker, workerViolations } from '../../../process/threads/index.ts'
+import { scriptSettings } from './settings.ts'
+
+export { executeToolScriptName } from './description.ts'
+
+const fingerprints = new WeakMap<Feature, string>()
+
+export interface CodeModeOptions extends CodeModeParts {
+  /** The features in force until now: one with the same settings goes on. */
+  readonly before?: readonly Feature[] | undefined
+}
+
+/** Code mode as a configuration asks for it; nothing when it does not. */
+export function codeModeFeature(config: CodeMode | undefined, options: CodeModeOptions): readonly Feature[] {
+  if (!config?.enabled) return []
+  const fingerprint = JSON.stringify(config)
+  const known = options.before?.find((feature) => fingerprints.get(feature) === fingerprint)
+  if (known) return [known]
+  const feature = makeCodeMode(scriptSettings(config), options)
+  fingerprints.set(feature, fingerprint)
+  return [feature]
+}
+
+/** What keeps code mode from running although it is asked for. */
+export function codeModeViolations(config: CodeMode | undefined): string[] {
+  return config?.enabled ? workerViolations(scriptWorker).map((line) => `codeMode: ${line}`) : []
+}

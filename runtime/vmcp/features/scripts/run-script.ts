@@ -1,0 +1,158 @@
+/**
+ * One script, seen from the server: gives it to a worker, carries its tool calls out, keeps its log lines, and ends it
+ * when it takes too long, too much, or nobody waits for it any more.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { formatDuration } from '../../../../schemas/index.ts'
+import type { Log } from '../../../net/index.ts'
+import type { Deadline } from '../../model/time/deadline.ts'
+import type { Lease } from '../../../process/threads/index.ts'
+import {
+  type ToolBinding,
+  type FromWorker,
+  maxLogCharacters,
+  type ToolResponse,
+  type ToScriptWorker,
+} from './messages.ts'
+import type { ScriptSettings } from './settings.ts'
+import type { ToolCalls } from './tool-calls.ts'
+import { bufferOf } from '../../model/bytes.ts'
+
+export interface SubmittedScript {
+  readonly text: string
+  /** Raw JSON object. */
+  readonly data: Buffer | undefined
+  readonly binding: ToolBinding
+}
+
+export interface ScriptEnd {
+  readonly result:
+    | { readonly kind: 'done'; readonly text: Buffer; readonly structured: Buffer | undefined }
+    | { readonly kind: 'failed'; readonly message: string }
+  /** What the script printed, in the order of a run one after another. */
+  readonly logs: readonly string[]
+}
+
+export interface ScriptRunOptions {
+  readonly settings: ScriptSettings
+  readonly deadline: Deadline
+  readonly calls: ToolCalls
+  readonly log: Log
+}
+
+/** Resolves when the script has ended, however it did. Gives the lease back. */
+export async function runScript(
+  script: SubmittedScript,
+  lease: Lease,
+  options: ScriptRunOptions,
+): Promise<ScriptEnd> {
+  const { worker } = lease
+  const { settings, deadline, calls } = options
+  const lines: Line[] = []
+  // Messages arrive in the context of the worker's making; what they lead to belongs to this request.
+  const inContext = AsyncLocalStorage.snapshot()
+  const ended = Promise.withResolvers<ScriptEnd['result']>()
+  let usable = false
+  let printed = 0
+  let open = 0
+  let received = 0
+
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+  const send = (message: ToScriptWorker): void => worker.postMessage(message)
+
+  // What waits in the worker for being read is outside of its heap and its meter.
+  const bounded = (response: ToolResponse): ToolResponse => {
+    if (!('bytes' in response)) return response
+    received += response.bytes.length
+    return received <= settings.maxBytes ? response : tooLarge
+  }
+
+  const onMessage = (message: FromWorker): void => {
+    switch (message.kind) {
+      case 'call':
+        open++
+        void inContext(() => calls.call(message)).then((response) => {
+          open--
+          send({ kind: 'response', id: message.id, response: bounded(response) })
+        })
+        break
+      case 'print':
+        printed += message.line.length + 1
+        if (printed <= maxLogCharacters + 1) lines.push(message)
+        break
+      default:
+        usable = open === 0
+        ended.resolve(
+          message.kind === 'failed'
+            ? message
+            : {
+                kind: 'done',
+                text: bufferOf(message.text),
+                structured: message.structured && bufferOf(message.structured),
+              },
+        )
+    }
+  }
+  const onError = (error: Error): void =>
+    ended.resolve({ kind: 'failed', message: errorOf(error, options.log) })
+  const onExit = (): void => ended.resolve({ kind: 'failed', message: 'the script was ended' })
+  const onAbort = (): void =>
+    ended.resolve({
+      kind: 'failed',
+      message: `the script took longer than ${formatDuration(settings.scriptTimeoutMs)}`,
+    })
+  worker.on('message', onMessage)
+  worker.on('error', onError)
+  worker.on('exit', onExit)
+  deadline.signal.addEventListener('abort', onAbort, { once: true })
+  if (deadline.signal.aborted) onAbort()
+  else send(requestOf(script, settings))
+  try {
+    return { result: await ended.promise, logs: inOrder(lines) }
+  } finally {
+    worker.off('message', onMessage)
+    worker.off('error', onError)
+    worker.off('exit', onExit)
+    deadline.signal.removeEventListener('abort', onAbort)
+    lease.end({ usable })
+  }
+}
+
+const tooLarge: ToolResponse = {
+  kind: 'error',
+  message: 'the results of the calls take more memory than a script may use',
+}
+
+function requestOf({ text, data, binding }: SubmittedScript, settings: ScriptSettings): ToScriptWorker {
+  return {
+    kind: 'run',
+    script: text,
+    data: data && Uint8Array.from(data),
+    binding,
+    limits: {
+      maxSteps: settings.stepLimit,
+      maxBytes: settings.maxBytes,
+      maxCalls: settings.parallelMaxConcurrency,
+    },
+  }
+}
+
+function errorOf(error: Error, log: Log): string {
+  if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'the script ran out of memory'
+  log.error('a worker for scripts failed', { err: error })
+  return 'internal error'
+}
+
+interface Line {
+  readonly line: string
+  readonly path: readonly number[]
+}
+
+function inOrder(lines: Line[]): string[] {
+  return lines.toSorted((a, b) => comparePaths(a.path, b.path)).map(({ line }) => line)
+}
+
+function comparePaths(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((step, i) => step !== b[i])
+  return at < 0 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1)
+}

@@ -1,0 +1,165 @@
+/**
+ * The calls of tools from within one script: each goes the way of any call, guards included, under its own time limit.
+ *
+ * Questions of backends reach the client, and the clocks stand still meanwhile. Progress is counted again, because several
+ * calls report under the one token of the client.
+ * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
+ */
+import { formatDuration, GatehouseError } from '../../../../schemas/index.ts'
+import { type Ask, JsonError, JsonObject, protocolError, respondToInputRequests } from '../../../mcp/index.ts'
+import { abortable, type Log } from '../../../net/index.ts'
+import type { AuditTrail, PolicyRecord } from '../../../observe/index.ts'
+import { Deadline } from '../../model/time/deadline.ts'
+import { auditOutcome } from '../../model/audit-outcome.ts'
+import { innerOperation, type Operation, type Outcome, type Perform } from '../../model/operation.ts'
+import type { Lease } from '../../../process/threads/index.ts'
+import { responseOf } from './tool-response.ts'
+import type { ScriptCall, ToolResponse } from './messages.ts'
+import { parkedBytes } from './settings.ts'
+
+export interface ToolCallsOptions {
+  readonly operation: Operation
+  readonly inside: Perform
+  /** The script's worker: its slot is free for others while a question is open. */
+  readonly lease: Pick<Lease, 'park' | 'resume'>
+  /** Tools that the caller was listed. */
+  readonly listed: ReadonlySet<string>
+  /** Clock of the whole script. */
+  readonly script: Deadline
+  readonly timeoutMs: number
+  readonly audit: AuditTrail
+  readonly log: Log
+}
+
+/** A call that a script made. */
+interface MadeCall extends ScriptCall {
+  /** Where it was taken to; undefined before that, and for what no backend answers. */
+  backend: string | undefined
+  policy: PolicyRecord | undefined
+}
+
+/** Rounds of questions within one call. */
+const maxRounds = 16
+
+export class ToolCalls {
+  readonly #options: ToolCallsOptions
+  #progress = 0
+  /** Questions that are open. */
+  #questions = 0
+
+  constructor(options: ToolCallsOptions) {
+    this.#options = options
+  }
+
+  /** Never rejects: what goes wrong is what the script is told. */
+  async call({ tool, args, held }: ScriptCall): Promise<ToolResponse> {
+    const { script, timeoutMs, log } = this.#options
+    const deadline = new Deadline(timeoutMs, script.signal)
+    const startedAt = performance.now()
+    const made: MadeCall = { tool, args, held, backend: undefined, policy: undefined }
+    let outcome: Outcome | undefined
+    let failure: unknown
+    try {
+      outcome = await abortable(this.#perform(made, deadline), deadline.signal)
+      return responseOf(outcome)
+    } catch (error) {
+      failure = error
+      if (deadline.signal.aborted && !script.signal.aborted)
+        return { kind: 'error', message: `timed out after ${formatDuration(timeoutMs)}` }
+      if (isAbsence(error) && !this.#options.listed.has(tool)) return { kind: 'unknown' }
+      if (error instanceof GatehouseError) return { kind: 'error', message: error.message }
+      log.debug('a call of a script failed', { tool, err: error })
+      return { kind: 'error', message: 'the call failed' }
+    } finally {
+      deadline.end()
+      this.#record(made, outcome, failure, performance.now() - startedAt)
+    }
+  }
+
+  async #perform(made: MadeCall, deadline: Deadline): Promise<Outcome> {
+    const { operation, inside } = this.#options
+    const plain = callParams(made, operation.progressToken)
+    let params = new JsonObject(plain)
+    let stateFor: string | undefined
+    for (let round = 0; round < maxRounds; round++) {
+      const called = { ...innerOperation(operation, 'tools/call', params), stateFor }
+      const inner = this.#inner(called, made, deadline)
+      const outcome = await inside(inner)
+      if (outcome.kind !== 'input') return outcome
+      const ask = (request: Ask) => inner.ask(request)
+      const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
+      params = new JsonObject(new JsonObject(plain).with(responses))
+      stateFor = outcome.backend
+    }
+    throw protocolError('the backend asks without end')
+  }
+
+  #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
+    return {
+      ...operation,
+      forProgram: true,
+      routed: (backend) => (made.backend = backend),
+      decided: (record) => (made.policy = record),
+      signal: deadline.signal,
+      progress: (params) => this.#report(params),
+      ask: (request, signal) =>
+        this.#waiting(made, deadline, () => operation.ask(request, signal ?? deadline.signal)),
+    }
+  }
+
+  /** While a question is open the clocks stand still, and others use the slot. Waiting for a slot again counts. */
+  async #waiting<T>({ held }: MadeCall, deadline: Deadline, question: () => Promise<T>): Promise<T> {
+    const { lease, script } = this.#options
+    if (this.#questions === 0) lease.park(parkedBytes + held)
+    this.#questions++
+    const [goOn, goOnScript] = [deadline.pause(), script.pause()]
+    try {
+      return await question()
+    } finally {
+      goOnScript()
+      try {
+        if (--this.#questions === 0) await lease.resume(script.signal)
+      } finally {
+        goOn()
+      }
+    }
+  }
+
+  /** Progress of several calls has no common measure: it only counts. */
+  #report(params: Buffer): void {
+    try {
+      this.#options.operation.progress(
+        new JsonObject(params).with({ progress: String(++this.#progress), total: undefined }),
+      )
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+    }
+  }
+
+  #record(made: MadeCall, outcome: Outcome | undefined, failure: unknown, durationMs: number): void {
+    const { audit, operation } = this.#options
+    if (!audit.enabled) return
+    audit.call({
+      caller: operation.client.caller,
+      tool: made.tool,
+      backend: made.backend,
+      policy: made.policy,
+      outcome: auditOutcome(outcome, failure),
+      durationMs: Math.round(durationMs * 10) / 10,
+      request: callParams(made, undefined),
+      response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
+    })
+  }
+}
+
+/** The tool does not exist for the caller: which of the two reasons it is is not told. */
+function isAbsence(error: unknown): boolean {
+  return error instanceof GatehouseError && (error.code === 'FORBIDDEN' || error.code === 'INVALID_PARAMS')
+}
+
+/** The client's progress token is all that an inner call takes over of the client's `_meta`. */
+function callParams({ tool, args }: MadeCall, token: string | undefined): Buffer {
+  const meta = token === undefined ? '' : `,"_meta":{"progressToken":${token}}`
+  const [head, tail] = [`{"name":${JSON.stringify(tool)},"arguments":`, `${meta}}`]
+  return Buffer.concat([Buffer.from(head), args, Buffer.from(tail)])
+}

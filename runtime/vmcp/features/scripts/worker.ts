@@ -1,0 +1,123 @@
+/**
+ * The worker thread in which scripts run, one at a time. It has no access to anything but its messages: tool calls leave
+ * as messages and their responses come back as such.
+ *
+ * This file is bundled by itself, beside the program; see workers/worker-file.ts.
+ */
+import { parentPort } from 'node:worker_threads'
+import {
+  compile,
+  Dict,
+  execute,
+  jsonString,
+  LimitError,
+  ScriptMeter,
+  StarlarkError,
+  universalNames,
+  type StarlarkValue,
+  writeJson,
+} from '../../../expr/starlark/index.ts'
+import { type CallScriptTool, makeGlobals } from './globals.ts'
+import {
+  type FromWorker,
+  maxLogCharacters,
+  maxMessageCharacters,
+  maxResultBytes,
+  maxResultEscapes,
+  type ToolResponse,
+  type ToScriptWorker,
+} from './messages.ts'
+
+const scriptFile = 'script.star'
+
+type Run = Extract<ToScriptWorker, { kind: 'run' }>
+type Done = Extract<FromWorker, { kind: 'done' }>
+
+const waiting = new Map<number, (response: ToolResponse) => void>()
+let nextId = 1
+
+function send(message: FromWorker, ...bytes: readonly (Uint8Array | undefined)[]): void {
+  const buffers = bytes.flatMap((each) => (each?.buffer instanceof ArrayBuffer ? [each.buffer] : []))
+  parentPort?.postMessage(message, buffers)
+}
+
+parentPort?.on('message', (message: ToScriptWorker) => {
+  if (message.kind === 'response') {
+    const settle = waiting.get(message.id)
+    waiting.delete(message.id)
+    settle?.(message.response)
+    return
+  }
+  run(message).then(
+    (value) => send(value, value.text, value.structured),
+    (error: unknown) => send({ kind: 'failed', message: textOf(error) }),
+  )
+})
+
+async function run({ script, data, binding, limits }: Run): Promise<Done> {
+  waiting.clear()
+  const meter = new ScriptMeter(limits)
+  meter.text(script.length)
+  const globals = makeGlobals(binding, data, callTool(meter), meter)
+  const program = compile(script, new Set([...universalNames.keys(), ...globals.keys()]))
+  const result = await execute(
+    program,
+    { ...limits, maxWaits: limits.maxCalls, globals, print: printer() },
+    meter,
+  )
+  const json = serialized(result, meter)
+  const text = bounded(jsonString(json, meter))
+  if (text.length - json.length > maxResultEscapes)
+    throw new StarlarkError(`the result has more than ${maxResultEscapes} quotes and backslashes as JSON`)
+  return {
+    kind: 'done',
+    text: bytesOf(text),
+    structured: result instanceof Dict ? bytesOf(json) : undefined,
+  }
+}
+
+function callTool(meter: ScriptMeter): CallScriptTool {
+  return (tool, args, settle) => {
+    const id = nextId++
+    waiting.set(id, settle)
+    send({ kind: 'call', id, tool, args, held: meter.bytes }, args)
+  }
+}
+
+/** Lines leave at once, so that they are not lost when the script is ended from outside. */
+function printer(): (line: string, path: readonly number[]) => void {
+  let left = maxLogCharacters
+  return (line, path) => {
+    if (left <= 0) return
+    const part = line.slice(0, left)
+    left -= part.length + 1
+    send({ kind: 'print', line: part, path })
+  }
+}
+
+function bounded(json: string): string {
+  if (json.length <= maxResultBytes) return json
+  throw new StarlarkError(
+    `the result has ${json.length} bytes as JSON text; at most ${maxResultBytes} are possible`,
+  )
+}
+
+function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(text, 'latin1'))
+}
+
+function serialized(value: StarlarkValue, meter: ScriptMeter): string {
+  try {
+    return bounded(writeJson(value, meter))
+  } catch (error) {
+    if (error instanceof StarlarkError && !(error instanceof LimitError))
+      throw new StarlarkError(`failed to serialize script result: ${error.message}`)
+    throw error
+  }
+}
+
+/** Messages hold bytes of the script where they quote it. */
+function textOf(error: unknown): string {
+  if (error instanceof StarlarkError) return error.describe(scriptFile).slice(0, maxMessageCharacters)
+  return error instanceof RangeError ? 'a value is too deep or too large' : 'internal error'
+}

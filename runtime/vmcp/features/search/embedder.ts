@@ -1,0 +1,248 @@
+/**
+ * Vectors of tools and of queries, as far as the embedding service is there.
+ *
+ * Vectors of tools are cached, by a hash of the text and of what made the vector (provider, address, model), within a
+ * bound. The model is asked for again after each run of requests: when it has changed in between, everything is done
+ * once more, and a second time is an error. While the model is unknown, vectors are used and not cached.
+ *
+ * A failure makes it `failing`: nobody waits for the service then, a probe tries again with growing pauses until it
+ * answers. The log says once when it begins and once when it is over.
+ * Source: docs/specification/virtual-server.md#optimizer, config.optimizer (embeddingService, embeddingServiceTimeout).
+ */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Log } from '../../../net/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+import { EmbeddingError, type EmbeddingService, type ServiceFacts } from './embedding-service.ts'
+
+export interface Vectors {
+  /** The model that made them, as far as it is known. */
+  readonly model: string | undefined
+  /** One for each text, in order, all of one length. */
+  readonly list: readonly Float32Array[]
+}
+
+export interface QueryVector {
+  readonly vector: Float32Array
+  /** The model that was known then. */
+  readonly model: string | undefined
+}
+
+export interface EmbedderOptions {
+  readonly service: EmbeddingService
+  /** Tells services apart whose vectors must not be mixed. */
+  readonly identity: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Does what is still to be done, when the service is tried again. Never rejects. */
+  readonly retry: () => Promise<void>
+}
+
+const cacheBytes = 64 * 1_048_576
+const bytesPerNumber = 4
+/** Requests between two looks at the model. */
+const runRequests = 8
+const firstPauseMs = 1_000
+const longestPauseMs = 60_000
+const modelCheckMs = 30_000
+const keyVersion = '1'
+
+export class Embedder {
+  readonly #options: EmbedderOptions
+  readonly #cache = new LRUCache<string, Float32Array>({
+    maxSize: cacheBytes,
+    sizeCalculation: (vector) => vector.length * bytesPerNumber + 128,
+  })
+  readonly #end = new AbortController()
+  #model: string | undefined
+  #modelAskedAt = Number.NEGATIVE_INFINITY
+  #failing = false
+  /** Requests that were answered. */
+  #responses = 0
+  #pauseMs = firstPauseMs
+  #recoveredAt = Number.NEGATIVE_INFINITY
+  #cancelRetry: (() => void) | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(options: EmbedderOptions) {
+    this.#options = options
+  }
+
+  /** True while the service is not to be waited for. */
+  get failing(): boolean {
+    return this.#failing
+  }
+
+  /** The model that answered last, when the service says. */
+  get model(): string | undefined {
+    return this.#model
+  }
+
+  /**
+   * Vectors of tools; `length` is that of the vectors they have to go with, when there are some. Ends with the embedder
+   * only: several clients may be waiting. Rejects with EmbeddingError.
+   */
+  async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
+    const { signal } = this.#end
+    return this.#watched(signal, async () => {
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const vectors = await this.#attempt(texts, length, signal).catch(ofService)
+        if (vectors) return vectors
+      }
+      throw new EmbeddingError('the embedding model changed during 2 consecutive attempts')
+    })
+  }
+
+  /** The vector of a query. Rejects with EmbeddingError or the signal's reason. */
+  async ofQuery(text: string, signal: AbortSignal): Promise<QueryVector> {
+    this.#lookAtModel()
+    const either = AbortSignal.any([signal, this.#end.signal])
+    return this.#watched(either, async () => {
+      // A refused query is the client's own doing and must not take the service away from others.
+      const [vector] = await this.#embed([text], 1, either)
+      if (!vector) throw new EmbeddingError('the embedding service gave no vector')
+      return { vector, model: this.#model }
+    })
+  }
+
+  /** Undefined: the model changed in between. */
+  async #attempt(
+    texts: readonly string[],
+    wanted: number | undefined,
+    signal: AbortSignal,
+  ): Promise<Vectors | undefined> {
+    const facts = await this.#facts(signal)
+    const model = this.#model
+    const known = texts.map((text) => this.#cache.get(this.#key(model, text)))
+    const missing = texts.filter((_, i) => known[i] === undefined)
+    const made = await this.#make(missing, facts, signal)
+    if (!made) return undefined
+    const length =
+      made.values().next().value?.length ?? wanted ?? known.find((vector) => vector !== undefined)?.length
+    const stale = texts.filter((_, i) => known[i] !== undefined && known[i]?.length !== length)
+    if (stale.length > 0) {
+      for (const text of stale) this.#cache.delete(this.#key(model, text))
+      const again = await this.#make(stale, facts, signal)
+      if (!again) return undefined
+      for (const [text, vector] of again) made.set(text, vector)
+    }
+    const list = texts.map((text, i) => made.get(text) ?? known[i] ?? new Float32Array())
+    if (list.some((vector) => vector.length !== (wanted ?? list[0]?.length)))
+      throw new EmbeddingError('the embedding service gives vectors of different lengths')
+    return { model, list }
+  }
+
+  /** Embeds in runs; undefined: the model changed. What a run has made stays even when a later one fails. */
+  async #make(
+    texts: readonly string[],
+    facts: ServiceFacts,
+    signal: AbortSignal,
+  ): Promise<Map<string, Float32Array> | undefined> {
+    const made = new Map<string, Float32Array>()
+    const model = this.#model
+    const size = facts.batch * runRequests
+    for (let from = 0; from < texts.length; from += size) {
+      const run = texts.slice(from, from + size)
+      const vectors = await this.#embed(run, facts.batch, signal)
+      const after = await this.#facts(signal)
+      if (this.#model !== model) return undefined
+      for (const [i, vector] of vectors.entries()) {
+        const text = run[i] ?? ''
+        made.set(text, vector)
+        if (facts.model !== undefined && after.model !== undefined)
+          this.#cache.set(this.#key(model, text), vector)
+      }
+    }
+    return made
+  }
+
+  async #facts(signal: AbortSignal): Promise<ServiceFacts> {
+    this.#modelAskedAt = this.#options.clock.now()
+    const facts = await this.#options.service.facts(signal)
+    if (facts.model !== undefined) this.#model = facts.model
+    return facts
+  }
+
+  /** A service may be given another model while it runs; looked for now and then, beside the searches. */
+  #lookAtModel(): void {
+    if (this.#failing || this.#options.clock.now() - this.#modelAskedAt < modelCheckMs) return
+    this.#facts(this.#end.signal).catch(() => {})
+  }
+
+  #key(model: string | undefined, text: string): string {
+    const parts = [keyVersion, this.#options.identity, model ?? '', text]
+    return hash('sha256', parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join(''), 'base64url')
+  }
+
+  async #embed(texts: readonly string[], batch: number, signal: AbortSignal): Promise<Float32Array[]> {
+    const vectors = await this.#options.service.embed(texts, batch, signal)
+    this.#responses++
+    return vectors
+  }
+
+  /**
+   * Notes how a call ended. One that its caller gave up says nothing about the service, nor does one that had no need
+   * of it.
+   */
+  async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const responses = this.#responses
+    try {
+      const result = await work()
+      if (this.#responses > responses) this.#recovered()
+      return result
+    } catch (error) {
+      if (!signal.aborted && !(error instanceof EmbeddingError && error.ofInput)) this.#failed(error)
+      throw error
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#end.signal.aborted) return
+    if (!this.#failing) {
+      this.#failing = true
+      // One that recovers for moments only is not tried ever more often.
+      if (this.#options.clock.now() - this.#recoveredAt > longestPauseMs) this.#pauseMs = firstPauseMs
+      this.#options.log.warn('tools are searched by keywords alone: the embedding service fails', {
+        err: error,
+      })
+    }
+    if (this.#cancelRetry) return
+    this.#cancelRetry = this.#options.clock.after(this.#pauseMs, () => {
+      this.#cancelRetry = undefined
+      this.#pauseMs = Math.min(this.#pauseMs * 2, longestPauseMs)
+      void this.#probe()
+    })
+  }
+
+  #recovered(): void {
+    if (!this.#failing) return
+    this.#failing = false
+    this.#recoveredAt = this.#options.clock.now()
+    this.#cancelRetry?.()
+    this.#cancelRetry = undefined
+    this.#options.log.info('the embedding service answers again')
+  }
+
+  /** Never rejects; leaves it working, or with another retry to come. */
+  async #probe(): Promise<void> {
+    await this.#options.retry()
+    if (!this.#failing || this.#cancelRetry) return
+    try {
+      await this.ofQuery('ping', this.#end.signal)
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  close(): Promise<void> {
+    this.#end.abort(new Error('tool search is closed'))
+    this.#cancelRetry?.()
+    this.#closing ??= this.#options.service.close()
+    return this.#closing
+  }
+}
+
+/** Tools are the same for everybody: a service that refuses them is of no use now. */
+function ofService(error: unknown): never {
+  throw error instanceof EmbeddingError ? new EmbeddingError(error.message, { cause: error }) : error
+}

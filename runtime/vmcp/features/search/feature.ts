@@ -1,0 +1,170 @@
+/**
+ * Tool search: clients see find_tool and call_tool instead of all tools.
+ *
+ * The surface stands outside of the guards. It answers tools/list, turns call_tool into a call of the tool that it
+ * names, so that policies, rate limits and the rule for hidden tools check that one, and knows no other name: nothing
+ * can be learnt by trying. find_tool itself stands behind the guards and searches what this caller may use.
+ * Source: docs/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool, call_tool).
+ */
+import { setImmediate } from 'node:timers/promises'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { Caller, Log } from '../../../net/index.ts'
+import { comma, JsonObject, objectEnd } from '../../../mcp/index.ts'
+import type { Instruments, Observer } from '../../../observe/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+import {
+  innerOperation,
+  type Operation,
+  type Outcome,
+  type Perform,
+  toolErrorOutcome,
+} from '../../model/operation.ts'
+import type { Feature } from '../../call/chain.ts'
+import { Measure, notFound } from './measure.ts'
+import {
+  ArgumentError,
+  callToolName,
+  type CallArguments,
+  findToolName,
+  callOnly,
+  readCall,
+  readFind,
+  toolList,
+} from './own-tools.ts'
+import { type Found, ToolSearch } from './search.ts'
+import type { SearchSettings } from './settings.ts'
+import { VisibleToolsReader } from './visible-tools.ts'
+
+export interface OptimizerParts {
+  readonly observer: Pick<Observer, 'attributeTo'>
+  /** False: a policy forbids this caller a tool of the gateway itself. */
+  readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
+  readonly telemetry: Instruments
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function makeOptimizer(
+  settings: SearchSettings,
+  { telemetry, clock, log, ...parts }: OptimizerParts,
+): Feature {
+  const search = new ToolSearch({ settings, hidden: new Set([findToolName]), clock, log })
+  const visible = new VisibleToolsReader()
+  const measure = new Measure(telemetry)
+  const end = new AbortController()
+
+  /** A client that lists its tools will search them soon. */
+  async function prepare(operation: Operation, inside: Perform): Promise<void> {
+    try {
+      await setImmediate()
+      const own = { ...innerOperation(operation, 'tools/list', operation.params), signal: end.signal }
+      await search.prepare(await visible.read(own, inside))
+    } catch (error) {
+      // The search itself will say what is wrong.
+      log.debug('tools could not be prepared for searches', { err: error })
+    }
+  }
+
+  async function find(operation: Operation, inside: Perform): Promise<Outcome> {
+    return responded(findToolName, () =>
+      measure.search(async (done) => {
+        const query = readFind(operation.params.raw('arguments'))
+        const found = await search.find(await visible.read(operation, inside), query, operation.signal)
+        const { outcome, figures } = render(found)
+        done(query, { ...figures, results: found.tools.length, degraded: found.degraded })
+        return outcome
+      }),
+    )
+  }
+
+  function call(operation: Operation, next: (instead: Operation) => Promise<Outcome>): Promise<Outcome> {
+    let named: CallArguments
+    try {
+      named = readCall(operation.params.raw('arguments'))
+    } catch (error) {
+      return responded(callToolName, () => Promise.reject(error))
+    }
+    const { name, parameters } = named
+    const absent = isAbsence(name)
+    parts.observer.attributeTo(name, parameters)
+    // Everything else of the request belongs to the named call: responses of a stateless client, for instance.
+    const params = new JsonObject(
+      operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
+    )
+    return measure
+      .call(name, { exists: (known) => search.knows(known), absent }, () =>
+        next({ ...innerOperation(operation, 'tools/call', params), stateFor: operation.stateFor }),
+      )
+      .catch((error: unknown) => {
+        if (!absent(error)) throw error
+        return toolErrorOutcome(`tool not found: ${name}`)
+      })
+  }
+
+  return {
+    surface: async (operation, next) => {
+      const { method, params } = operation
+      if (method === 'tools/list') {
+        if ((params.text('cursor') ?? '') !== '')
+          throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
+        void prepare(operation, next)
+        const { caller } = operation.client
+        const finds = await parts.permits(caller, findToolName, operation.signal)
+        return { kind: 'result', result: finds ? toolList : callOnly }
+      }
+      if (method !== 'tools/call') return next(operation)
+      const name = params.text('name')
+      if (name === undefined)
+        throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: name must be a string' })
+      if (name === findToolName) return next(operation)
+      if (name === callToolName) return call(operation, next)
+      throw notFound(name)
+    },
+    tools: [{ name: findToolName, run: find }],
+    problems: () =>
+      search.degraded
+        ? ['tool search: the embedding service fails; tools are searched by keywords alone']
+        : [],
+    close: async () => {
+      end.abort(new Error('tool search is closed'))
+      await search.close()
+    },
+  }
+}
+
+/** What a model can put right is told to it as a result of the tool. */
+async function responded(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof ArgumentError) return toolErrorOutcome(`${tool} failed: ${error.message}`)
+    throw error
+  }
+}
+
+/** Recognises the core's error for an unknown tool. */
+function isAbsence(name: string): (failure: unknown) => boolean {
+  const { message } = notFound(name)
+  return (failure) =>
+    failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
+}
+
+/** The tools as they were listed, byte for byte, and what the search saved. */
+function render({ tools, tokens: baseline }: Found) {
+  const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
+  const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100
+  const items = tools.flatMap(({ json }, i) => (i === 0 ? [json] : [comma, json]))
+  const figures = JSON.stringify({
+    baseline_tokens: baseline,
+    returned_tokens: returned,
+    savings_percent: Math.round(savings * 100) / 100,
+  })
+  const content = Buffer.concat([
+    Buffer.from('{"tools":['),
+    ...items,
+    Buffer.from(`],"token_metrics":${figures}}`),
+  ])
+  const text = JSON.stringify([{ type: 'text', text: content.toString() }])
+  const result = Buffer.concat([Buffer.from(`{"content":${text},"structuredContent":`), content, objectEnd])
+  return { outcome: { kind: 'result', result } as const, figures: { baseline, returned, savings } }
+}

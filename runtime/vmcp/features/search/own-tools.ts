@@ -1,0 +1,148 @@
+/**
+ * The two tools that clients see with tool search: what they say of themselves, and how their arguments are read.
+ *
+ * Names of fields match whatever their case, and a `tool_name` that stands among the parameters is taken out of there:
+ * models write it so. Arguments are read once; what is read here is what policies check and what is carried out.
+ * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
+ */
+import { serverTools, ModuleError } from '../../../../schemas/index.ts'
+import { DuplicateMember, emptyObjectBytes, JsonObject, openObject } from '../../../mcp/index.ts'
+
+export const findToolName = serverTools.findTool
+export const callToolName = serverTools.callTool
+
+const definitions = [
+  {
+    name: findToolName,
+    description:
+      'Finds the tools that fit a task. Many more tools are available here than are listed: search before you try to ' +
+      'solve a task, and whenever a step needs something you have no tool for. Tools are found by what they mean ' +
+      '(tool_description) and by words (tool_keywords), best match first. The response has each tool with its ' +
+      'input schema, and token_metrics: the tokens that all tools would take (baseline_tokens), that these take ' +
+      '(returned_tokens), and what is saved (savings_percent). Run a tool that was found with call_tool.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        tool_description: {
+          type: 'string',
+          description: 'The task, or what the tool should be able to do, in plain words.',
+        },
+        tool_keywords: {
+          type: 'array',
+          items: { type: 'string' },
+          description: 'Words that are likely to stand in the name or the description of the tool.',
+        },
+      },
+      required: ['tool_description'],
+    },
+  },
+  {
+    name: callToolName,
+    description:
+      'Runs a tool by its name and answers with what it answers. Call find_tool first: it gives the exact names and ' +
+      'says which parameters a tool takes.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        tool_name: { type: 'string', description: 'Name of the tool, exactly as find_tool gave it.' },
+        parameters: { type: 'object', description: 'Arguments for the tool, by its input schema.' },
+      },
+      required: ['tool_name', 'parameters'],
+    },
+  },
+] as const
+
+/** The raw result of tools/list. */
+export const toolList: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
+
+/** The same for a caller whom a policy forbids to search. */
+export const callOnly: Buffer = Buffer.from(
+  JSON.stringify({ tools: definitions.filter(({ name }) => name === callToolName) }),
+)
+
+/** What was asked for cannot be read; the text is for the model. */
+export class ArgumentError extends ModuleError {}
+
+export interface FindArguments {
+  readonly description: string
+  readonly keywords: readonly string[]
+}
+
+/** What is longer says no more about the tool that is wanted. */
+const maxTextChars = 8_000
+const maxKeywords = 100
+
+/** Throws ArgumentError. */
+export function readFind(raw: Buffer | undefined): FindArguments {
+  const fields = fieldsOf(raw)
+  const description = fields.get('tool_description')
+  const keywords = fields.get('tool_keywords')
+  if (description === undefined) throw new ArgumentError('tool_description is required')
+  return {
+    description: text(description, 'tool_description').slice(0, maxTextChars),
+    keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords').slice(0, maxKeywords),
+  }
+}
+
+export interface CallArguments {
+  readonly name: string
+  /** Raw JSON object. */
+  readonly parameters: Buffer
+}
+
+const maxNameBytes = 1024
+const shape = 'expected {"tool_name": "<name>", "parameters": {…}}'
+
+/** Throws ArgumentError. */
+export function readCall(raw: Buffer | undefined): CallArguments {
+  const fields = fieldsOf(raw)
+  const parameters = fields.get('parameters') ?? emptyObjectBytes
+  if (parameters[0] !== openObject) throw new ArgumentError(`parameters must be an object: ${shape}`)
+  const given = fields.get('tool_name')
+  if (given && given.length > maxNameBytes)
+    throw new ArgumentError(`invalid arguments: tool_name has more than ${maxNameBytes} bytes`)
+  const name = given === undefined ? '' : text(given, 'tool_name')
+  if (name !== '') return { name, parameters }
+  const inner = objectOf(parameters)
+  const nested = inner.text('tool_name') ?? ''
+  if (nested !== '') return { name: nested, parameters: inner.with({ tool_name: undefined }) }
+  const seen = [...fields.keys()].slice(0, 10).map((key) => JSON.stringify(key.slice(0, 64)))
+  throw new ArgumentError(`tool_name is required: ${shape}, got ${seen.join(', ') || 'no fields'}`)
+}
+
+/** Fields by lower-case name; a null counts as absent. */
+function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
+  if (raw === undefined) return new Map()
+  if (raw[0] !== openObject) throw new ArgumentError('invalid arguments: an object is expected')
+  const fields = objectOf(raw, { ignoreCase: true }).entries()
+  return new Map(
+    fields.flatMap(([name, value]) =>
+      value.length === 4 && value.toString() === 'null' ? [] : [[name.toLowerCase(), value] as const],
+    ),
+  )
+}
+
+function objectOf(raw: Buffer, { ignoreCase = false }: { readonly ignoreCase?: boolean } = {}): JsonObject {
+  try {
+    return new JsonObject(raw, { ignoreCase })
+  } catch (error) {
+    if (error instanceof DuplicateMember)
+      throw new ArgumentError('invalid arguments: a field stands there twice')
+    throw error
+  }
+}
+
+function text(raw: Buffer, name: string): string {
+  const value: unknown = JSON.parse(raw.toString())
+  if (typeof value !== 'string') throw new ArgumentError(`invalid arguments: ${name} must be a string`)
+  return value
+}
+
+/** A list of strings; a single string will do. */
+function texts(raw: Buffer, name: string): string[] {
+  const value: unknown = JSON.parse(raw.toString())
+  if (typeof value === 'string') return [value.slice(0, maxTextChars)]
+  if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string'))
+    throw new ArgumentError(`invalid arguments: ${name} must be a list of strings`)
+  return value
+}

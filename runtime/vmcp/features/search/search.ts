@@ -1,0 +1,199 @@
+/**
+ * Searches a set of tools by words, by meaning, or by both.
+ *
+ * The search by words always works. The one by meaning is left out while the embedding service fails, while it takes
+ * too long, and while the vectors of a new set of tools are still being made: then the response is by words alone, and
+ * marked so. Nothing here rejects because of the service.
+ * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.
+ */
+import { hash } from 'node:crypto'
+import type { Log } from '../../../net/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+import { Embedder, type QueryVector, type Vectors } from './embedder.ts'
+import { openEmbeddingService } from './embedding-service.ts'
+import { fuse } from './fusion.ts'
+import { Indexes } from './indexes.ts'
+import { nearest } from './nearest.ts'
+import type { SearchSettings } from './settings.ts'
+import type { IndexedTool, ToolIndex } from './tool-index.ts'
+import type { VisibleTools } from './visible-tools.ts'
+import { searchWords } from './words.ts'
+
+export interface Query {
+  /** What the client wants to do. */
+  readonly description: string
+  /** Words that it chose for the search by words. */
+  readonly keywords: readonly string[]
+}
+
+export interface Found {
+  readonly tools: readonly IndexedTool[]
+  /** Tokens of all tools that were searched. */
+  readonly tokens: number
+  /** True when the search by meaning was wanted and had to be left out. */
+  readonly degraded: boolean
+}
+
+export interface ToolSearchOptions {
+  readonly settings: SearchSettings
+  /** Names that no tool is found by. */
+  readonly hidden: ReadonlySet<string>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** How long searches wait for the vectors of a set of tools, from when their making began. */
+const maxWaitMs = 5_000
+
+export class ToolSearch {
+  readonly #settings: SearchSettings
+  readonly #clock: Clock
+  readonly #indexes: Indexes
+  readonly #embedder: Embedder | undefined
+
+  constructor({ settings, hidden, clock, log }: ToolSearchOptions) {
+    this.#settings = settings
+    this.#clock = clock
+    this.#indexes = new Indexes(hidden)
+    const { service } = settings
+    this.#embedder =
+      service &&
+      new Embedder({
+        service: openEmbeddingService(service),
+        identity: hash('sha256', JSON.stringify([service.protocol, service.url, service.model]), 'hex'),
+        clock,
+        log,
+        retry: () => this.#retry(),
+      })
+  }
+
+  /** True while searches go by words alone although they should not. */
+  get degraded(): boolean {
+    return this.#embedder?.failing ?? false
+  }
+
+  /** True for a tool of a set that is in use. */
+  knows(name: string): boolean {
+    for (const { names } of this.#indexes.all()) if (names.has(name)) return true
+    return false
+  }
+
+  /** Gets the index of a set ready before it is searched. */
+  async prepare(visible: VisibleTools): Promise<void> {
+    const index = await this.#indexes.of(visible)
+    if (this.#embedder && !this.#embedder.failing) await this.#vectorsOf(this.#embedder, index)
+  }
+
+  /** Rejects with the signal's reason only. */
+  async find(visible: VisibleTools, query: Query, signal: AbortSignal): Promise<Found> {
+    const { maxTools, semanticRatio } = this.#settings
+    const index = await this.#indexes.of(visible)
+    const byWords = index.keywords.search(searchWords(query.description, query.keywords), maxTools)
+    // What says nothing has no meaning to search by.
+    const embedder = query.description.trim() === '' ? undefined : this.#embedder
+    const byMeaning = embedder && (await this.#byMeaning(embedder, index, query.description, signal))
+    signal.throwIfAborted()
+    const positions = byMeaning ? fuse(byMeaning, byWords, semanticRatio, maxTools) : byWords
+    return {
+      tools: positions.flatMap((at) => index.tools[at] ?? []),
+      tokens: index.tokens,
+      degraded: embedder !== undefined && byMeaning === undefined,
+    }
+  }
+
+  /** Undefined when there is no saying. */
+  async #byMeaning(
+    embedder: Embedder,
+    index: ToolIndex,
+    description: string,
+    signal: AbortSignal,
+  ): Promise<number[] | undefined> {
+    if (embedder.failing) return undefined
+    const { maxDistance, maxTools } = this.#settings
+    // Both are in flight at once; neither rejects.
+    const making = this.#vectorsInTime(embedder, index)
+    const query = await queryVector(embedder, description, signal)
+    if (!query) return undefined
+    const vectors = await making
+    if (!vectors) return undefined
+    // The model was changed in the meantime: the query is asked about once more.
+    const { vector } = isFrom(vectors, query.model)
+      ? query
+      : ((await queryVector(embedder, description, signal)) ?? query)
+    if (vectors.list[0] !== undefined && vectors.list[0].length !== vector.length) {
+      if (index.vectors === vectors) index.vectors = undefined
+      void this.#vectorsOf(embedder, index, vector.length)
+      return undefined
+    }
+    return nearest(vector, vectors.list, maxDistance, maxTools)
+  }
+
+  /** The vectors of a set, or undefined when they are not there soon. Never rejects. */
+  async #vectorsInTime(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
+    const vectors = this.#vectorsOf(embedder, index)
+    const since = index.embedding?.since
+    if (since === undefined) return vectors
+    const left = since + maxWaitMs - this.#clock.now()
+    if (left <= 0) return undefined
+    let stop = (): void => {}
+    const late = new Promise<undefined>((resolve) => {
+      stop = this.#clock.after(left, () => resolve(undefined))
+    })
+    try {
+      return await Promise.race([vectors, late])
+    } finally {
+      stop()
+    }
+  }
+
+  /** Makes the vectors of a set unless they are there or being made. Never rejects; undefined: it failed. */
+  async #vectorsOf(embedder: Embedder, index: ToolIndex, length?: number): Promise<Vectors | undefined> {
+    const { vectors } = index
+    if (vectors && isFrom(vectors, embedder.model)) return vectors
+    if (index.embedding) return index.embedding.done
+    index.vectors = undefined
+    const texts = index.tools.map(({ text }) => text)
+    const done = embedder.ofTools(texts, length).then(
+      (made) => {
+        index.vectors = made
+        return made
+      },
+      () => undefined,
+    )
+    index.embedding = { since: this.#clock.now(), done }
+    return done.finally(() => {
+      index.embedding = undefined
+    })
+  }
+
+  /** Makes vectors for the set used last that has none; the others follow when they are searched. */
+  async #retry(): Promise<void> {
+    for (const index of this.#indexes.all()) {
+      if (index.vectors || !this.#embedder) continue
+      await this.#vectorsOf(this.#embedder, index)
+      return
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#indexes.close()
+    await this.#embedder?.close()
+  }
+}
+
+async function queryVector(
+  embedder: Embedder,
+  description: string,
+  signal: AbortSignal,
+): Promise<QueryVector | undefined> {
+  try {
+    return await embedder.ofQuery(description, signal)
+  } catch {
+    // The embedder has taken note of it.
+    return undefined
+  }
+}
+
+function isFrom({ model }: Vectors, present: string | undefined): boolean {
+  return model === undefined || present === undefined || model === present
+}

@@ -1,0 +1,86 @@
+/**
+ * The settings of tool search as the rest of this module uses them, and what can be wrong with them beyond their schema.
+ *
+ * The schema has checked the shapes already: decimal numbers within their ranges, `compat` with a service and a model,
+ * header names. Here follows what needs the environment or a URL parser.
+ * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.
+ */
+import { addressViolation, isHeaderValue, type Optimizer, timerMs } from '../../../../schemas/index.ts'
+import { Secret } from '../../../observe/index.ts'
+import { vmcpEnvironment } from '../../../config/index.ts'
+
+export interface SearchSettings {
+  /** Tools in one response, at most. */
+  readonly maxTools: number
+  /** 0: keywords alone; 1: meaning alone. Always 0 without a service. */
+  readonly semanticRatio: number
+  /** Largest cosine distance of a result found by meaning, 0 to 2. */
+  readonly maxDistance: number
+  /** Undefined: nothing is embedded. */
+  readonly service: ServiceSettings | undefined
+}
+
+export interface ServiceSettings {
+  readonly protocol: 'tei' | 'compat'
+  /** Base URL without a slash at the end. */
+  readonly url: string
+  /** Empty for `tei`, which serves one model. */
+  readonly model: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent as a bearer token to a `compat` service. */
+  readonly apiKey: Secret | undefined
+  /** For one request, and for the time that a search waits. */
+  readonly timeoutMs: number
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export function searchSettings(config: Optimizer, env: Environment): SearchSettings {
+  const ratio = Number(config.hybridSearchSemanticRatio)
+  const url = config.embeddingService
+  const needed = url !== undefined && url !== '' && ratio > 0
+  return {
+    maxTools: config.maxToolsToReturn,
+    semanticRatio: needed ? ratio : 0,
+    maxDistance: Number(config.semanticDistanceThreshold),
+    service: needed ? serviceSettings(config, url, env) : undefined,
+  }
+}
+
+function serviceSettings(config: Optimizer, url: string, env: Environment): ServiceSettings {
+  // `openai` is another name of `compat`.
+  const compat = config.embeddingProvider !== 'tei'
+  const apiKey = env[vmcpEnvironment.embeddingApiKey]
+  return {
+    protocol: compat ? 'compat' : 'tei',
+    url: url.replace(/\/+$/, ''),
+    model: compat ? (config.embeddingModel ?? '') : '',
+    headers: compat ? (config.embeddingHeaders ?? {}) : {},
+    apiKey: compat && apiKey !== undefined && apiKey !== '' ? new Secret(apiKey) : undefined,
+    timeoutMs: timerMs(config.embeddingServiceTimeout),
+  }
+}
+
+/** What keeps these settings from working, each with the field's path. */
+export function optimizerViolations(config: Optimizer | undefined, env: Environment): string[] {
+  if (!config) return []
+  const { embeddingService: url, embeddingProvider } = config
+  const problems = url === undefined || url === '' ? [] : urlViolations(url)
+  const key = env[vmcpEnvironment.embeddingApiKey] ?? ''
+  if (embeddingProvider !== 'tei' && !isHeaderValue(key))
+    problems.push(`${vmcpEnvironment.embeddingApiKey}: holds characters that cannot stand in a header`)
+  return problems
+}
+
+function urlViolations(url: string): string[] {
+  const path = 'optimizer.embeddingService'
+  const violation = addressViolation(url, 'any')
+  if (!URL.canParse(url)) return [`${path}: is not a URL`]
+  const { username, password, search, hash } = new URL(url)
+  const problems: string[] = []
+  if (username !== '' || password !== '')
+    problems.push(`${path}: must not carry credentials; use ${vmcpEnvironment.embeddingApiKey}`)
+  else if (violation !== undefined) problems.push(`${path}: ${violation}`)
+  if (search !== '' || hash !== '') problems.push(`${path}: must be a base URL without query or fragment`)
+  return problems
+}

@@ -1,0 +1,133 @@
+/**
+ * One set of tools, ready to be searched: the tools as they were listed, what they would cost a client to read, and the
+ * index over their words. Vectors are added when there are some.
+ *
+ * Built in slices, so that a long list does not hold up other requests.
+ * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
+ */
+import { setImmediate } from 'node:timers/promises'
+import { JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
+import { executeToolScriptName } from '../scripts/index.ts'
+import type { Vectors } from './embedder.ts'
+import { KeywordIndex } from './keywords.ts'
+import type { VisibleTools } from './visible-tools.ts'
+
+export interface IndexedTool {
+  readonly name: string
+  /** The tool object as it was listed. */
+  readonly json: Buffer
+  /** What is embedded. */
+  readonly text: string
+  /** Rough number of tokens of the tool object. */
+  readonly tokens: number
+}
+
+export interface ToolIndex {
+  readonly tools: readonly IndexedTool[]
+  readonly names: ReadonlySet<string>
+  /** Tokens of all tools together. */
+  readonly tokens: number
+  readonly keywords: KeywordIndex
+  /** Vectors of the tools, in their order. */
+  vectors: Vectors | undefined
+  /** The making of them, while it lasts. */
+  embedding: { readonly since: number; readonly done: Promise<Vectors | undefined> } | undefined
+}
+
+/** After so long others have a turn. */
+const sliceMs = 2
+const maxTextChars = 8_000
+const maxParameters = 200
+const maxParameterDepth = 3
+const bytesPerToken = 4
+
+/** Tools by a name in `hidden` are left out: they could not be called. */
+export async function buildIndex(
+  { pages }: VisibleTools,
+  hidden: ReadonlySet<string> = new Set(),
+): Promise<ToolIndex> {
+  const keywords = new KeywordIndex()
+  const tools: IndexedTool[] = []
+  const names = new Set<string>()
+  const turn = makeTurn()
+  try {
+    for (const page of pages) {
+      const list = new JsonObject(page).raw('tools')
+      await turn()
+      for (const json of list ? scanElements(list) : []) {
+        await turn()
+        const tool = readTool(json)
+        if (tool && !names.has(tool.name) && !hidden.has(tool.name)) {
+          const { name, parameters } = tool
+          const description = name === executeToolScriptName ? beginning(tool.description) : tool.description
+          keywords.add(tools.length, { name, description: `${tool.title} ${description}`, parameters })
+          names.add(name)
+          const text = `name: ${name} description: ${description}`
+          tools.push({ name, json, text, tokens: Math.floor(json.length / bytesPerToken) })
+        }
+      }
+    }
+    await turn()
+    keywords.finish()
+  } catch (error) {
+    keywords.close()
+    throw error
+  }
+  const tokens = tools.reduce((sum, tool) => sum + tool.tokens, 0)
+  return { tools, names, tokens, keywords, vectors: undefined, embedding: undefined }
+}
+
+/** Lets others have a turn when it is time; what it returns costs nothing when it is not. */
+function makeTurn(): () => Promise<void> | undefined {
+  let began = performance.now()
+  return () =>
+    performance.now() - began < sliceMs
+      ? undefined
+      : setImmediate().then(() => {
+          began = performance.now()
+        })
+}
+
+/** The script tool goes on to list all other tools, which would make it a match for everything. */
+function beginning(description: string): string {
+  return description.split('\n\n', 1)[0] ?? ''
+}
+
+interface ReadTool {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly parameters: readonly string[]
+}
+
+/** Undefined for what has no readable name. */
+function readTool(json: Buffer): ReadTool | undefined {
+  if (json[0] !== 0x7b) return undefined
+  try {
+    const tool = new JsonObject(json)
+    const name = tool.text('name')
+    if (name === undefined) return undefined
+    return {
+      name,
+      title: tool.text('title') ?? '',
+      description: (tool.text('description') ?? '').slice(0, maxTextChars),
+      parameters: [...parameterNames(tool.value('inputSchema'))].slice(0, maxParameters),
+    }
+  } catch (error) {
+    if (error instanceof JsonError) return undefined
+    throw error
+  }
+}
+
+/** Names of the properties of a schema, those of objects and lists in it included. */
+function* parameterNames(schema: unknown, depth = 0): Iterable<string> {
+  if (typeof schema !== 'object' || schema === null || depth > maxParameterDepth) return
+  const { properties, items } = schema as { readonly properties?: unknown; readonly items?: unknown }
+  if (typeof properties === 'object' && properties !== null) {
+    for (const [name, inner] of Object.entries(properties)) {
+      yield name
+      yield* parameterNames(inner, depth + 1)
+    }
+  }
+  yield* parameterNames(items, depth + 1)
+}

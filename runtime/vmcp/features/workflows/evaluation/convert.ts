@@ -1,0 +1,41 @@
+/**
+ * From texts to values of a JSON type: what templates give is text, what tools and outputs want often is not.
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (output property types).
+ */
+import { isOfType, type SchemaType } from '../../../../../schemas/index.ts'
+import { booleanIn, integerIn, numberIn } from '../../../../../schemas/workflow/index.ts'
+import {
+  EvaluationError,
+  type TemplateMeter,
+  parseJson,
+  type TemplateValue,
+} from '../../../../expr/template/index.ts'
+
+/** The value of a type that a text represents; undefined when it represents none. Throws WorkLimitError. */
+export function fromText(text: string, type: SchemaType, meter: TemplateMeter): TemplateValue {
+  switch (type) {
+    case 'integer':
+      return integerIn(text)
+    case 'number':
+      return numberIn(text)
+    case 'boolean':
+      return booleanIn(text)
+    case 'object':
+    case 'array':
+      return structureIn(text, type, meter)
+    case 'null':
+      return text === 'null' ? null : undefined
+    default:
+      return text
+  }
+}
+
+function structureIn(text: string, type: 'object' | 'array', meter: TemplateMeter): TemplateValue {
+  try {
+    const value = parseJson(text, meter)
+    return isOfType(value, type) ? value : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof EvaluationError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * Has tasks of executions carried out: at once when they are small, in a worker when they are not, so that nothing that a
+ * caller or a backend sends keeps the server from its other work.
+ *
+ * A task begins in the server under a small budget of work; when that is used up it is carried out again in a worker. Tasks
+ * without budget left in this turn of the event loop go to a worker at once. An execution as a whole has a budget too.
+ * Schemas that are not those of a workflow are compiled and evaluated in a worker only.
+ */
+import { setImmediate } from 'node:timers'
+import { GatehouseError } from '../../../../../schemas/index.ts'
+import { type Log, ownMemory } from '../../../../net/index.ts'
+import { visibleText } from '../../../../observe/index.ts'
+import type { OperationClient } from '../../../model/operation.ts'
+import { callerOf, type Lease, type PoolOptions, WorkerPool, workflowWorker } from '../../../../process/threads/index.ts'
+import { StepError, WorkflowError } from '../errors.ts'
+import { shared } from './bytes.ts'
+import { evaluate } from './evaluate.ts'
+import type { WorkflowProgram } from './program.ts'
+import type { ExecutionState } from './state.ts'
+import type {
+  Evaluated,
+  EvaluatedTask,
+  EvaluationTask,
+  SchemaTask,
+  TaskKind,
+  Tasks,
+  ToEvaluationWorker,
+} from './tasks.ts'
+
+export interface EvaluatorLimits {
+  /** Units of work (about 100 ns) of one task in the server, and of all of them in one turn of the event loop. */
+  readonly inlineWork: number
+  readonly turnWork: number
+  /** Units of work of one task, and of all tasks of one execution. */
+  readonly taskWork: number
+  readonly executionWork: number
+  /** Longest time that a worker has for one task: for what the units do not tell. */
+  readonly taskMs: number
+}
+
+export const evaluatorLimits: EvaluatorLimits = {
+  inlineWork: 5_000,
+  turnWork: 20_000,
+  taskWork: 10_000_000,
+  executionWork: 50_000_000,
+  taskMs: 10_000,
+}
+
+const maxName = 128
+const heapLimitMb = 256
+const workerCount = 2
+
+/** As many workers as a quarter of the memory (bytes) can hold, at least one. */
+export function evaluationPool(memory = ownMemory()): PoolOptions {
+  const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
+  return {
+    tasks: 'workflows and checks of values',
+    maxWorkers,
+    maxPerCaller: Math.max(1, maxWorkers - 1),
+    maxWaiting: 200,
+    maxParked: 0,
+    maxParkedPerCaller: 0,
+    maxParkedBytes: 0,
+    maxIdle: maxWorkers,
+    idleMs: 300_000,
+    heapMb: heapLimitMb,
+  }
+}
+
+/** Who has something computed. */
+export interface EvaluationRequester {
+  readonly client: Pick<OperationClient, 'caller' | 'session'>
+  readonly signal: AbortSignal
+  /** Units that the execution has used. */
+  readonly budget: { spent: number }
+}
+
+export class Evaluator {
+  readonly #limits: EvaluatorLimits
+  readonly #log: Log
+  readonly #pool: WorkerPool
+  #turnLeft: number
+  #turnEnds = false
+
+  constructor(log: Log, limits = evaluatorLimits, pool = new WorkerPool(workflowWorker, evaluationPool())) {
+    this.#log = log
+    this.#limits = limits
+    this.#pool = pool
+    this.#turnLeft = limits.turnWork
+  }
+
+  /**
+   * Rejects with StepError or WorkflowError (also when too much waits for a worker), and with the reason of the signal.
+   */
+  async evaluate<K extends TaskKind>(
+    program: WorkflowProgram,
+    state: ExecutionState,
+    task: { readonly kind: K } & Tasks[K]['task'],
+    requester: EvaluationRequester,
+  ): Promise<Tasks[K]['result']> {
+    const { taskWork, executionWork } = this.#limits
+    const { budget } = requester
+    const maxWork = Math.min(taskWork, executionWork - budget.spent)
+    const made =
+      this.#inline(program, state, task as EvaluationTask) ??
+      (await this.#inWorker<Tasks[TaskKind]['result']>(
+        { source: program.source, state, task: task as EvaluationTask, maxWork },
+        requester,
+      ).catch((error: unknown) => {
+        throw error instanceof GatehouseError && !requester.signal.aborted
+          ? new WorkflowError(error.message)
+          : error
+      }))
+    budget.spent += made.spent
+    if (made.kind === 'done') return made.value
+    throw this.#errorOf(made)
+  }
+
+  /**
+   * What of a value does not match the schemas, one line each; a check that does not come to its end is one too. Rejects
+   * with RATE_LIMITED when too much waits for a worker, and with the reason of the signal.
+   */
+  async violations(
+    { schemas, value }: SchemaTask,
+    requester: Omit<EvaluationRequester, 'budget'> & {
+      /** What the value is for, in the log. */
+      readonly subject: { readonly backend: string; readonly tool: string }
+    },
+  ): Promise<readonly string[]> {
+    const made = await this.#inWorker<readonly string[]>(
+      { schemas, value: shared(value), maxWork: this.#limits.taskWork },
+      requester,
+    )
+    if (made.kind === 'done') return made.value
+    const { backend, tool } = requester.subject
+    const told = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
+    if (made.error === 'limit') {
+      this.#log.warn('a value takes too much work to be checked against a schema', told)
+      return ['they take too much work to be checked']
+    }
+    this.#log.error('a value could not be checked against a schema', { ...told, reason: made.message })
+    return ['they could not be checked']
+  }
+
+  /** Undefined: the task is not for the server. */
+  #inline(program: WorkflowProgram, state: ExecutionState, task: EvaluationTask): EvaluatedTask | undefined {
+    const { inlineWork, turnWork } = this.#limits
+    const checksSchema = task.kind === 'check' || task.kind === 'response'
+    if (this.#turnLeft < inlineWork || (checksSchema && program.isHeavy)) return undefined
+    const made = evaluate(program, state, task, inlineWork)
+    this.#turnLeft -= made.spent
+    if (!this.#turnEnds) {
+      this.#turnEnds = true
+      setImmediate(() => {
+        this.#turnEnds = false
+        this.#turnLeft = turnWork
+      })
+    }
+    return made.kind === 'failed' && made.error === 'limit' ? undefined : made
+  }
+
+  async #inWorker<Value>(
+    message: ToEvaluationWorker,
+    { client, signal }: Omit<EvaluationRequester, 'budget'>,
+  ): Promise<Evaluated<Value>> {
+    const lease = await this.#pool.take(callerOf(client), signal)
+    return new Run(lease, this.#limits.taskMs, signal).send<Value>(message)
+  }
+
+  #errorOf({ error, message }: Extract<EvaluatedTask, { kind: 'failed' }>): Error {
+    if (error === 'step') return new StepError(message)
+    if (error === 'workflow') return new WorkflowError(message)
+    if (error === 'limit') return new WorkflowError('it takes too much work for what it works on')
+    this.#log.error('a workflow could not be evaluated', { reason: message })
+    return new WorkflowError('internal error')
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close()
+  }
+}
+
+/** One task in one worker. */
+class Run {
+  readonly #lease: Lease
+  readonly #taskMs: number
+  readonly #signal: AbortSignal
+
+  constructor(lease: Lease, taskMs: number, signal: AbortSignal) {
+    this.#lease = lease
+    this.#taskMs = taskMs
+    this.#signal = signal
+  }
+
+  async send<Value>(message: ToEvaluationWorker): Promise<Evaluated<Value>> {
+    const { worker } = this.#lease
+    const signal = this.#signal
+    const ended = Promise.withResolvers<Evaluated<Value>>()
+    const fail = (why: string): void =>
+      ended.resolve({ kind: 'failed', error: 'workflow', message: why, spent: 0 })
+    let usable = false
+    const onMessage = (value: Evaluated<Value>): void => {
+      usable = true
+      ended.resolve(value)
+    }
+    const onError = (error: Error): void =>
+      'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+        ? fail('it works on too much data')
+        : ended.resolve({ kind: 'failed', error: 'internal', message: String(error), spent: 0 })
+    const onExit = (): void => fail('it was ended')
+    const onAbort = (): void =>
+      ended.reject(signal.reason instanceof Error ? signal.reason : new Error('cancelled'))
+    const timer = setTimeout(() => fail('it takes too long for what it works on'), this.#taskMs)
+    worker.once('message', onMessage).once('error', onError).once('exit', onExit)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      if (signal.aborted) onAbort()
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+      else worker.postMessage(message)
+      return await ended.promise
+    } finally {
+      clearTimeout(timer)
+      worker.off('message', onMessage).off('error', onError).off('exit', onExit)
+      signal.removeEventListener('abort', onAbort)
+      this.#lease.end({ usable })
+    }
+  }
+}

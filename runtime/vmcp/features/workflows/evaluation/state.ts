@@ -1,0 +1,162 @@
+/**
+ * What is known of one execution, as bytes: the server keeps it, templates see it as values.
+ *
+ * Values are made when a template reads them first, so that a large result costs nothing where it is not looked at.
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
+ */
+import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'
+import { isList, isObject, parseJson } from '../../../../expr/template/index.ts'
+import { type SharedBytes, textOf } from './bytes.ts'
+import type { WorkflowProgram } from './program.ts'
+import { readToolResult } from './tool-result.ts'
+import { once } from '../../../model/once.ts'
+
+export interface IterationState {
+  readonly status: 'completed' | 'failed' | 'skipped' | 'cancelled'
+  /** Raw MCP result. */
+  readonly result?: SharedBytes
+  readonly error?: string
+}
+
+/** Where the output of a step comes from. */
+export type StepOutput =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'defaults' }
+  /** Raw MCP result. */
+  | { readonly kind: 'result'; readonly bytes: SharedBytes }
+  | {
+      readonly kind: 'response'
+      readonly action: string
+      readonly content?: SharedBytes
+      readonly skipped?: true
+    }
+  /** `items` is a JSON array. */
+  | { readonly kind: 'loop'; readonly items: SharedBytes; readonly iterations: readonly IterationState[] }
+
+export interface StepState {
+  readonly status: string
+  readonly output: StepOutput
+  readonly error?: string
+}
+
+export interface ExecutionState {
+  /** Raw arguments of the call: a JSON object. */
+  readonly args: SharedBytes
+  readonly steps: ReadonlyMap<string, StepState>
+  readonly workflow: {
+    readonly id: string
+    readonly start_time: string
+    readonly status: string
+    readonly step_count: number
+    readonly duration_ms: number
+  }
+}
+
+/** The root of what templates see. Its members throw what `meter` throws when they are read. */
+export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
+  const { args, steps, workflow } = state
+  const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)
+  return object(
+    {
+      // Without a prototype: a step may be called anything.
+      steps: Object.assign(Object.create(null), Object.fromEntries(members)),
+      vars: {},
+      workflow: {
+        ...workflow,
+        step_count: BigInt(workflow.step_count),
+        duration_ms: BigInt(Math.round(workflow.duration_ms)),
+      },
+    },
+    { params: () => paramsOf(program, args, meter) },
+  )
+}
+
+/** The arguments with their defaults: one that is there, even as null, has none. */
+function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
+  const given = parseJson(textOf(args), meter)
+  return isObject(given) ? withDefaults(defaults, given) : {}
+}
+
+export function withDefaults(defaults: Readonly<Record<string, unknown>>, given: ValueObject): ValueObject {
+  const missing = Object.entries(defaults).filter(([name]) => !Object.hasOwn(given, name))
+  return { ...(Object.fromEntries(missing) as ValueObject), ...given }
+}
+
+function stepData(
+  program: WorkflowProgram,
+  id: string,
+  { status, output, error }: StepState,
+  meter: TemplateMeter,
+): ValueObject {
+  const result = once(() => resultOf(program, id, output, meter))
+  return object(
+    { status, ...(error === undefined ? {} : { error }) },
+    { output: () => result().output, content: () => result().content },
+  )
+}
+
+/** Output and content of a step. */
+export function resultOf(
+  program: WorkflowProgram,
+  id: string,
+  output: StepOutput,
+  meter: TemplateMeter,
+): { readonly output: TemplateValue; readonly content: ValueObject } {
+  switch (output.kind) {
+    case 'result':
+      return readToolResult(textOf(output.bytes), meter)
+    case 'defaults':
+      return { output: program.steps.get(id)?.defaultResults ?? {}, content: {} }
+    case 'response':
+      return { output: answerData(output, meter), content: {} }
+    case 'loop':
+      return { output: loopData(output, meter), content: {} }
+    default:
+      return { output: {}, content: {} }
+  }
+}
+
+function answerData(
+  { action, content, skipped }: Extract<StepOutput, { kind: 'response' }>,
+  meter: TemplateMeter,
+): ValueObject {
+  return {
+    action,
+    ...(content === undefined ? {} : { content: parseJson(textOf(content), meter) }),
+    ...(skipped ? { skipped } : {}),
+  }
+}
+
+/** `{iterations: [{index, item, status, output, error?}], count, completed, failed}` */
+function loopData(
+  { items, iterations }: Extract<StepOutput, { kind: 'loop' }>,
+  meter: TemplateMeter,
+): ValueObject {
+  const list = parseJson(textOf(items), meter)
+  const count = (wanted: IterationState['status']) =>
+    iterations.filter(({ status }) => status === wanted).length
+  const completed = count('completed')
+  return {
+    iterations: iterations.map(({ status, result, error }, index): ValueObject => {
+      meter.spend(4)
+      return {
+        index: BigInt(index),
+        item: isList(list) ? list[index] : undefined,
+        status,
+        output: result ? readToolResult(textOf(result), meter).output : {},
+        ...(error === undefined ? {} : { error }),
+      }
+    }),
+    count: BigInt(iterations.length),
+    completed: BigInt(completed),
+    failed: BigInt(iterations.length - completed - count('skipped')),
+  }
+}
+
+/** An object some of whose members are made when they are read. */
+function object(fixed: ValueObject, made: Readonly<Record<string, () => TemplateValue>>): ValueObject {
+  const members = Object.entries(made).map(
+    ([name, make]) => [name, { enumerable: true, get: once(make) }] as const,
+  )
+  return Object.defineProperties({ ...fixed }, Object.fromEntries(members))
+}

@@ -1,0 +1,32 @@
+/**
+ * The worker thread in which large tasks are carried out, one at a time. It has no access to anything but its messages.
+ *
+ * This file is bundled by itself, beside the program; see workers/worker-file.ts.
+ */
+import { parentPort } from 'node:worker_threads'
+import { LRUCache } from 'lru-cache'
+import type { CompositeTool } from '../../../../../schemas/index.ts'
+import { evaluate, matchSchemas } from './evaluate.ts'
+import { compileProgram, type WorkflowProgram } from './program.ts'
+import type { ToEvaluationWorker } from './tasks.ts'
+
+/** Workflows that were used lately. */
+const programs = new LRUCache<string, WorkflowProgram>({ max: 20 })
+
+function programOf(source: string): WorkflowProgram {
+  const known = programs.get(source)
+  if (known) return known
+  const definition: CompositeTool = JSON.parse(source)
+  const made = compileProgram(definition)
+  programs.set(source, made)
+  return made
+}
+
+parentPort?.on('message', (message: ToEvaluationWorker) => {
+  const made =
+    'schemas' in message
+      ? matchSchemas(message, message.maxWork)
+      : evaluate(programOf(message.source), message.state, message.task, message.maxWork)
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+  parentPort?.postMessage(made)
+})

@@ -1,0 +1,98 @@
+/**
+ * Waiting within bounds: a signal that also ends after a time, pauses, retries.
+ */
+import { reasonOf } from '../../../net/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+import { StepError } from './errors.ts'
+
+/** A signal that fires with `outer`, when told to, or after a time. */
+export class Limit {
+  readonly #controller = new AbortController()
+  readonly #end: () => void
+
+  constructor(clock: Clock, outer: AbortSignal, timeoutMs: number, failure: () => Error) {
+    const onOuter = () => this.abort(outer.reason)
+    const cancel = clock.after(Math.min(timeoutMs, longestMs), () => this.abort(failure()))
+    outer.addEventListener('abort', onOuter, { once: true })
+    const end = () => {
+      cancel()
+      outer.removeEventListener('abort', onOuter)
+    }
+    this.#end = end
+    if (outer.aborted) onOuter()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+  }
+
+  /** Lets go of the timer and of the outer signal. */
+  end(): void {
+    this.#end()
+  }
+}
+
+/** Longest time that a timer can wait. */
+const longestMs = 2 ** 31 - 1
+
+/** Waits; rejects with the reason of the signal when that fires. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(reasonOf(signal))
+    const onAbort = () => {
+      cancel()
+      reject(reasonOf(signal))
+    }
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+export interface Retry {
+  /** Attempts after the first. */
+  readonly count: number
+  /** Pause before the second attempt. */
+  readonly delayMs: number
+}
+
+/** Growth and bounds of the pauses; each is spread by half to both sides, so that callers do not come back together. */
+const growth = 1.5
+const largestFactor = 60
+const jitterShare = 0.5
+/** No attempt begins later than this after the first. */
+const totalMs = 15 * 60_000
+
+export interface RetryParts {
+  readonly clock: Clock
+  /** From 0 to 1. */
+  readonly random: () => number
+  readonly signal: AbortSignal
+  /** Told before each attempt but the first. */
+  readonly onRetry: () => void
+}
+
+/** Does something again while it fails in a way that may pass. Rejects with the last failure. */
+export async function retrying<T>(retry: Retry, parts: RetryParts, work: () => Promise<T>): Promise<T> {
+  const { clock, random, signal, onRetry } = parts
+  const startedAt = clock.now()
+  let interval = retry.delayMs
+  for (let left = retry.count; ; left--) {
+    try {
+      return await work()
+    } catch (error) {
+      if (left <= 0 || signal.aborted || !(error instanceof StepError) || !error.retryable) throw error
+      const ms = interval * (1 - jitterShare + random() * 2 * jitterShare)
+      if (clock.now() - startedAt + ms > totalMs) throw error
+      await pause(clock, ms, signal)
+      interval = Math.min(interval * growth, largestFactor * retry.delayMs)
+      onRetry()
+    }
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Calls the tool of a step, again when it fails in a way that may pass.
+ *
+ * The call belongs to the client's own: same caller, same credentials, and what the backend says or asks on its way goes
+ * to the client. It is neither authorized nor counted again: the workflow was. It is audited.
+ * Source: docs/specification/virtual-server.md#steps, steps (tool, arguments, onError).
+ */
+import { abortable, reasonOf } from '../../../../net/index.ts'
+import { GatehouseError } from '../../../../../schemas/index.ts'
+import { JsonObject, objectEnd, rpcCode } from '../../../../mcp/index.ts'
+import { innerOperation, type Operation, type Outcome } from '../../../model/operation.ts'
+import type { ToolCall } from '../compile.ts'
+import { type WorkflowTool, type WorkflowContext, compute, keep } from '../context.ts'
+import { StepError, WorkflowError } from '../errors.ts'
+import {
+  type ArgumentTypes,
+  argumentTypes,
+  type ExecutionState,
+  type SharedBytes,
+} from '../evaluation/index.ts'
+import { retrying } from '../limits.ts'
+
+/** Errors that come back the same however often one tries: refusals, and what is wrong with the call itself. */
+const finalCodes: ReadonlySet<string> = new Set([
+  'FORBIDDEN',
+  'QUOTA_EXCEEDED',
+  'INVALID_PARAMS',
+  'HEADER_MISMATCH',
+  'CAPABILITY_REQUIRED',
+  'BACKEND_AUTH_FAILED',
+  'BACKEND_ROLE_DENIED',
+  'UPSTREAM_TOKEN_MISSING',
+  'UPSTREAM_NOT_CONNECTED',
+  'SUBJECT_REFUSED',
+  'ENTERPRISE_REQUIRED',
+  'OAUTH_REFUSED',
+])
+const finalRpc: ReadonlySet<unknown> = new Set([
+  rpcCode.invalidParams,
+  rpcCode.methodNotFound,
+  rpcCode.invalidRequest,
+  403,
+])
+
+/** A call that is ready to be made. */
+export interface ReadyCall {
+  /** A JSON object. */
+  readonly args: Uint8Array
+  readonly state: ExecutionState
+  readonly signal: AbortSignal
+  readonly onRetry: () => void
+}
+
+/** The types that the tool of a step accepts for the templates in its arguments. Throws StepError. */
+export function typesFor(context: WorkflowContext, step: string, { tool }: ToolCall): ArgumentTypes {
+  const program = context.workflow.program.steps.get(step)
+  if (!program || !('arguments' in program)) throw new TypeError('the step calls no tool')
+  return argumentTypes(boundTool(context, tool).inputSchema(), program.arguments)
+}
+
+function boundTool({ tools }: WorkflowContext, name: string): WorkflowTool {
+  const bound = tools.get(name)
+  if (!bound) throw new StepError(`tool ${name}: there is no such tool`)
+  return bound
+}
+
+/** The raw result. Rejects with StepError, WorkflowError, or with the reason of the signal. */
+export async function callTool(
+  context: WorkflowContext,
+  call: ToolCall,
+  ready: ReadyCall,
+): Promise<SharedBytes> {
+  const { signal, onRetry, args } = ready
+  const bound = boundTool(context, call.tool)
+  const { clock, random } = context.parts
+  const head = Buffer.from(`{"name":${JSON.stringify(bound.entry.original)},"arguments":`)
+  const params = Buffer.concat([head, args, objectEnd])
+  return retrying(call.retry, { clock, random, signal, onRetry }, async () => {
+    try {
+      return await once(context, bound, { ...ready, params, timeoutMs: call.timeoutMs })
+    } catch (error) {
+      if (signal.aborted) throw reasonOf(signal)
+      throw asError(context, call.tool, error)
+    }
+  })
+}
+
+function asError({ parts }: WorkflowContext, tool: string, error: unknown): Error {
+  if (error instanceof WorkflowError) return error
+  if (error instanceof StepError) {
+    return new StepError(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
+  }
+  if (error instanceof GatehouseError) {
+    const retryable = !finalCodes.has(error.code)
+    return new StepError(`tool ${tool}: ${error.message}`, { retryable, cause: error })
+  }
+  parts.log.error('a tool call of a workflow failed', { tool, err: error })
+  return new StepError(`tool ${tool}: internal error`)
+}
+
+interface Attempt extends ReadyCall {
+  readonly params: Buffer
+  readonly timeoutMs: number | undefined
+}
+
+async function once(
+  context: WorkflowContext,
+  { entry }: WorkflowTool,
+  attempt: Attempt,
+): Promise<SharedBytes> {
+  const { parts, operation } = context
+  const { params, signal, timeoutMs } = attempt
+  const startedAt = parts.clock.now()
+  let outcome: Outcome | undefined
+  let failed = true
+  try {
+    outcome = await abortable(parts.call(inner(operation, params, signal), entry, timeoutMs), signal)
+    const result = await readOutcome(context, outcome, attempt)
+    failed = false
+    return result
+  } finally {
+    parts.audit.call({
+      caller: operation.client.caller,
+      tool: entry.key,
+      backend: entry.backend,
+      outcome: failed ? (outcome?.kind === 'result' ? 'application_error' : 'failure') : 'success',
+      durationMs: parts.clock.now() - startedAt,
+      request: params,
+      response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
+    })
+  }
+}
+
+/** Progress of a step would not fit that of the workflow, so no token is passed on. */
+function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
+  const made = innerOperation(operation, 'tools/call', new JsonObject(params))
+  return { ...made, signal, progressToken: undefined }
+}
+
+async function readOutcome(
+  context: WorkflowContext,
+  outcome: Outcome,
+  { state, signal }: Attempt,
+): Promise<SharedBytes> {
+  switch (outcome.kind) {
+    case 'result': {
+      const bytes = keep(context, outcome.result)
+      const failure = await compute(context, state, { kind: 'failure', bytes }, signal)
+      if (failure !== undefined) throw new StepError(failure, { retryable: true })
+      return bytes
+    }
+    case 'error': {
+      const error = new JsonObject(outcome.error)
+      const message = error.text('message') || 'the backend refused the call'
+      throw new StepError(message, { retryable: !finalRpc.has(error.value('code')) })
+    }
+    default:
+      throw new StepError('the backend asks in a way that cannot be passed on')
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Reads what a client declared about itself. A member of the wrong type counts as not declared.
+ */
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError, byText } from '../../../schemas/index.ts'
+import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { ClientAbilities } from './operation.ts'
+
+const maxDistinct = 1_000
+/** What a client may say about itself; it is stored with its session and shown to every backend. */
+const maxCapabilitiesBytes = 16 * 1024
+const maxInfoBytes = 16 * 1024
+/** What the protocol itself defines of capabilities, by name. */
+const defined: Readonly<Record<string, readonly string[]>> = {
+  elicitation: ['form', 'url'],
+  sampling: ['context', 'tools'],
+  roots: ['listChanged'],
+}
+
+const known = new Map<string, ClientAbilities>()
+
+export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
+
+/**
+ * Reads declared capabilities (raw JSON object). Tasks are left out, in the form of either era: they are not relayed.
+ * Throws INVALID_PARAMS when they are larger than allowed or name something twice.
+ */
+export function readAbilities(raw: Buffer): ClientAbilities {
+  if (raw.length > maxCapabilitiesBytes) throw invalid(`more than ${maxCapabilitiesBytes} bytes`)
+  const text = raw.toString()
+  const cached = known.get(text)
+  if (cached) return cached
+  const abilities = parseAbilities(raw)
+  if (known.size >= maxDistinct) known.clear()
+  known.set(text, abilities)
+  return abilities
+}
+
+/** As readAbilities, for a request: throws MessageError with its id. */
+export function abilitiesOf(raw: Buffer, id: string): ClientAbilities {
+  try {
+    return readAbilities(raw)
+  } catch (error) {
+    if (!(error instanceof GatehouseError)) throw error
+    throw new MessageError(error.code, id, { detail: error.message })
+  }
+}
+
+function parseAbilities(raw: Buffer): ClientAbilities {
+  try {
+    const declared = new JsonObject(raw)
+    const relayed = withoutTasks(declared)
+    const plainText = canonical(plainPart(declared))
+    const relayedText = canonical(JSON.parse(relayed.toString()))
+    const plain = plainText === relayedText ? undefined : signed(declared, Buffer.from(plainText), plainText)
+    return { ...signed(declared, relayed, relayedText), plain }
+  } catch (cause) {
+    if (cause instanceof JsonError) throw invalid('a member that occurs twice')
+    throw cause
+  }
+}
+
+function signed(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
+  return { ...abilitiesIn(declared), raw, signature: hash('sha256', text, 'base64url') }
+}
+
+function plainPart(declared: JsonObject): Record<string, Record<string, unknown>> {
+  const plain: Record<string, Record<string, unknown>> = {}
+  for (const [name, parts] of Object.entries(defined)) {
+    const capability = declared.object(name)
+    if (!capability) continue
+    plain[name] = Object.fromEntries(parts.flatMap((part) => shape(part, capability.raw(part))))
+  }
+  return plain
+}
+
+/** An object counts as declared whatever is in it; of the rest only `true` says something. */
+function shape(name: string, raw: Buffer | undefined): [string, unknown][] {
+  if (raw?.[0] === 0x7b) return [[name, {}]]
+  return raw?.toString() === 'true' ? [[name, true]] : []
+}
+
+function invalid(what: string): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', {
+    detail: `Invalid params: the declared capabilities have ${what}`,
+  })
+}
+
+/** A copy of what a client calls itself; undefined when it is no object, or larger than is worth keeping. */
+export function readInfo(raw: Buffer | undefined): Buffer | undefined {
+  return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
+}
+
+/** JSON with sorted members: equal values have one text. */
+export function canonical(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  const members = Object.entries(value).sort(([a], [b]) => byText(a, b))
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
+}
+
+/** The headers of a request that the allowlist lets through; the first value of a repeated one. */
+export function passedHeaders(
+  headers: IncomingHttpHeaders,
+  allowed: readonly string[],
+): Readonly<Record<string, string>> {
+  if (allowed.length === 0) return noHeaders
+  const passed: Record<string, string> = {}
+  for (const name of allowed) {
+    const value = headers[name]
+    const first = Array.isArray(value) ? value[0] : value
+    if (first !== undefined) passed[name] = first
+  }
+  return passed
+}
+
+const noHeaders: Readonly<Record<string, string>> = {}
+
+/** True for callers without a token: all of them look alike, so limits for one caller would be limits for everybody. */
+export function isShared({ token }: Caller): boolean {
+  return token === undefined
+}

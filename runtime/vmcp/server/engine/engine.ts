@@ -1,0 +1,384 @@
+/**
+ * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
+ * that changes. Takes a changed configuration while it runs.
+ */
+import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
+import type { Backend } from '../../backends/backend.ts'
+import type { ConnectionScope, SessionListener } from '../../backends/session-era/connections.ts'
+import type { BackendState } from './backend-state.ts'
+import { LeftOutBackends } from './left-out.ts'
+import { makeCursors } from '../../catalog/cursors.ts'
+import { Conflicts } from '../../catalog/names/conflicts.ts'
+import { Pins } from '../../catalog/pinning/pins.ts'
+import { ResourceLinks } from '../../catalog/resource-links.ts'
+import type { Composer, ToolEntry } from '../../model/catalog/entries.ts'
+import { Views } from '../../catalog/views.ts'
+import { GuardSlot, ListMarks } from '../../features/guardrails/index.ts'
+import { Core } from '../../call/core.ts'
+import type { CallParts } from '../../call/entry-calls.ts'
+import { type Configured, configuredBackend } from '../../backends/backend-settings.ts'
+import { Fleet } from './fleet.ts'
+import { BundleExpiry } from './certificates.ts'
+import { HealthMonitor } from '../../backends/health/monitor.ts'
+import { healthSettings } from '../../backends/health/settings.ts'
+import type { EngineOptions } from './engine-options.ts'
+import { Notifier } from './notifier.ts'
+import type { ClientSession } from '../../model/operation.ts'
+import { type PinParts, tellRefusals } from '../../features/pinning/refusal.ts'
+import { makeOutgoingAuth, type BackendStrategies } from '../../backends/outgoing-auth.ts'
+import { UnmatchedTools } from './unmatched-tools.ts'
+import { NameProblems } from './name-problems.ts'
+import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
+import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
+import { updatedMethod } from '../../../mcp/index.ts'
+import { askedStep } from '../../call/index.ts'
+
+/** The scope of a change that affects the lists of every client. */
+const everyClient: ConnectionScope = { kind: 'pool', key: '' }
+
+export class VmcpEngine {
+  readonly core: Core
+  readonly outgoing: BackendStrategies
+  readonly #options: EngineOptions
+  readonly #evaluator: Evaluator
+  readonly #fleet: Fleet
+  readonly #notifier: Notifier
+  readonly #conflicts: Conflicts
+  readonly #pins: Pins
+  readonly #certificates: BundleExpiry
+  readonly #unmatched: UnmatchedTools
+  readonly #guards: GuardSlot
+  readonly #marks: ListMarks
+  readonly #names: NameProblems
+  readonly #updates: ResourceUpdates
+  readonly #links = new ResourceLinks()
+  readonly #leftOut: LeftOutBackends
+  #monitor: HealthMonitor
+  #config: VmcpConfig
+  /** Backends that the file itself rules out. */
+  #invalid: readonly ExcludedBackend[] = []
+
+  /** Backends are there only after the first `apply`. */
+  constructor(config: VmcpConfig, options: EngineOptions) {
+    const { env, upstreamTokens, log } = options
+    this.#options = options
+    this.#config = config
+    this.#conflicts = new Conflicts(options.events)
+    this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
+    this.#pins = new Pins({
+      events: options.events,
+      keeper: options.lockKeeper,
+      members: () => this.#fleet.members,
+      onChange: () => this.#shownChanged(),
+    })
+    this.#marks = new ListMarks(config.name, {
+      ...options,
+      members: () => this.#fleet.members,
+      pins: this.#pins.book,
+      onChange: () => this.#shownChanged(),
+    })
+    this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
+      if (err === undefined) options.events.emit('token_obtained', { strategy })
+      else options.events.emit('token_failed', { strategy, reason: reasonOf(err), err })
+    })
+    this.#leftOut = new LeftOutBackends({
+      ...options,
+      metrics: options.observation.telemetry.metrics,
+      retry: () => this.#retry(),
+    })
+    this.#evaluator = new Evaluator(log)
+    this.#monitor = this.#makeMonitor(config)
+    this.#fleet = this.#makeFleet()
+    this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
+    const matcherFor: PinParts['matcherFor'] = ({ client, signal }, { backend, original: tool }) => {
+      const requester = { client, signal, subject: { backend, tool } }
+      return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
+    }
+    this.#names = new NameProblems(options.events)
+    this.#updates = new ResourceUpdates(options)
+    this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
+    const pins: PinParts = { ...tellRefusals(options.events), matcherFor }
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins, {
+      quotas: options.quotas,
+      costUnreadable: (backend) => options.events.emit('cost_unreadable', { backend }),
+    })
+    this.#notifier = new Notifier({
+      watchers: options.watchers,
+      onError: (error) => log.debug('a client could not be notified of changes', { err: error }),
+    })
+  }
+
+  /** How each backend is, the excluded ones included; sorted by name. */
+  states(): readonly BackendState[] {
+    const states = [...this.#fleet.members.values()].map(
+      ({ backend: { settings, revision, era, counter }, listings }): BackendState => ({
+        name: settings.name,
+        url: settings.target.url.href,
+        transport: settings.transport,
+        authType: settings.authType,
+        revision,
+        caEndsAt: settings.caEndsAt?.(),
+        era,
+        calls: counter.counts,
+        health: this.#monitor.health(settings.name),
+        lists: listings.state,
+        pins: this.#pins.report(settings.name),
+        excluded: undefined,
+      }),
+    )
+    return [...states, ...this.#leftOut.states].sort((a, b) => byText(a.name, b.name))
+  }
+
+  /** What backends offer, compared with what was approved. */
+  get pins(): Pins {
+    return this.#pins
+  }
+
+  /** Names in the settings that no backend has, one line for each. */
+  get nameProblems(): readonly string[] {
+    return this.#names.problems
+  }
+
+  #makeFleet(): Fleet {
+    const { info, log, clock, events } = this.#options
+    return new Fleet({
+      info,
+      log,
+      events,
+      clock,
+      observation: this.#options.observation.backends,
+      links: {
+        listChanged: (backend, _kind, scope) => this.#listsChanged(backend, scope),
+        gap: (backend, scope) => this.#listsChanged(backend, scope, { isGap: true }),
+        resourceUpdated: (backend, scope, params) => {
+          if (scope.kind === 'session') this.#resourceUpdated(backend, scope.session, params)
+        },
+        listener: (backend, session) => this.#listener(backend, session),
+        admit: (backend) => this.#monitor.admit(backend.name),
+        outcome: (backend, error) => this.#monitor.report(backend.name, error),
+        released: (backend) => this.#monitor.release(backend.name),
+        reclassified: (backend) => this.#listsChanged(backend, everyClient),
+      },
+      onListing: ({ name }, listing) => {
+        this.#marks.read(name, listing)
+        events.emit('lists_changed', { backend: name })
+        this.#notifier.notify()
+      },
+      ready: async (name, listing) => {
+        const isCompared = await this.#pins.book.ready(name, listing)
+        await this.#marks.ready(listing)
+        return isCompared
+      },
+      onState: () => {
+        this.core.parts.views.changed()
+        this.#pins.changed()
+        this.#unmatched.changed()
+      },
+      onDropped: ({ serial }) => this.core.parts.views.forget(serial),
+      available: (name) => this.#monitor.available(name),
+      configure: (backend, config) => this.#configure(backend, config),
+    })
+  }
+
+  /** Locks or guardrails have come to make something else of what is listed. */
+  #shownChanged(): void {
+    this.core.parts.views.reset()
+    this.#notifier.notify()
+  }
+
+  #listener(backend: Backend, session: ClientSession): SessionListener {
+    return this.core.parts.guard?.outsideCalls(backend.name, session) ?? session
+  }
+
+  #listsChanged(backend: Backend, scope: ConnectionScope, options?: { readonly isGap: boolean }): void {
+    const { listings } = this.#fleet.members.get(backend.name) ?? {}
+    listings?.changes.take(scope, () => this.#notifier.notify(), options)
+  }
+
+  #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
+    this.#updates.pass(backend.name, session.id, params, (passed) =>
+      this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
+    )
+  }
+
+  #parts(config: VmcpConfig): CallParts {
+    const { clock, observation } = this.#options
+    return {
+      members: this.#fleet.members,
+      views: new Views(
+        config.aggregation,
+        clock.now,
+        observation.telemetry.tracer,
+        this.#workflows(config),
+        () => this.#conflicts.note(() => this.core.parts.views.catalogs()),
+        reservedTools(config),
+        this.#pins.book,
+        this.#marks,
+      ),
+      leftOut: this.#leftOut.names,
+      partialFailureMode: config.operational.failureHandling.partialFailureMode,
+      monitored: healthSettings(config).intervalMs > 0,
+      guard: this.#guards.for(config),
+      onlyBackend: onlyBackend(config, this.#invalid),
+      links: this.#links,
+    }
+  }
+
+  #workflows({ compositeTools }: VmcpConfig): Composer | undefined {
+    const { clock, log, observation } = this.#options
+    const { audit, telemetry } = observation
+    return makeWorkflows(compositeTools, {
+      call: (operation, entry, timeoutMs) =>
+        askedStep(this.#options.webhooks(), operation, stepTool(entry), (asked) =>
+          this.core.calls.callHeld(asked, entry, { timeoutMs, bridges: true }),
+        ),
+      clock,
+      random: Math.random,
+      audit,
+      telemetry,
+      log,
+      evaluator: this.#evaluator,
+    })
+  }
+
+  #makeMonitor(config: VmcpConfig): HealthMonitor {
+    const { clock, events } = this.#options
+    return new HealthMonitor({
+      settings: healthSettings(config),
+      clock,
+      events,
+      onChange: (name) => {
+        this.core.parts.views.changed()
+        this.#fleet.members.get(name)?.listings.expire()
+        this.#notifier.notify()
+        this.#options.onChange()
+      },
+    })
+  }
+
+  /**
+   * Makes backends, health checks and catalog what the configuration says; unchanged backends are left alone. Backends
+   * that cannot be set up are excluded and reported, together with those of `invalid`; they never keep the others from
+   * being served.
+   */
+  apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
+    // What is offered is to be written down first, so it is asked for now, not when the list in use is old.
+    for (const name of this.#pins.replace(config))
+      if (config.pinning?.noLock === 'pin') this.#fleet.members.get(name)?.listings.expire()
+    const { added, removed, excluded } = this.#fleet.apply(config)
+    if (added.length + removed.length > 0) this.#options.events.emit('backends_changed', { added, removed })
+    this.#invalid = invalid
+    this.#leftOut.replace([...invalid, ...excluded])
+    this.#names.replace(config, invalid)
+    this.#unmatched.replace(config)
+    this.#marks.replace(config)
+    for (const name of removed) this.#monitor.remove(name)
+    this.#updates.forget(removed)
+    this.#links.forgetBackends(removed)
+    if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
+      for (const name of added) this.#watch(name)
+    } else {
+      this.#monitor.close()
+      this.#monitor = this.#makeMonitor(config)
+      for (const name of this.#fleet.members.keys()) this.#watch(name)
+    }
+    this.#config = config
+    this.core.replace(this.#parts(config))
+    this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
+    this.#notifier.notify()
+    this.#options.onApplied?.(this.#leftOut.names, this.#fleet.members.size)
+    this.#options.onChange()
+    this.#certificates.check()
+  }
+
+  /** Sets up the left-out backends whose settings have become valid. Returns false when there are none. */
+  #retry(): boolean {
+    const { backends = [] } = this.#config
+    const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
+    const isBack = missing.some((backend) => this.#configure(backend, this.#config).ready)
+    if (isBack) this.apply(this.#config, this.#invalid)
+    return isBack
+  }
+
+  #configure(backend: RuntimeBackend, config: VmcpConfig): Configured {
+    return configuredBackend(backend, config, {
+      outgoing: this.outgoing,
+      authServer: this.#options.authServer,
+    })
+  }
+
+  #watch(name: string): void {
+    const backend = this.#fleet.members.get(name)?.backend
+    if (!backend) return
+    this.#monitor.add({
+      name,
+      hasCredentials: backend.settings.authType !== 'unauthenticated',
+      check: (signal) => backend.check(signal),
+    })
+  }
+
+  /** Callers may see something else than before, although no backend has changed. */
+  permissionsChanged(): void {
+    this.#notifier.notifyAll()
+  }
+
+  /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
+  endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
+    this.#links.endSession(session.id)
+    for (const { backend, listings } of this.#fleet.members.values()) {
+      listings.endSession(session.id)
+      backend
+        .endSession(session, { end: gone })
+        .catch((error: unknown) => this.#options.log.debug('a backend session was not ended', { err: error }))
+    }
+  }
+
+  /**
+   * Checks one backend now, or retries to set it up. Resolves with false when no backend has this name. Never rejects.
+   */
+  async recheck(name: string): Promise<boolean> {
+    if (this.#leftOut.recheck(name)) return true
+    if (!this.#fleet.members.has(name)) return false
+    await this.#monitor.check(name)
+    return true
+  }
+
+  /** Closes connections that nobody has used for so long. */
+  evict(idleMs: number): void {
+    this.#fleet.evict(idleMs)
+  }
+
+  /** No more checks and words to clients; requests in flight go on. */
+  stop(): void {
+    this.#leftOut.close()
+    this.#certificates.close()
+    this.#pins.close()
+    this.#unmatched.close()
+    this.#updates.close()
+    this.#notifier.close()
+    this.#monitor.close()
+  }
+
+  async close(): Promise<void> {
+    this.stop()
+    await this.#fleet.close()
+    await this.outgoing.close()
+    await this.#evaluator.close()
+  }
+}
+
+function stepTool({ key, backend, original }: ToolEntry) {
+  return { name: key, backend, original }
+}
+
+/** Returns the only backend of a configuration, left-out backends included. Undefined when there are several. */
+function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
+  const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
+  return second === undefined ? first?.name : undefined
+}
+
+/** The kind of an error, for labels and searches. */
+function reasonOf(error: unknown): string {
+  return error instanceof GatehouseError ? error.code.toLowerCase() : 'other'
+}

@@ -1,0 +1,182 @@
+/**
+ * The backends of the running configuration. A changed configuration adds, removes and replaces single backends;
+ * those that did not change keep their connections and listings.
+ */
+import { hash } from 'node:crypto'
+import { certificatesIn } from '../../../../schemas/certificate/index.ts'
+import type { RuntimeBackend } from '../../../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
+import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../../../net/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import { Backend, type BackendLinks } from '../../backends/backend.ts'
+import { Deviations } from '../../backends/deviations.ts'
+import { SentHeaders } from '../../backends/transport/backend-answer.ts'
+import type { BackendObservation } from '../../backends/transport/measure.ts'
+import type { BackendSettings } from '../../backends/settings.ts'
+import type { Configured, DeclaredBackend } from '../../backends/backend-settings.ts'
+import type { Listing } from '../../catalog/listing.ts'
+import { pinRules } from '../../catalog/pinning/book.ts'
+import { Listings } from '../../catalog/listings.ts'
+import type { AggregatedBackend } from '../../catalog/views.ts'
+import type { Clock } from '../../model/time/clock.ts'
+
+export interface FleetOptions {
+  readonly info: string
+  readonly log: Log
+  readonly clock: Clock
+  readonly links: BackendLinks
+  readonly events: Events
+  readonly observation?: BackendObservation | undefined
+  /** Told when a listing was read for the first time, has changed, or cannot be read any more. */
+  readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
+  /** Told whenever what clients see may have changed. */
+  readonly onState: () => void
+  /** Told when a listing will not be shown any more. */
+  readonly onDropped: (listing: Listing) => void
+  readonly available: (name: string) => boolean
+  /**
+   * Settles once what is read of a backend can be compared with what was approved and shown; false: it is to be read again
+   * soon.
+   */
+  readonly ready: (name: string, listing: Listing) => Promise<boolean>
+  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
+}
+
+export interface FleetChange {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  /** Backends of the configuration that cannot be served. */
+  readonly excluded: readonly ExcludedBackend[]
+}
+
+export class Fleet {
+  readonly #options: FleetOptions
+  readonly #members = new Map<string, AggregatedBackend>()
+  readonly #dispatchers = new Map<string, Dispatcher>()
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+  }
+
+  get members(): ReadonlyMap<string, AggregatedBackend> {
+    return this.#members
+  }
+
+  /** Makes the fleet what the configuration says, without the backends that cannot be set up. Never throws. */
+  apply(config: VmcpConfig): FleetChange {
+    const wanted = new Map<string, BackendSettings>()
+    const excluded: ExcludedBackend[] = []
+    for (const backend of config.backends ?? []) {
+      const { ready, problems } = this.#options.configure(backend, config)
+      if (ready) wanted.set(backend.name, this.#settings(backend, ready, config))
+      else excluded.push({ name: backend.name, problems })
+    }
+    const added: string[] = []
+    const removed: string[] = []
+    const closing: Promise<void>[] = []
+    for (const [name, member] of this.#members) {
+      if (wanted.get(name)?.fingerprint === member.backend.settings.fingerprint) continue
+      this.#members.delete(name)
+      removed.push(name)
+      member.listings.close()
+      closing.push(member.backend.close())
+    }
+    for (const [name, settings] of wanted) {
+      if (this.#members.has(name)) continue
+      this.#members.set(name, this.#member(settings))
+      added.push(name)
+    }
+    // Backends that go still end their sessions.
+    void Promise.allSettled(closing).then(() => this.#closeUnused())
+    return { added, removed, excluded }
+  }
+
+  /** Ends pools that no backend uses any more, once their requests in flight are done. */
+  #closeUnused(): void {
+    const used = new Set([...this.#members.values()].map(({ backend }) => backend.settings.target.dispatcher))
+    for (const [key, dispatcher] of this.#dispatchers) {
+      if (used.has(dispatcher)) continue
+      this.#dispatchers.delete(key)
+      dispatcher.close().catch((error: unknown) => {
+        this.#options.log.debug('a pool of connections was not closed', { err: error })
+      })
+    }
+  }
+
+  #member(settings: BackendSettings): AggregatedBackend {
+    const { info, log, clock, links, events, observation, onListing, available } = this.#options
+    const own = log.child({ backend: settings.name })
+    const backend = new Backend(settings, { links, events, observation, info, log: own, now: clock.now })
+    const listings = new Listings(backend, {
+      events,
+      clock,
+      onRead: (listing, before) => onListing(backend, listing, before),
+      onState: this.#options.onState,
+      onDropped: this.#options.onDropped,
+      ready: (listing) => this.#options.ready(settings.name, listing),
+    })
+    return { backend, listings, available: () => available(settings.name) }
+  }
+
+  #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
+    const { url, trust, headers, auth, timeoutMs } = ready
+    const passthrough = config.passthroughHeaders ?? []
+    const { failureHandling: _, logLevel: __, timeouts: ___, ...limits } = config.operational
+    const pins = pinRules(config, backend.name)
+    const settings = [backend, timeoutMs, limits, auth.fingerprint, passthrough, headers, pins]
+    const fingerprint = JSON.stringify(settings)
+    return {
+      name: backend.name,
+      transport: backend.transport,
+      target: {
+        url,
+        dispatcher: this.#dispatcher(ready, backend.caBundlePath),
+        credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
+        headers,
+        limits,
+        sent: new SentHeaders(),
+        deviations: new Deviations(backend.name, this.#options.events),
+        trace: this.#options.observation?.calls.carrier,
+      },
+      timeoutMs,
+      perCaller: auth.perCaller || passthrough.length > 0,
+      fingerprint: hash('sha256', fingerprint, 'base64url'),
+      authType: auth.type,
+      pins,
+      caEndsAt: trust && (() => firstEnd(trust())),
+    }
+  }
+
+  /** One pool of connections for each set of trust anchors and each rule for addresses. */
+  #dispatcher({ addresses, trust }: DeclaredBackend, caBundlePath = ''): Dispatcher {
+    const key = `${addresses} ${caBundlePath}`
+    const known = this.#dispatchers.get(key)
+    if (known) return known
+    const dispatcher = makeDispatcher({
+      guard: addresses,
+      operatorUrls: 'all',
+      tls: trust,
+      headersTimeoutMs: 0,
+    })
+    this.#dispatchers.set(key, dispatcher)
+    return dispatcher
+  }
+
+  /** Closes idle connections. */
+  evict(idleMs: number): void {
+    for (const { backend } of this.#members.values()) backend.evict(idleMs)
+  }
+
+  async close(): Promise<void> {
+    for (const { listings } of this.#members.values()) listings.close()
+    await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
+  }
+}
+
+function firstEnd({ ca = '' }: TlsMaterial): number | undefined {
+  const found = certificatesIn(ca)
+  return typeof found === 'string'
+    ? undefined
+    : Math.min(...found.map(({ validToDate }) => validToDate.getTime()))
+}

@@ -1,0 +1,36 @@
+/**
+ * The features that a configuration asks for, outermost first: tool search, then scripts, so that a search finds the
+ * script tool too.
+ * Source: docs/specification/virtual-server.md#optimizer, config.optimizer and config.codeMode.
+ */
+import type { VmcpConfig } from '../../config/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import type { AuditTrail, Instruments, Observer } from '../../observe/index.ts'
+import type { Clock } from '../model/time/clock.ts'
+import { codeModeFeature } from '../features/scripts/index.ts'
+import { optimizerFeature } from '../features/search/index.ts'
+import type { Feature } from '../call/chain.ts'
+
+export interface FeatureParts {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly telemetry: Instruments
+  readonly audit: AuditTrail
+  /** False: a policy forbids this caller a tool of the gateway itself. */
+  readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
+  readonly observer: Pick<Observer, 'attributeTo'>
+  readonly clock: Clock
+  readonly log: Log
+  /** The features in force until now; one whose settings are the same goes on. */
+  readonly before?: readonly Feature[] | undefined
+}
+
+export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly Feature[] {
+  return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
+}
+
+/** Closes the features that are no longer configured; true when one was added or removed. */
+export function closeGone(before: readonly Feature[], after: readonly Feature[]): boolean {
+  const gone = before.filter((feature) => !after.includes(feature))
+  for (const feature of gone) void feature.close()
+  return gone.length > 0 || after.length > before.length
+}

@@ -1,0 +1,157 @@
+/**
+ * Audit and telemetry of a virtual server: what the configuration asks for, tied to the pipeline, the operations and
+ * the calls of backends. Settings are read at start; a changed one takes effect at the next start.
+ * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
+ */
+import { consoleStartSettings, isSwitchedOn } from '../../../schemas/index.ts'
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { Exchange, Log, Stage } from '../../net/index.ts'
+import {
+  type AuditTrail,
+  countEvents,
+  type Events,
+  type ExchangeRecorder,
+  isToolError,
+  makeAudit,
+  makeObserver,
+  makeTelemetry,
+  type Observer,
+  readError,
+  RecordMask,
+  respondToScrape,
+  tellLoss,
+  type RpcResponse,
+  type Instruments,
+} from '../../observe/index.ts'
+import type { PrimaryLink } from '../../process/index.ts'
+import type { Clock } from '../model/time/clock.ts'
+import type { BackendObservation } from '../backends/transport/measure.ts'
+import { mcpPath, messagesPath, ssePath } from '../model/exchange.ts'
+import type { Middleware, Outcome } from '../model/operation.ts'
+
+const metricsPath = '/metrics'
+const mcpPaths: ReadonlySet<string> = new Set([mcpPath, ssePath, messagesPath])
+
+export interface ObservationOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly version: string
+  readonly log: Log
+  readonly events: Events
+  readonly clock: Clock
+  /** Takes a record of every request beside the audit log. */
+  readonly recorder?: ExchangeRecorder | undefined
+  /** This process is one of several, whose metrics are served together. */
+  readonly worker?: PrimaryLink | undefined
+}
+
+export interface Observation {
+  readonly audit: AuditTrail
+  readonly telemetry: Instruments
+  readonly observer: Observer
+  /** Of what audit log, spans and recorder keep of calls. */
+  readonly mask: RecordMask
+  /** For the calls of backends; undefined: they are not observed. */
+  readonly backends: BackendObservation | undefined
+  /** Stand before all others. */
+  readonly middlewares: readonly Middleware[]
+  /** The stage of `/metrics`, when it is served. */
+  route(path: string): Stage<Exchange> | undefined
+  /** Says so when a changed configuration cannot take effect. */
+  reloaded(config: VmcpConfig): void
+  close(): Promise<void>
+}
+
+/** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
+export async function makeObservation(
+  config: VmcpConfig,
+  { env, version, log, events, clock, recorder, worker }: ObservationOptions,
+): Promise<Observation> {
+  const telemetry = await makeTelemetry(config.telemetry, {
+    serverName: config.name,
+    version,
+    env,
+    log,
+    toolArguments: isSwitchedOn(env, vmcpEnvironment.telemetryToolArguments),
+  })
+  countEvents(events, telemetry.metrics, config.name)
+  const mask = new RecordMask()
+  const audit = makeAudit(config.audit, { watch: tellLoss(events, clock.after), mask })
+  const observer = makeObserver({
+    server: config.name,
+    audit,
+    telemetry,
+    recorder,
+    mask,
+    log,
+    observes: (path) => mcpPaths.has(path),
+    transport: (path) => (path === mcpPath ? 'streamable-http' : 'sse'),
+  })
+  worker?.offer({ 'metrics.text': async () => ({ id: worker.id, text: await telemetry.prometheus?.() }) })
+  const settings = settingsOf(config)
+  return {
+    audit,
+    telemetry,
+    observer,
+    mask,
+    backends: observer.enabled
+      ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
+      : undefined,
+    middlewares: observer.enabled ? [observe(observer)] : [],
+    route: (path) => (path === metricsPath ? scrapeStage(telemetry, worker) : undefined),
+    reloaded(changed) {
+      const now = settingsOf(changed)
+      const sections = (Object.keys(now) as (keyof typeof now)[]).filter(
+        (name) => now[name] !== settings[name],
+      )
+      events.emit('restart_needed', { sections })
+    },
+    async close() {
+      await telemetry.close()
+      audit.close()
+    },
+  }
+}
+
+/** Undefined: metrics are not served. */
+function scrapeStage(
+  { prometheus }: Instruments,
+  worker: PrimaryLink | undefined,
+): Stage<Exchange> | undefined {
+  if (!prometheus) return undefined
+  const render = worker ? async () => String(await worker.channel.call('metrics')) : prometheus
+  return (exchange) => respondToScrape(exchange, render)
+}
+
+/** What is read at the start alone. */
+function settingsOf({ audit, telemetry, sessionStorage, console, operational }: VmcpConfig) {
+  return {
+    audit: JSON.stringify(audit),
+    telemetry: JSON.stringify(telemetry),
+    sessionStorage: JSON.stringify(sessionStorage),
+    console: JSON.stringify(consoleStartSettings(console)),
+    'operational.workers': String(operational.workers ?? 1),
+  }
+}
+
+/** Puts operations under the span of their request, and tells the audit log how they ended. */
+function observe(observer: Observer): Middleware {
+  return function observeOperations(operation, next) {
+    const { method, params, client } = operation
+    const facts = {
+      message: { kind: 'request', id: undefined, method },
+      params,
+      clientInfo: client.info,
+      protocolVersion: client.protocolVersion,
+    } as const
+    return observer.operation(
+      facts,
+      () => next(operation),
+      (outcome) => responseOf(method, outcome),
+    )
+  }
+}
+
+function responseOf(method: string, outcome: Outcome): RpcResponse {
+  if (outcome.kind === 'error') return readError(outcome.error.toString())
+  return { kind: 'result', toolError: method === 'tools/call' && isToolError(outcome.result) }
+}

@@ -1,0 +1,28 @@
+/** Why clients do not see a tool that the catalog has. */
+import { type Aggregation, reservedTools } from '../../../../schemas/index.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
+import type { ToolEntry } from '../../model/catalog/entries.ts'
+
+/** Names the rule that hides a tool. */
+export function hiddenBy(config: VmcpConfig): (entry: ToolEntry) => string | undefined {
+  const reserved = reservedTools(config)
+  const { aggregation } = config
+  return ({ advertised, key, backend, base }) => {
+    if (advertised) return undefined
+    if (reserved.has(key)) return `${key} is the name of a tool of the server itself`
+    return rule(aggregation, backend, base)
+  }
+}
+
+function rule(
+  { excludeAllTools, tools, defaultToolVisibility }: Aggregation,
+  backend: string,
+  base: string,
+): string {
+  if (excludeAllTools) return 'aggregation.excludeAllTools is set'
+  const settings = tools?.find(({ workload }) => workload === backend)
+  if (!settings && defaultToolVisibility === 'deny')
+    return `aggregation.defaultToolVisibility is deny, and aggregation.tools does not name ${backend}`
+  if (settings?.excludeAll) return `aggregation.tools: excludeAll is set for ${backend}`
+  return `aggregation.tools: the filter of ${backend} does not name ${base}`
+}

@@ -1,0 +1,231 @@
+/**
+ * A virtual server as plain data, for explanations: where names lead, what hides them, and how the backends are. Of a running
+ * server, or of a configuration with the lists of its backends.
+ */
+import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
+import { failureText, withDetail } from '../../../observe/index.ts'
+import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
+import type { BackendState } from '../engine/backend-state.ts'
+import { Catalog } from '../../catalog/catalog.ts'
+import { checkItem } from '../../catalog/items/check.ts'
+import { noErrors } from '../../catalog/items/errors.ts'
+import { callableTool } from '../../catalog/items/mirrored.ts'
+import { withheldBy } from '../../catalog/refused.ts'
+import type { CatalogEntry } from '../../model/catalog/entries.ts'
+import { explainGuardrails } from '../../features/guardrails/index.ts'
+import type { QuotaUsage } from '../../features/quotas/guard.ts'
+import { hiddenBy } from './hidden.ts'
+
+export type ServerSnapshot = ReturnType<typeof snapshotOf>
+
+export interface SnapshotParts {
+  readonly config: VmcpConfig
+  readonly catalog: Catalog
+  readonly states: readonly Pick<BackendState, 'name' | 'authType' | 'health' | 'excluded'>[]
+  /** Names of the backends whose lists are known. */
+  readonly listed: ReadonlySet<string>
+  /** True: what backends offer was given, and was not compared with their locks. */
+  readonly offline?: boolean
+  /** How full quotas are; not given: nothing counts. */
+  readonly used?: readonly QuotaUsage[]
+}
+
+export function snapshotOf({ config, catalog, states, listed, offline = false, used = [] }: SnapshotParts) {
+  const { authz } = config.incomingAuth
+  const point = externalPoint(authz)
+  return {
+    server: config.name,
+    items: itemsOf(config, catalog),
+    resourceKey: (uri: string) => catalog.resourceAt(uri)?.key,
+    conflicts: catalog.problems.map(({ subject, message }) => ({ name: subject, message })),
+    own: [...reservedTools(config)],
+    backends: states.map(({ name, authType, health, excluded }) => ({
+      name,
+      health: health.status,
+      since:
+        health.lastTransitionAt === undefined ? undefined : new Date(health.lastTransitionAt).toISOString(),
+      error:
+        health.status === 'healthy' || !health.lastError
+          ? undefined
+          : withDetail(failureText(health.lastError.category), health.lastError.detail),
+      circuit: health.circuit?.state,
+      authType,
+      excluded,
+      listed: listed.has(name),
+    })),
+    claimsOf: authz?.type === 'cedar' ? authz.primaryUpstreamProvider : undefined,
+    locked: offline ? lockedBackends(config) : [],
+    policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
+    decisionPoint: point && { serverName: config.name, point },
+    webhooks: config.webhooks,
+    guardrails: (action: Action, { backend, original }: Origin) =>
+      explainGuardrails(config.guardrails, { method: methodOf[action], backend, original }),
+    limits: limitsOf(config),
+    quotas: config.quotas ?? [],
+    costs: config.costs ?? {},
+    quotaShares: Object.fromEntries(used.map(({ quota, share }) => [quota.name, share])),
+    searchOnly: config.optimizer !== undefined,
+    prefixes: prefixesOf(
+      config,
+      states.map(({ name }) => name),
+    ),
+  }
+}
+
+function itemsOf(config: VmcpConfig, catalog: Catalog) {
+  const hidden = hiddenBy(config)
+  const plain = (action: 'get_prompt' | 'read_resource', entries: readonly CatalogEntry[]) =>
+    entries.map(({ key, backend, original }) => ({ action, name: key, backend, original }))
+  return [
+    ...[...catalog.tools.values()].map((entry) => ({
+      action: 'call_tool' as const,
+      name: entry.key,
+      alias: catalog.aliases.of.get(entry.key),
+      backend: entry.backend,
+      original: entry.original,
+      hidden: hidden(entry),
+      hints: hintsIn(entry.annotations),
+    })),
+    ...[...catalog.refusedTools.values()].map(({ key, backend, original, refused }) => ({
+      action: 'call_tool' as const,
+      name: key,
+      alias: catalog.aliases.of.get(key),
+      backend,
+      original,
+      ...withheldBy(refused),
+    })),
+    ...plain('get_prompt', catalog.promptList),
+    ...[...catalog.refusedPrompts.values()].map(({ key, backend, original, refused }) => ({
+      action: 'get_prompt' as const,
+      name: key,
+      backend,
+      original,
+      ...withheldBy(refused),
+    })),
+    ...plain('read_resource', [...catalog.resourceList, ...catalog.templateList]),
+    ...[...catalog.refusedResources.values(), ...catalog.refusedTemplates.values()].map(
+      ({ key, backend, original, refused }) => ({
+        action: 'read_resource' as const,
+        name: key,
+        backend,
+        original,
+        ...withheldBy(refused),
+      }),
+    ),
+    ...unlistedWorkflows(config, catalog),
+  ]
+}
+
+/** Workflows of a server whose catalog is not known: where they lead can be said, whether their steps can be called cannot. */
+function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
+  return compositeTools
+    .filter(({ name }) => !tools.has(name))
+    .map(({ name }) => ({ action: 'call_tool' as const, name, backend: '', original: name }))
+}
+
+function lockedBackends({ toolLocks = [] }: VmcpConfig): readonly string[] {
+  return [...new Set(toolLocks.map(({ backend }) => backend))]
+}
+
+function limitsOf({ rateLimiting }: VmcpConfig) {
+  const { shared, perUser, tools = [] } = rateLimiting ?? {}
+  const rows = [
+    { tool: undefined, whom: 'all callers together', bucket: shared },
+    { tool: undefined, whom: 'each user', bucket: perUser },
+    ...tools.flatMap(({ name, shared: all, perUser: each }) => [
+      { tool: name, whom: `all callers of ${name} together`, bucket: all },
+      { tool: name, whom: `each user of ${name}`, bucket: each },
+    ]),
+  ]
+  return rows.flatMap(({ tool, whom, bucket }) =>
+    bucket ? [{ tool, text: `${whom}: ${bucket.maxTokens} calls, refilled in ${bucket.refillPeriod}` }] : [],
+  )
+}
+
+/** Where a name tells its backend. */
+function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): Record<string, string> {
+  const { conflictResolution, conflictResolutionConfig } = aggregation
+  if (conflictResolution !== 'prefix') return {}
+  return Object.fromEntries(
+    backends.map((name) => [name, prefixedName(conflictResolutionConfig.prefixFormat, name, '')]),
+  )
+}
+
+/** How a backend is, as a file says it. */
+export interface GivenState {
+  /** JSON texts of its tools; undefined: not known. */
+  readonly tools?: readonly string[] | undefined
+  readonly health?: BackendState['health']['status'] | undefined
+  /** A category such as `timeout`. */
+  readonly error?: string | undefined
+  readonly circuit?: 'closed' | 'open' | 'half-open' | undefined
+}
+
+/** Of a configuration, with what is said of its backends. Nothing is asked. */
+export function snapshotOffline(
+  config: VmcpConfig,
+  given: Readonly<Record<string, GivenState>>,
+): ServerSnapshot {
+  const backends = config.backends ?? []
+  const listings = backends.flatMap(({ name }, serial) => {
+    const tools = given[name]?.tools
+    return tools ? [listingOf(name, serial, tools)] : []
+  })
+  const catalog = new Catalog(listings, config.aggregation, undefined, reservedTools(config))
+  const states = backends.map(({ name }) => {
+    const { health = 'unknown', error, circuit } = given[name] ?? {}
+    return {
+      name,
+      authType:
+        config.outgoingAuth.backends?.[name]?.type ?? config.outgoingAuth.default?.type ?? 'unauthenticated',
+      excluded: undefined,
+      health: {
+        status: health,
+        consecutiveFailures: 0,
+        lastCheckAt: undefined,
+        lastErrorCategory: error,
+        lastTransitionAt: undefined,
+        lastError: error === undefined ? undefined : { category: error, at: 0 },
+        circuit: circuit === undefined ? undefined : { state: circuit, changedAt: 0 },
+      },
+    }
+  })
+  return snapshotOf({
+    config,
+    catalog,
+    states,
+    listed: new Set(listings.map(({ backend }) => backend)),
+    offline: true,
+  })
+}
+
+function listingOf(backend: string, serial: number, tools: readonly string[]) {
+  return {
+    backend,
+    serial,
+    server: {
+      protocolVersion: '',
+      instructions: undefined,
+      capabilities: {
+        tools: true,
+        resources: false,
+        prompts: false,
+        completions: false,
+        logging: false,
+        subscribe: false,
+        listChanged: new Set<never>(),
+      },
+    },
+    tools: tools.flatMap((json) => {
+      const item = checkItem('tools', Buffer.from(json))
+      if ('failure' in item) return []
+      const tool = callableTool(item)
+      return typeof tool === 'string' ? [] : [tool]
+    }),
+    resources: [],
+    templates: [],
+    prompts: [],
+    violations: noErrors,
+  }
+}

@@ -1,0 +1,269 @@
+/**
+ * Tells the cluster how the backends are: writes this pod's entry of the report ConfigMap, from which the hooks make
+ * the status of the resource. Every statusReportingInterval, and soon after something has changed.
+ *
+ * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that of a
+ * pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged and
+ * tried again.
+ * Source: docs/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval); ARCHITECTURE.md, "A manifest".
+ */
+import { createHash } from 'node:crypto'
+import { excludedPrefix, fieldsOf } from '../../../../schemas/index.ts'
+import { vmcpEnvironment } from '../../../config/index.ts'
+import { type ClusterApi, clusterApi, corePath, mergeInto } from '../../../kube/index.ts'
+import type { Log } from '../../../net/index.ts'
+import { type Events, failureText, type OpenProblem, visibleText, withDetail } from '../../../observe/index.ts'
+import type { Clock } from '../../model/time/clock.ts'
+import type { BackendState } from '../engine/backend-state.ts'
+import type { PinReport } from '../../catalog/pinning/report.ts'
+import type { ListsState } from '../../catalog/lists/lists-told.ts'
+import type { BackendHealth } from '../../backends/health/monitor.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface ReporterOptions {
+  readonly api: ClusterApi
+  readonly namespace: string
+  readonly configMap: string
+  readonly pod: string
+  readonly intervalMs: () => number
+  /** SHA-256 of the configuration in force, hex; undefined when it did not come from a file. */
+  readonly configChecksum: () => string | undefined
+  readonly backends: () => readonly BackendState[]
+  readonly clock: Clock
+  readonly log: Log
+  readonly events: Events
+}
+
+/** A change is reported this soon, so that several changes make one report. */
+const soonMs = 1_000
+/**
+ * An entry that does not change for this many reports and intervals of this pod, and at least this long, belongs to a
+ * dead pod. The hooks count every entry that exists, so an entry must not stay much longer.
+ */
+const missedReports = 4
+const leastAgeMs = 60_000
+/** A ConfigMap holds 1 MiB, of all pods together. */
+const maxProblems = 50
+const maxDrift = 50
+
+/** The reporter that the environment of a pod asks for; undefined outside a cluster. */
+export function reporterFor(
+  env: Environment,
+  given: ClusterApi | undefined,
+  parts: Omit<ReporterOptions, 'api' | 'namespace' | 'configMap' | 'pod'>,
+): Reporter | undefined {
+  const namespace = env[vmcpEnvironment.namespace]
+  const configMap = env[vmcpEnvironment.reportConfigMap]
+  const pod = env[vmcpEnvironment.podName]
+  if (!namespace || !configMap || !pod) return undefined
+  const api = given ?? clusterApi(env)
+  return api && new Reporter({ ...parts, api, namespace, configMap, pod })
+}
+
+export class Reporter {
+  readonly #options: ReporterOptions
+  #cancel: (() => void) | undefined
+  #soon = false
+  #sending: Promise<void> | undefined
+  #closed = false
+  readonly #stopListening: () => void
+  /** By key: the entry of another pod, as a digest, and since when it is as it is. */
+  #others: ReadonlyMap<string, Seen> = new Map()
+
+  constructor(options: ReporterOptions) {
+    this.#options = options
+    this.#schedule(soonMs)
+    this.#stopListening = options.events.listen(({ type, change }) => {
+      if (change !== undefined && change !== 'same' && type !== 'status_report') this.notify()
+    })
+  }
+
+  /** Something changed. */
+  notify(): void {
+    if (this.#soon || this.#closed) return
+    this.#soon = true
+    this.#schedule(soonMs)
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel?.()
+    this.#cancel = this.#options.clock.after(ms, () => {
+      this.#soon = false
+      this.#sending = this.#report().finally(() => {
+        if (!this.#closed && !this.#soon) this.#schedule(this.#options.intervalMs())
+      })
+    })
+  }
+
+  async #report(): Promise<void> {
+    const { clock, events, configMap } = this.#options
+    try {
+      await this.#write(JSON.stringify({ observedAt: time(clock.now()), ...this.#content() }))
+      events.emit('status_report', { ok: true, config_map: configMap })
+    } catch (error) {
+      events.emit('status_report', { ok: false, config_map: configMap, err: error })
+    }
+  }
+
+  #content(): Record<string, unknown> {
+    const { pod, configChecksum, backends, events } = this.#options
+    const states = backends()
+    const pinned = states.flatMap(({ pins }) => pins ?? [])
+    return {
+      configChecksum: configChecksum(),
+      replica: pod,
+      backends: states.map(entryOf),
+      ...(pinned.length > 0 ? { pinning: pinned.map(pinEntry) } : {}),
+      problems: events.problems().slice(0, maxProblems).map(problemOf),
+    }
+  }
+
+  /** Sets this pod's key; null takes it away. Takes dead pods' keys away with it. */
+  async #write(value: string | null): Promise<void> {
+    const { api, namespace, configMap, pod } = this.#options
+    const dead = this.#deadKeys().map((key) => [key, null] as const)
+    const { status, body } = await mergeInto(api, corePath(namespace, 'configmaps', configMap), {
+      data: { ...Object.fromEntries(dead), [`${pod}.json`]: value },
+    })
+    if (status !== 200) throw new Error(`the API server answered ${status}`)
+    this.#note(body)
+  }
+
+  #deadKeys(): readonly string[] {
+    const { clock, intervalMs } = this.#options
+    const age = Math.max(missedReports * intervalMs(), leastAgeMs)
+    return [...this.#others].flatMap(([key, { since, reports }]) =>
+      reports >= missedReports && clock.now() - since > age ? [key] : [],
+    )
+  }
+
+  /** Compares the other pods' entries with what they were; their clocks play no part. */
+  #note(configMap: unknown): void {
+    const { clock, pod } = this.#options
+    const others = Object.entries(stringsOf(configMap)).filter(([key]) => key !== `${pod}.json`)
+    this.#others = new Map(
+      others.map(([key, text]) => {
+        const digest = createHash('sha256').update(text).digest('base64')
+        const known = this.#others.get(key)
+        const isSame = known?.digest === digest
+        return [
+          key,
+          isSame ? { ...known, reports: known.reports + 1 } : { digest, since: clock.now(), reports: 0 },
+        ]
+      }),
+    )
+  }
+
+  /** Takes this pod's entry away: what it said is nobody's word any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#stopListening()
+    this.#cancel?.()
+    await this.#sending
+    try {
+      await this.#write(null)
+    } catch (error) {
+      this.#options.log.debug('the report was not taken away', { err: error })
+    }
+    await this.#options.api.fetch.close()
+  }
+}
+
+interface Seen {
+  readonly digest: string
+  /** Milliseconds, of this pod's clock. */
+  readonly since: number
+  /** Number of successful reports of this pod since then. While none succeeds, the other pods cannot report either. */
+  readonly reports: number
+}
+
+/** The texts under `data` of a ConfigMap as the API server answered it. */
+function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(fieldsOf(fieldsOf(configMap)['data'])).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    ),
+  )
+}
+
+function entryOf({ name, url, health, lists, revision, excluded }: BackendState): Record<string, unknown> {
+  if (excluded) {
+    const message = excludedPrefix + excluded.join('; ')
+    return { name, status: 'unavailable', message, excluded: true }
+  }
+  const { circuit } = health
+  return {
+    name,
+    url,
+    status: statusOf(health),
+    message: [messageOf(health), ...listNotes(lists)].join('; '),
+    lastHealthCheck: time(health.lastCheckAt),
+    consecutiveFailures: health.consecutiveFailures,
+    circuitBreakerState: circuit?.state,
+    circuitLastChanged: circuit && circuit.changedAt > 0 ? time(circuit.changedAt) : undefined,
+    mcpRevision: revision,
+  }
+}
+
+/** Names of backends are texts of others: shown as they are read, and cut. */
+function pinEntry({
+  backend,
+  lock,
+  locks,
+  failure,
+  counts,
+  observed,
+  drift,
+}: PinReport): Record<string, unknown> {
+  const named = drift.slice(0, maxDrift).map(({ kind, name, state, parts, digest }) => ({
+    kind,
+    name: visibleText(name).slice(0, 256),
+    state,
+    parts,
+    digest,
+  }))
+  return { backend, lock, locks, failure: failure?.slice(0, 1_024), observed, counts, drift: named }
+}
+
+function problemOf({ type, backend, since, message, fix }: OpenProblem): Record<string, unknown> {
+  return { type, backend, since: time(since), message: message.slice(0, 1_024), fix: fix.slice(0, 1_024) }
+}
+
+function statusOf({ status, circuit }: BackendHealth): string {
+  if (circuit?.state === 'open') return 'unavailable'
+  if (status === 'healthy') return 'ready'
+  return status === 'unhealthy' ? 'unavailable' : status
+}
+
+function messageOf(health: BackendHealth): string {
+  const { status, consecutiveFailures, lastErrorCategory, lastError, circuit } = health
+  const detail = lastError?.category === lastErrorCategory ? lastError?.detail : undefined
+  const failure =
+    lastErrorCategory === undefined ? undefined : withDetail(failureText(lastErrorCategory), detail)
+  const text =
+    failure === undefined
+      ? status === 'healthy'
+        ? 'Healthy'
+        : status === 'degraded'
+          ? 'Degraded performance'
+          : 'Not checked yet'
+      : `${failure} (failures: ${consecutiveFailures})`
+  if (circuit?.state === 'open') return `Circuit breaker OPEN - ${text}`
+  return circuit?.state === 'half-open' ? `Circuit breaker testing recovery - ${text}` : text
+}
+
+function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
+  return [
+    ...(staleSince === undefined
+      ? []
+      : [`lists not readable since ${time(staleSince) ?? ''}, the last ones stay in use`]),
+    ...(leftOut > 0 ? [`malformed items left out: ${leftOut}`] : []),
+    ...(repaired > 0 ? [`malformed items repaired: ${repaired}`] : []),
+  ]
+}
+
+/** RFC 3339 without fractions, as the API server stores times. */
+function time(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,259 @@
+/**
+ * What `/status`, `/readyz` and the health endpoints return: names, states and causes, without addresses. The explanation of
+ * a backend is short, masked, and in members of its own (`detail`) or at the end of a message.
+ * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
+ */
+import { byText } from '../../../../schemas/index.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
+import {
+  type Events,
+  failureText,
+  type OpenProblem,
+  type RecentFailure,
+  visibleText,
+} from '../../../observe/index.ts'
+import type { BackendState } from '../engine/backend-state.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { PinKind } from '../../model/catalog/pinning.ts'
+import type { LockState, PinReport } from '../../catalog/pinning/report.ts'
+import type { BackendHealth } from '../../backends/health/monitor.ts'
+
+export interface StatusReport {
+  readonly name: string
+  readonly group_ref: string
+  readonly version: string
+  /** True when requests succeed: a backend is up and, with `partialFailureMode: fail`, none is unavailable. */
+  readonly healthy: boolean
+  readonly sessions: number
+  readonly backends: readonly BackendStatus[]
+  /**
+   * Backends that are excluded, and why; names in settings that no backend has; lists that are stale; names that could not
+   * be offered as they stand, of the catalogs in use; features that do less than they should.
+   */
+  readonly problems: readonly string[]
+  /** Tools that clients know by a shorter name, of the catalogs in use; absent where there are none. */
+  readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
+  /** What is wrong since when, and what to do about it; the oldest first. */
+  readonly problem_details: readonly ProblemStatus[]
+  /** What failed call by call within the last hour, and what to do about it; the latest first. */
+  readonly recent_failures: readonly FailureStatus[]
+}
+
+export interface FailureStatus {
+  readonly type: string
+  readonly backend?: string
+  readonly reason?: string
+  readonly message: string
+  /** The backend's own explanation; absent when it gave none. */
+  readonly detail?: string
+  readonly fix: string
+  readonly count: number
+  readonly first: string
+  readonly last: string
+}
+
+export interface ProblemStatus {
+  readonly type: string
+  readonly backend?: string
+  readonly since: string
+  readonly message: string
+  readonly fix: string
+}
+
+export interface BackendStatus {
+  readonly name: string
+  readonly health: BackendHealth['status']
+  readonly transport: string
+  readonly auth_type: string
+  readonly mcp_revision?: string
+  /** Time of the last change of health; absent before the first. */
+  readonly since?: string
+  readonly consecutive_failures: number
+  /** What went wrong the last time, however long ago. */
+  readonly last_error?: {
+    readonly category: string
+    readonly message: string
+    /** The backend's own explanation; absent when it gave none. */
+    readonly detail?: string
+    readonly at: string
+  }
+  /** Absent when the circuit breaker is off. */
+  readonly circuit?: { readonly state: string; readonly since?: string }
+  readonly era: string
+  /** Requests of clients since the backend was set up. */
+  readonly calls: number
+  readonly calls_failed: number
+  /** Of the last five to ten minutes; absent without a call. */
+  readonly latency_ms?: { readonly p50: number; readonly p95: number }
+  /** How its items compare with what was approved; absent while pinning is off. */
+  readonly pinning?: PinningStatus
+}
+
+export interface PinningStatus {
+  readonly lock: LockState
+  readonly pinned: number
+  readonly new: number
+  readonly changed: number
+  readonly removed: number
+  /** The first of those that differ. */
+  readonly drift: readonly PinDriftStatus[]
+}
+
+export interface PinDriftStatus {
+  readonly kind: PinKind
+  readonly name: string
+  readonly state: string
+  readonly parts: readonly string[]
+  readonly digest: string
+}
+
+export interface StatusReportParts {
+  readonly config: Pick<VmcpConfig, 'name' | 'groupRef' | 'operational'>
+  readonly version: string
+  readonly sessions: number
+  /** Sorted by name. */
+  readonly backends: readonly BackendState[]
+  readonly catalogs: readonly Catalog[]
+  readonly problems: Iterable<string>
+  /** What the event stream knows to be wrong. */
+  readonly events: Pick<Events, 'problems' | 'recent'>
+}
+
+export function statusReport(options: StatusReportParts): StatusReport {
+  const open = options.events.problems()
+  const backends = options.backends.map(
+    ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
+      name,
+      health: health.status,
+      transport,
+      auth_type: authType,
+      ...(revision === undefined ? {} : { mcp_revision: revision }),
+      ...healthStatus(health),
+      era,
+      calls: calls.calls,
+      calls_failed: calls.failed,
+      ...(calls.latencyMs ? { latency_ms: calls.latencyMs } : {}),
+      ...pinningStatus(pins),
+    }),
+  )
+  const problems = new Set([
+    ...options.problems,
+    ...open.map(({ message }) => message),
+    ...options.backends.flatMap(exclusion),
+    ...options.backends.flatMap(staleLists),
+    ...options.catalogs.flatMap((catalog) => catalog.problems.map(({ message }) => message)),
+  ])
+  return {
+    name: options.config.name,
+    group_ref: options.config.groupRef,
+    version: options.version,
+    healthy: isHealthy(options),
+    sessions: options.sessions,
+    backends,
+    problems: [...problems].sort().slice(0, 200),
+    ...aliasStatus(options.catalogs),
+    problem_details: open.slice(0, 200).map(problemStatus),
+    recent_failures: options.events.recent().map(failureStatus),
+  }
+}
+
+function isHealthy({ backends, config }: StatusReportParts): boolean {
+  const { partialFailureMode } = config.operational.failureHandling
+  const available = backends.filter(isAvailable)
+  const isUp = available.some(({ health: { status } }) => status === 'healthy' || status === 'degraded')
+  return isUp && (partialFailureMode === 'best_effort' || available.length === backends.length)
+}
+
+function isAvailable({ excluded, health: { status, circuit } }: BackendState): boolean {
+  return !excluded && status !== 'unhealthy' && status !== 'unauthenticated' && circuit?.state !== 'open'
+}
+
+function aliasStatus(catalogs: readonly Catalog[]): Pick<StatusReport, 'tool_aliases'> {
+  const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.names]))
+  if (found.size === 0) return {}
+  const rows = [...found].map(([alias, name]) => ({ name: visibleText(name), alias: visibleText(alias) }))
+  return { tool_aliases: rows.sort((a, b) => byText(a.name, b.name)).slice(0, 200) }
+}
+
+function problemStatus({ type, backend, since, message, fix }: OpenProblem): ProblemStatus {
+  return { type, ...(backend === undefined ? {} : { backend }), since: time(since), message, fix }
+}
+
+function failureStatus({
+  type,
+  backend,
+  reason,
+  message,
+  detail,
+  fix,
+  count,
+  first,
+  last,
+}: RecentFailure): FailureStatus {
+  return {
+    type,
+    ...(backend === undefined ? {} : { backend }),
+    ...(reason === undefined ? {} : { reason: visibleText(reason) }),
+    message,
+    ...(detail === undefined ? {} : { detail }),
+    fix,
+    count,
+    first: time(first),
+    last: time(last),
+  }
+}
+
+const maxDrift = 50
+
+function pinningStatus(report: PinReport | undefined): Pick<BackendStatus, 'pinning'> {
+  if (!report) return {}
+  const { lock, counts, drift } = report
+  const named = drift.slice(0, maxDrift).map(({ kind, name, state, parts, digest }) => ({
+    kind,
+    name: visibleText(name),
+    state,
+    parts,
+    digest,
+  }))
+  return { pinning: { lock, ...counts, drift: named } }
+}
+
+function healthStatus(health: BackendState['health']) {
+  const { lastTransitionAt, consecutiveFailures, lastError, circuit } = health
+  return {
+    ...(lastTransitionAt === undefined ? {} : { since: time(lastTransitionAt) }),
+    consecutive_failures: consecutiveFailures,
+    ...(lastError
+      ? {
+          last_error: {
+            category: lastError.category,
+            message: failureText(lastError.category),
+            ...(lastError.detail === undefined ? {} : { detail: lastError.detail }),
+            at: time(lastError.at),
+          },
+        }
+      : {}),
+    ...(circuit
+      ? {
+          circuit: {
+            state: circuit.state,
+            ...(circuit.changedAt > 0 ? { since: time(circuit.changedAt) } : {}),
+          },
+        }
+      : {}),
+  }
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+function exclusion({ name, excluded }: BackendState): string[] {
+  return excluded ? [`backend ${name} is excluded: ${excluded.join('; ')}`] : []
+}
+
+function staleLists({ name, lists }: BackendState): string[] {
+  if (lists.staleSince === undefined) return []
+  const since = new Date(lists.staleSince).toISOString()
+  return [`backend ${name}: its lists could not be read again since ${since}; the last ones stay in use`]
+}

@@ -1,0 +1,108 @@
+/**
+ * Lists what the backends of a configuration offer, as a client without abilities sees it, and compares it with their
+ * locks. Serves nobody; for commands.
+ */
+import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
+import { localIssuer, type Log, makeCaller } from '../../net/index.ts'
+import { makeEvents } from '../../observe/index.ts'
+import type { Listing } from '../catalog/listing.ts'
+import { compileLocks } from '../catalog/pinning/compile.ts'
+import { evaluate, offeredBy } from '../catalog/pinning/evaluate.ts'
+import { detailOf, gather, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
+import { noAbilities } from '../model/client.ts'
+import { systemClock } from '../model/time/clock.ts'
+import { makeObservation } from './observation.ts'
+import type { OperationClient } from '../model/operation.ts'
+import { VmcpEngine } from './engine/engine.ts'
+
+export interface Surveyed {
+  readonly backend: string
+  /** Undefined: it could not be listed. */
+  readonly listing: Listing | undefined
+  readonly error: Error | undefined
+}
+
+export interface SurveyOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly version: string
+  readonly log: Log
+}
+
+/** Every backend of the configuration once, sorted by name. `config.pinning` must be set. */
+export async function surveyBackends(
+  config: VmcpConfig,
+  { env, version, log }: SurveyOptions,
+): Promise<readonly Surveyed[]> {
+  const events = makeEvents(systemClock.now)
+  const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
+  const engine = new VmcpEngine(config, {
+    env,
+    upstreamTokens: undefined,
+    authServer: undefined,
+    info: JSON.stringify({ name: 'gatehouse', version }),
+    clock: systemClock,
+    log,
+    events,
+    watchers: () => [],
+    onChange: () => {},
+    stateSecret: () => undefined,
+    webhooks: () => undefined,
+    quotas: () => undefined,
+    observation,
+  })
+  try {
+    engine.apply(config)
+    const { members, leftOut } = engine.core.parts
+    const seen = [...members].map(async ([backend, { listings }]): Promise<Surveyed> => {
+      try {
+        const listing = await listings.get(surveyor, { waitForFresh: true })
+        const failed = listing.defects?.find(({ isTransient }) => isTransient)
+        return failed
+          ? { backend, listing: undefined, error: new Error(failed.problem, { cause: failed.error }) }
+          : { backend, listing, error: undefined }
+      } catch (error) {
+        return { backend, listing: undefined, error: error instanceof Error ? error : new Error('unknown') }
+      }
+    })
+    const states = engine.states()
+    const unusable = leftOut.map((backend): Surveyed => {
+      const problems = states.find(({ name }) => name === backend)?.excluded ?? []
+      return { backend, listing: undefined, error: invalidConfig(problems.join('; ')) }
+    })
+    return [...(await Promise.all(seen)), ...unusable].sort((a, b) => byText(a.backend, b.backend))
+  } finally {
+    await engine.close()
+    await observation.close()
+  }
+}
+
+const surveyor: OperationClient = {
+  era: 'session',
+  protocolVersion: '2025-11-25',
+  caller: makeCaller({ issuer: localIssuer, subject: 'gatehouse', claims: {} }),
+  abilities: noAbilities,
+  info: undefined,
+  headers: {},
+  session: undefined,
+}
+
+export interface LockComparison extends Pick<PinReport, 'counts'> {
+  readonly failure: string | undefined
+  readonly drift: readonly PinDetail[]
+}
+
+/** How a listing compares with the locks of its backend. */
+export async function compareWithLocks(
+  listing: Listing,
+  locks: readonly RuntimeToolLock[],
+): Promise<LockComparison> {
+  const { backend } = listing
+  const lock = await compileLocks(backend, locks)
+  const evaluation = [evaluate(offeredBy(listing), lock)]
+  const { counts, drift } = gather(backend, evaluation, { perCaller: false })
+  const details = drift.flatMap(
+    ({ kind, name }) => detailOf(backend, evaluation, { perCaller: false, kind, name }) ?? [],
+  )
+  return { counts, failure: lock.failure, drift: details }
+}

@@ -1,4 +1,0 @@
-/** Public API of the workers module: several processes that serve one port, and the one that owns them. */
-export { type Handlers, type WorkerChannel } from './channel.ts'
-export { isWorker, type PrimaryLink, serveAsWorker } from './worker.ts'
-export { Workers } from './workers.ts'
