@@ -14,7 +14,8 @@ import { nearest } from '../../runtime/vmcp/features/search/nearest.ts'
 import { buildIndex, type ToolIndex } from '../../runtime/vmcp/features/search/tool-index.ts'
 import type { VisibleTools } from '../../runtime/vmcp/features/search/visible-tools.ts'
 import { searchWords } from '../../runtime/vmcp/features/search/words.ts'
-import { type OperationClient, ownOperation, type Perform } from '../../runtime/vmcp/model/operation.ts'
+import type { OperationClient } from '../../runtime/vmcp/model/session.ts'
+import { ownOperation, type Perform } from '../../runtime/vmcp/model/operation.ts'
 
 const DIMENSIONS = 384
 const VOCABULARY = 3_000

@@ -13,7 +13,7 @@ const foundation = [
   'store',
   'kube',
   'observe',
-  'workers',
+  'process',
   'mcp',
   'oauth',
   'config',
@@ -29,7 +29,7 @@ const runtimeModules: Record<string, readonly string[]> = {
   store: ['expr', 'net'],
   kube: ['expr', 'net'],
   observe: ['expr', 'net', 'store'],
-  workers: ['net', 'observe'],
+  process: ['net', 'observe'],
   mcp: ['expr', 'net', 'store', 'observe'],
   oauth: ['expr', 'net', 'store', 'observe', 'mcp'],
   config: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth'],
@@ -125,6 +125,31 @@ t.test('modules: every import goes the way the table says, to the public API', a
       if (!allowed(from, to)) t.fail(`${file} may not import ${target}`)
       else if (from !== to && !isPublic(target))
         t.fail(`${file} must enter ${to} by its public API, not ${target}`)
+    }
+  }
+})
+
+/** The folders inside a module, top to bottom. A folder imports only itself and the folders below it. */
+const layers: Readonly<Record<string, readonly string[]>> = {
+  'runtime/vmcp': ['server', 'clients', 'call', 'features', 'catalog', 'backends', 'model'],
+  'runtime/vmcp/features': [],
+}
+
+t.test('folders: inside a module, every import goes down', async (t) => {
+  for (const [module, folders] of Object.entries(layers)) {
+    const folderOf = (path: string) => path.slice(module.length + 1).split('/')[0] ?? ''
+    const inside = files.filter((file) => file.startsWith(`${module}/`) && file !== `${module}/index.ts`)
+    t.ok(inside.length > 20, `${module}: source files were found`)
+    for (const file of inside) {
+      const from = folderOf(file)
+      if (folders.length > 0 && !folders.includes(from)) t.fail(`${file}: ${module}/${from} has no layer`)
+      for (const specifier of importsOf(file)) {
+        const target = relative(root, resolve(root, dirname(file), specifier))
+        if (!specifier.startsWith('.') || !target.startsWith(`${module}/`)) continue
+        const to = folderOf(target)
+        const isDown = folders.indexOf(from) < folders.indexOf(to)
+        if (from !== to && !isDown) t.fail(`${file} may not import ${target}`)
+      }
     }
   }
 })

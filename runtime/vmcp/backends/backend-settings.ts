@@ -17,7 +17,7 @@ import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import type { TlsMaterial } from '../../net/index.ts'
 import { followTls } from '../../policy/index.ts'
-import { injectionViolation } from '../server/embedded-auth.ts'
+import { injectionViolation } from './injection.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 
 export interface BackendParts {

@@ -9,10 +9,11 @@ import {
   ResultSplitter,
 } from '../../mcp/index.ts'
 import type { AnySignal } from '../../net/index.ts'
-import type { Ask, AskReply, Outcome } from '../model/operation.ts'
+import type { Ask, AskReply } from '../../mcp/index.ts'
+import type { Outcome } from '../model/outcome.ts'
 import type { Sender } from './session-era/channel.ts'
 import type { Deadline } from '../model/time/deadline.ts'
-import type { Delivery, ResponseLimit } from './transport/http.ts'
+import type { Delivery, ResponseLimit } from '../model/delivery.ts'
 
 /** What a backend said about itself. */
 export interface ServerInfo {

@@ -2,7 +2,7 @@
  * Reads a backend's server information from the result of `initialize` or `server/discover`. Unknown members are
  * ignored. A member of the wrong type is treated as absent, except for a capability that is `true` or an array.
  */
-import type { BackendSession } from '../model/operation.ts'
+import type { BackendSession } from '../model/session.ts'
 import type { ListKind, ServerCapabilities, ServerInfo } from './connection.ts'
 
 function record(value: unknown): Readonly<Record<string, unknown>> | undefined {

@@ -17,27 +17,15 @@ import {
   workOn,
 } from '../../mcp/index.ts'
 import { type Aliases, mayBeAlias } from '../catalog/names/aliases.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import {
-  type Middleware,
-  type Operation,
-  type OperationClient,
-  type Outcome,
-  type Perform,
-  withParams,
-} from '../model/operation.ts'
+import { type Link, type Operation, type Perform, withParams } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
+import type { Outcome } from '../model/outcome.ts'
 
-export interface AliasParts {
-  /** Longest name that clients are told; 0: whatever its length. */
-  readonly limit: () => number
-  /** The own name behind an alias that this client may have been told. */
-  readonly nameOf: (client: OperationClient, alias: string) => Promise<string | undefined>
-  /** What is known without asking any backend. */
-  readonly peek: (client: OperationClient) => Catalog
-}
-
-/** Calls by an alias go on under the tool's own name. */
-export function resolveAliases({ limit, nameOf }: Pick<AliasParts, 'limit' | 'nameOf'>): Middleware {
+/** Calls by an alias continue under the tool's own name. `limit` is the longest name that clients receive. */
+export function resolveAliases(
+  limit: number,
+  nameOf: (client: OperationClient, alias: string) => Promise<string | undefined>,
+): Link {
   async function resolved(operation: Operation, alias: string, next: Perform): Promise<Outcome> {
     const name = await nameOf(operation.client, alias)
     if (name === undefined || name === alias) return next(operation)
@@ -46,13 +34,13 @@ export function resolveAliases({ limit, nameOf }: Pick<AliasParts, 'limit' | 'na
   }
   return function resolveAliases(operation, next) {
     const alias = operation.method === 'tools/call' ? operation.params.text('name') : undefined
-    if (alias === undefined || !mayBeAlias(alias, limit())) return next(operation)
+    if (alias === undefined || !mayBeAlias(alias, limit)) return next(operation)
     return resolved(operation, alias, next)
   }
 }
 
-/** Lists show aliases in place of long names. */
-export function showAliases({ limit, peek }: Pick<AliasParts, 'limit' | 'peek'>): Middleware {
+/** Lists show aliases instead of long names. `aliasesOf` returns the known aliases without contacting a backend. */
+export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Link {
   const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
   return function showAliases(operation, next) {
     return operation.method === 'tools/list'
@@ -60,8 +48,8 @@ export function showAliases({ limit, peek }: Pick<AliasParts, 'limit' | 'peek'>)
       : next(operation)
   }
   async function show(outcome: Outcome, client: OperationClient): Promise<Outcome> {
-    if (outcome.kind !== 'result' || limit() === 0) return outcome
-    const { aliases } = peek(client)
+    if (outcome.kind !== 'result') return outcome
+    const aliases = aliasesOf(client)
     if (aliases.of.size === 0) return outcome
     const known = shown.get(outcome.result)
     if (known?.aliases === aliases) return { kind: 'result', result: known.result }

@@ -11,11 +11,11 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'
-import type { OperationClient, Middleware, Operation, Outcome, Perform } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
+import type { Link, Operation } from '../model/operation.ts'
 
 export interface AuthorizeOptions {
-  /** The gate in force; undefined: nobody is asked. Read for each operation, because a reload may replace it. */
-  readonly gate: () => Gate | undefined
+  readonly gate: Gate
   /**
    * What is known of something that this client could use, looked up as the request itself would. Whatever offers tools
    * of its own must be asked here too, because a tool that is said not to exist cannot be called.
@@ -42,16 +42,13 @@ export function authorize({
   peekFacts,
   originsOf,
   decided = () => {},
-}: AuthorizeOptions): Middleware {
-  return function authorize(operation, next) {
-    const present = gate()
-    return present ? authorized(present, operation, next) : next(operation)
-  }
-  async function authorized(present: Gate, operation: Operation, next: Perform): Promise<Outcome> {
-    const { method, params, client, signal } = operation
+}: AuthorizeOptions): Link {
+  return async function authorize(operation, next) {
+    const { method, params, client, context } = operation
+    const { signal } = context
     let report: DecisionReport | undefined
     try {
-      await present.check(client.caller, method, params, {
+      await gate.check(client.caller, method, params, {
         signal,
         factsOf: (request) => factsOf(client, request),
         peekFacts: (request) => peekFacts?.(client, request),
@@ -62,12 +59,12 @@ export function authorize({
       throw error
     }
     decided(operation, 'allowed', report)
-    // What was decided about is what is carried out, although the name may lead elsewhere in the meantime.
-    operation.origin = decidedOrigin(operation.origin, report?.request.origin)
-    const outcome = await next(operation)
+    const origin = decidedOrigin(operation.origin, report?.request.origin)
+    // The name may resolve to another backend later; `reject` then refuses the operation.
+    const outcome = await next(origin === operation.origin ? operation : { ...operation, origin })
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)
-    const result = await present.filter(client.caller, method, outcome.result, {
+    const result = await gate.filter(client.caller, method, outcome.result, {
       signal,
       ...(originOf ? { originOf } : {}),
     })

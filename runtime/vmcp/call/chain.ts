@@ -1,106 +1,131 @@
 /**
- * The one order in which an operation meets everything between the edges and the core:
+ * The one order of everything that happens to an operation between the client codecs and the backend:
  *
- *     aliases of lists → observe → surfaces of the features → aliases of calls → webhooks → authorize → rate limit →
- *     tools of the features → core
+ *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → reject → rate limit →
+ *     readable quotas → tools of features → readable errors → resource links → guardrail → route → pinned arguments →
+ *     quota → send
  *
- * A feature (tool search, scripts) is seen from two sides. Its surface stands outside of the guards, because what it
- * shows is made of what the caller may use. Its tools stand behind them, so that calling one costs a token and can be
- * forbidden. Workflows are no feature in this sense: they are tools of the catalog, checked and counted like any other.
+ * - A caller without rights learns nothing and pays nothing: `authorize` comes before `reject`, which reports unknown and
+ *   withheld names, and both come before the rate limit and the quota.
+ * - A feature (tool search, scripts) has two places. Its surface is outside the checks, because it shows only what the
+ *   caller may use. Its tools are behind them, so that a call of one costs a token and can be denied.
+ * - A workflow is a tool of the catalog. Its steps enter at `step`, because the checks before it were made for the
+ *   workflow.
  *
- * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool, execute_tool_script).
+ * Links without configuration are not in the list.
+ * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints.
  */
-import { JsonObject, scanElements } from '../../mcp/index.ts'
-import { innerOperation, type Middleware, type Operation, type Perform } from '../model/operation.ts'
-import { once } from '../model/once.ts'
-import { type AliasParts, resolveAliases, showAliases } from './index.ts'
+import type { Feature } from '../model/feature.ts'
+import type { Link, Operation, Perform } from '../model/operation.ts'
+import type { Outcome } from '../model/outcome.ts'
 
-/** A tool of the gateway itself. */
-export interface OwnTool {
-  readonly name: string
-  /** `inside` goes through everything that stands inside of the feature's surface, guards included. */
-  run(operation: Operation, inside: Perform): ReturnType<Perform>
+/** The links that the configuration requires. */
+export interface ChainLinks {
+  readonly observe?: Link | undefined
+  readonly listAliases?: Link | undefined
+  /** Outermost first. */
+  readonly features: readonly Feature[]
+  readonly callAliases?: Link | undefined
+  readonly webhooks?: Link | undefined
+  readonly authorize?: Link | undefined
+  /** Takes the names of the tools that a later link runs. */
+  readonly reject: (featureTools: ReadonlySet<string>) => Link
+  readonly rateLimit?: Link | undefined
+  readonly readableQuotas?: Link | undefined
+  readonly readableErrors: Link
+  readonly resourceLinks?: Link | undefined
+  readonly guardrail?: Link | undefined
+  readonly route: Link
+  readonly pinnedArguments?: Link | undefined
+  readonly quota: Link
+  readonly send: Perform
 }
 
-/** Something that changes how clients see the tools. */
-export interface Feature {
-  readonly surface: Middleware
-  /** Called by their own names, behind the guards; being switched on permits them, a policy can still forbid them. */
-  readonly tools: readonly OwnTool[]
-  /** What an operator should know: names and states only. */
-  readonly problems?: () => readonly string[]
-  close(): Promise<void>
+/** Entries of the chain. They follow the configuration: each operation uses the links that are in force when it enters. */
+export interface ChainEntries {
+  /** For operations of clients. */
+  readonly perform: Perform
+  /** For operations that Gatehouse repeats on behalf of a client. Starts at `reject`. */
+  readonly performOwn: Perform
+  /** For steps of workflows, which have a target. Starts at `resource links`. */
+  readonly performStep: Perform
 }
 
-export interface PipelineParts {
-  /** Names that are too long for clients; undefined: there are no aliases. */
-  readonly aliases?: AliasParts
-  readonly observe: readonly Middleware[]
-  /** The features in force, outermost first; another list after a reload. */
-  readonly features: () => readonly Feature[]
-  readonly guards: readonly Middleware[]
-  readonly core: Perform
+/** `linksNow` returns the same object as long as the configuration is the same. */
+export function makeChain(linksNow: () => ChainLinks): ChainEntries {
+  let chain: Chain | undefined
+  function current(): Chain {
+    const links = linksNow()
+    if (chain?.links !== links) chain = new Chain(links, current)
+    return chain
+  }
+  return {
+    perform: async (operation) => current().perform(operation),
+    performOwn: async (operation) => current().performOwn(operation),
+    performStep: async (operation) => current().performStep(operation),
+  }
 }
 
-/** The way of an operation through all of it. */
-export function makePipeline({ aliases, observe, features, guards, core }: PipelineParts): Perform {
-  const resolve = aliases ? [resolveAliases(aliases)] : []
-  const outermost = aliases ? [showAliases(aliases), ...observe] : observe
-  let known: { readonly features: readonly Feature[]; readonly perform: Perform } | undefined
+/** The composed links of one configuration. */
+class Chain {
+  readonly links: ChainLinks
+  readonly perform: Perform
+  readonly performOwn: Perform
+  readonly performStep: Perform
+  readonly #current: () => Chain
+  /** The part of the chain inside the surface of each feature. */
+  readonly #inside = new Map<Feature, Perform>()
 
-  /** What stands inside of the surface of the feature before `from`. */
-  function inside(present: readonly Feature[], from: number): Perform {
-    const inner = present.slice(from)
-    const ways = new Map(
-      inner.flatMap(({ tools }, i) =>
-        tools.map((tool) => [tool.name, { tool, way: once(() => inside(present, from + i + 1)) }] as const),
-      ),
-    )
-    const own: Middleware = (operation, next) => {
-      const name = operation.method === 'tools/call' ? operation.params.text('name') : undefined
-      const found = name === undefined ? undefined : ways.get(name)
-      return found ? found.tool.run(operation, found.way()) : next(operation)
+  constructor(links: ChainLinks, current: () => Chain) {
+    this.links = links
+    this.#current = current
+    const step = [links.resourceLinks, links.guardrail, links.route, links.pinnedArguments, links.quota]
+    const end = [links.readableErrors, ...step]
+    const checked = (tools: FeatureTools) => [
+      links.callAliases,
+      links.webhooks,
+      links.authorize,
+      links.reject(new Set(tools.keys())),
+      links.rateLimit,
+      links.readableQuotas,
+      runFeatureTools(tools),
+      ...end,
+    ]
+
+    const surfaces: Link[] = []
+    const tools = new Map<string, RunTool>()
+    for (const feature of links.features.toReversed()) {
+      this.#inside.set(feature, compose([...surfaces, ...checked(new Map(tools))], links.send))
+      surfaces.unshift(feature.surface)
+      for (const tool of feature.tools)
+        tools.set(tool.name, (operation) => tool.run(operation, this.#insideNow(feature)))
     }
-    const surfaces = inner.map(({ surface }) => surface)
-    return compose([...surfaces, ...resolve, ...guards, ...(ways.size > 0 ? [own] : [])], core)
+    this.perform = compose([links.observe, links.listAliases, ...surfaces, ...checked(tools)], links.send)
+    this.performOwn = compose([links.reject(new Set()), ...end], links.send)
+    this.performStep = compose(step, links.send)
   }
 
-  return function perform(operation) {
-    const present = features()
-    if (known?.features !== present) {
-      known = { features: present, perform: compose(outermost, inside(present, 0)) }
+  /** Inner operations use the current configuration, unless it no longer contains the feature. */
+  #insideNow(feature: Feature): Perform {
+    return async (operation) => {
+      const perform = this.#current().#inside.get(feature) ?? this.#inside.get(feature)
+      return (perform ?? this.links.send)(operation)
     }
-    return known.perform(operation)
   }
 }
 
-/** The middlewares around a core, outermost first. */
-function compose(middlewares: readonly Middleware[], core: Perform): Perform {
-  return middlewares.reduceRight<Perform>(
-    (next, middleware) => (operation) => middleware(operation, next),
-    core,
-  )
+type RunTool = (operation: Operation) => Promise<Outcome>
+type FeatureTools = ReadonlyMap<string, RunTool>
+
+function runFeatureTools(tools: FeatureTools): Link | undefined {
+  if (tools.size === 0) return undefined
+  return function runFeatureTool(operation, next) {
+    const name = operation.method === 'tools/call' ? operation.params.text('name') : undefined
+    const run = name === undefined ? undefined : tools.get(name)
+    return run ? run(operation) : next(operation)
+  }
 }
 
-/** Pages are not asked for without end. */
-const maxPages = 1_000
-
-/**
- * All tools that `perform` lists for the client of an operation: the raw tool objects, in order. Rejects with what the
- * list is refused with.
- */
-export async function listTools(operation: Operation, perform: Perform): Promise<readonly JsonObject[]> {
-  const tools: JsonObject[] = []
-  let cursor: string | undefined
-  for (let page = 0; page < maxPages; page++) {
-    const params = new JsonObject(Buffer.from(JSON.stringify({ cursor })))
-    const outcome = await perform(innerOperation(operation, 'tools/list', params))
-    if (outcome.kind !== 'result') return tools
-    const result = new JsonObject(outcome.result)
-    const items = result.raw('tools')
-    if (items) tools.push(...scanElements(items).map((item) => new JsonObject(item)))
-    cursor = result.text('nextCursor')
-    if (cursor === undefined) return tools
-  }
-  return tools
+function compose(links: readonly (Link | undefined)[], end: Perform): Perform {
+  return links.reduceRight<Perform>((next, link) => (link ? (operation) => link(operation, next) : next), end)
 }

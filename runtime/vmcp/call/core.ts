@@ -1,35 +1,41 @@
 /**
- * Carries out operations: answers lists from the catalog and takes everything else to the backend it belongs to.
+ * Reads the catalog for operations: what a client sees, which entry an operation names, and the pages of lists.
  *
- * Knows no protocol revision and no HTTP. What stands between it and the edges is in pipeline.ts.
+ * Knows no protocol revision and no HTTP. The order of checks is in chain.ts.
  * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import { JsonObject, rpcCode } from '../../mcp/index.ts'
+import type { Changes, JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
-import { isBackendError } from '../backends/backend-errors.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
-import { Lookup } from '../catalog/lookup.ts'
-import { factsIn, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
+import { Lookup, type LookupParts } from '../catalog/lookup.ts'
+import type { ResourceLinks } from '../catalog/resource-links.ts'
+import { factsIn, heldTool, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
-import type { CatalogEntry, ItemKind, RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
-import type { QuotaParts } from '../features/quotas/spending.ts'
-import { type CallParts, EntryCalls } from './entry-calls.ts'
-import {
-  type OperationClient,
-  type ClientSession,
-  type Operation,
-  type Outcome,
-  ownOperation,
-  resultOutcome,
-  toolErrorOutcome,
-} from '../model/operation.ts'
-import { isHeaderMismatch, requireMirrored } from './mirrored.ts'
+import type { ItemKind, RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
+import type { OperationClient, ClientSession } from '../model/session.ts'
+import type { Operation, Target } from '../model/operation.ts'
+import { type Outcome, resultOutcome } from '../model/outcome.ts'
+import type { Guard } from '../features/guardrails/index.ts'
+import { requireMirrored } from './mirrored.ts'
 import { resultMisfits } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
+
+/** The parts that a changed configuration replaces. */
+export interface CallParts extends LookupParts {
+  /** Undefined when no guardrails are configured. */
+  readonly guard?: Guard | undefined
+  /** The only backend of the configuration; undefined when there are several. */
+  readonly onlyBackend: string | undefined
+  /** Resource URIs that backends returned in results. */
+  readonly links: ResourceLinks
+  /** True when tools may be pinned, so that arguments are checked against the approved definition. */
+  readonly checksArguments: boolean
+}
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
   'tools/list': 'tools',
@@ -45,14 +51,15 @@ export class Core {
   readonly #lookup = new Lookup(() => this.#parts)
   readonly #cursors: Cursors
   readonly #pins: PinParts
-  /** Takes operations to backends; for those who hold a tool already. */
-  readonly calls: EntryCalls
 
-  constructor(parts: CallParts, cursors: Cursors, pins: PinParts, quotas: QuotaParts) {
+  constructor(parts: CallParts, cursors: Cursors, pins: PinParts) {
     this.#parts = parts
     this.#cursors = cursors
     this.#pins = pins
-    this.calls = new EntryCalls(() => this.#parts, pins, quotas)
+  }
+
+  get pins(): PinParts {
+    return this.#pins
   }
 
   get parts(): CallParts {
@@ -64,23 +71,35 @@ export class Core {
     this.#parts = parts
   }
 
-  /** Rejects with GatehouseError; errors that a backend reported in MCP come back as outcomes. */
-  perform(operation: Operation): Promise<Outcome> {
+  /** Answers an operation without a target: a list, or a completion that no backend offers. */
+  answer(operation: Operation): Promise<Outcome> {
     const kind = own(listMethods, operation.method)
     if (kind) return this.#list(operation, kind)
-    switch (operation.method) {
+    if (operation.method === 'completion/complete') return Promise.resolve(noCompletion())
+    return Promise.reject(new GatehouseError('METHOD_NOT_FOUND'))
+  }
+
+  /**
+   * Returns the target that an operation names; undefined for lists and for completions that no backend offers. Throws, or
+   * rejects with, INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, FORBIDDEN when the entry is withheld,
+   * HEADER_MISMATCH, and BACKEND_UNAVAILABLE when the entry cannot be determined now.
+   */
+  targetOf(operation: Operation): Target | undefined | Promise<Target | undefined> {
+    const { method } = operation
+    if (own(listMethods, method)) return undefined
+    switch (method) {
       case 'tools/call':
-        return this.#callTool(operation)
+        return this.#toolTarget(operation)
       case 'prompts/get':
-        return this.#getPrompt(operation)
+        return this.#promptTarget(operation)
       case 'resources/read':
       case 'resources/subscribe':
       case 'resources/unsubscribe':
-        return this.#resource(operation)
+        return this.#resourceTarget(operation)
       case 'completion/complete':
-        return this.#complete(operation)
+        return this.#completionTarget(operation)
       default:
-        return Promise.reject(new GatehouseError('METHOD_NOT_FOUND'))
+        throw new GatehouseError('METHOD_NOT_FOUND')
     }
   }
 
@@ -120,11 +139,6 @@ export class Core {
     const { defects = [] } = (views.awaitsAnnounced && listings.peek(client)) || {}
     const isUnknown = defects.some(({ kind, state }) => kind === 'templates' && state === 'failed')
     return isUnknown ? undefined : backend
-  }
-
-  /** Subscribes a client to a resource. */
-  subscribe(client: OperationClient, uri: string, signal: AbortSignal): Promise<Outcome> {
-    return this.perform(ownOperation(client, 'resources/subscribe', { uri }, signal))
   }
 
   /** Sends a notification to every backend that has a connection for the session. */
@@ -188,11 +202,7 @@ export class Core {
     return resultMisfits(definition, structured, this.#pins.matcherFor(operation, entry))
   }
 
-  /**
-   * The tool that a call is for; its backend may be down. Throws, or rejects with, INVALID_PARAMS when the call is malformed
-   * or there is no such tool, BACKEND_UNAVAILABLE when that cannot be known now, and HEADER_MISMATCH.
-   */
-  calledTool(operation: Operation): ToolEntry | Promise<ToolEntry> {
+  #toolTarget(operation: Operation): Target | Promise<Target> {
     const { client, params } = operation
     const name = requireText(params, 'name')
     const args = params.raw('arguments')
@@ -201,10 +211,10 @@ export class Core {
     }
     const look = (catalog: Catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name)
     const ready = this.#lookup.findReady(client, look)
-    if (ready) return this.#callable(operation, ready)
+    if (ready) return toolTarget(this.#callable(operation, ready))
     return this.#lookup.find(client, look).then((entry) => {
       if (!entry) throw this.#notFound(client, 'tool', name)
-      return this.#callable(operation, entry)
+      return toolTarget(this.#callable(operation, entry))
     })
   }
 
@@ -222,40 +232,32 @@ export class Core {
     return this.#lookup.unlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
   }
 
-  async #callTool(operation: Operation): Promise<Outcome> {
-    const found = this.calledTool(operation)
-    const entry = found instanceof Promise ? await found : found
-    const { run } = entry
-    if (run) return this.#parts.guard?.around(operation, entry, run) ?? run(operation)
-    try {
-      const outcome = await this.#callOriginal(operation, entry)
-      return isHeaderMismatch(outcome) ? await this.#callAgain(operation, entry) : outcome
-    } catch (error) {
-      // A tool that could not be run is a result that a model can read, not an error of the protocol.
-      if (!isBackendError(error) || operation.signal.aborted) throw error
-      return toolErrorOutcome(error.message)
-    }
-  }
-
-  #callOriginal(operation: Operation, entry: ToolEntry): Promise<Outcome> {
-    return this.calls.call(operation, entry, { name: JSON.stringify(entry.original) })
+  /**
+   * Reads the lists of a backend again and returns the new target of a call that the backend rejected for its mirrored
+   * headers. Undefined when the tool is gone. Throws BACKEND_UNAVAILABLE when the name now belongs to another tool.
+   */
+  async retargeted(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
+    const name = requireText(operation.params, 'name')
+    this.#parts.members.get(before.backend)?.listings.expire()
+    const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
+    if (!entry || entry.run) return undefined
+    requireDecided(operation.origin ?? { backend: before.backend, original: before.original }, entry)
+    return { ...target, entry }
   }
 
   /**
-   * The backend wants other arguments mirrored in headers than its list said: the list is read again, and the call, which
-   * was not carried out, is made once more. Rejects with BACKEND_PROTOCOL when that does not help: the headers are ours.
+   * Returns the target of a workflow step, whose tool was found when the workflow began and may have changed. Rejects with
+   * FORBIDDEN when pinning refuses the tool, and with INVALID_PARAMS when it is gone.
    */
-  async #callAgain(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
-    const name = requireText(operation.params, 'name')
-    this.#parts.members.get(backend)?.listings.expire()
-    const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
-    if (entry) requireDecided(operation.origin, entry)
-    const outcome = entry && !entry.run ? await this.#callOriginal(operation, entry) : undefined
-    if (outcome && !isHeaderMismatch(outcome)) return outcome
-    throw new GatehouseError('BACKEND_PROTOCOL', {
-      detail: `backend ${backend}: the headers of the call do not fit`,
-      data: { backend },
-    })
+  async stepTarget({ client }: Operation, held: ToolEntry, timeoutMs: number | undefined): Promise<Target> {
+    const { members, views } = this.#parts
+    const target = { changes: {}, timeoutMs, bridges: true, isStep: true }
+    if (!views.awaitsAnnounced) return { ...target, entry: held }
+    for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
+    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
+    const entry = heldTool(view.catalog, held)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
+    return { ...target, entry }
   }
 
   /**
@@ -274,7 +276,7 @@ export class Core {
     if (entry) requireMirrored(entry, params, headers)
   }
 
-  async #getPrompt(operation: Operation): Promise<Outcome> {
+  async #promptTarget(operation: Operation): Promise<Target> {
     const name = requireText(operation.params, 'name')
     const entry = await this.#lookup.find(
       operation.client,
@@ -283,25 +285,21 @@ export class Core {
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
     if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#pins)
     requireDecided(operation.origin, entry)
-    return this.calls.call(operation, entry, { name: JSON.stringify(entry.original) })
+    return { entry, changes: originalName(entry) }
   }
 
-  async #resource(operation: Operation): Promise<Outcome> {
+  async #resourceTarget(operation: Operation): Promise<Target> {
     const uri = requireText(operation.params, 'uri')
-    const entry = await this.findResource(operation.client, uri)
+    const entry = await this.#findResource(operation.client, uri)
     requireDecided(operation.origin, entry)
-    const outcome = await this.calls.call(operation, entry, {})
-    // A backend that does not support resources does not have this one either.
-    if (entry.isUnlisted && isMethodNotFound(outcome))
-      throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
-    return outcome
+    return { entry, changes: {} }
   }
 
   /**
    * The entry behind a URI. Rejects with FORBIDDEN when it is withheld from clients, with RESOURCE_NOT_FOUND, or with
    * BACKEND_UNAVAILABLE when that cannot be known now.
    */
-  async findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
+  async #findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const linked = this.#linkedBackend(client, uri)
     const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri, linked))
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins)
@@ -312,7 +310,7 @@ export class Core {
     )
   }
 
-  async #complete(operation: Operation): Promise<Outcome> {
+  async #completionTarget(operation: Operation): Promise<Target | undefined> {
     const ref = operation.params.object('ref')
     const type = ref?.text('type')
     const name = ref?.text(type === 'ref/prompt' ? 'name' : 'uri')
@@ -329,16 +327,24 @@ export class Core {
     const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities
       .completions
     if (entry) requireDecided(operation.origin, entry)
-    if (!entry || !offered) return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
+    if (!entry || !offered) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.#pins.matcherFor(operation, entry))
-    const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
-    return this.calls.call(operation, entry, changes)
+    return { entry, changes: type === 'ref/prompt' ? { ref: ref.with(originalName(entry)) } : {} }
   }
 }
 
-function isMethodNotFound(outcome: Outcome): boolean {
-  return outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound
+function toolTarget(entry: ToolEntry): Target {
+  return { entry, changes: originalName(entry), run: entry.run }
+}
+
+function originalName({ original }: CatalogEntry): Changes {
+  return { name: JSON.stringify(original) }
+}
+
+/** The response to a completion request that no backend offers. */
+function noCompletion(): Outcome {
+  return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
 }
 
 function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {

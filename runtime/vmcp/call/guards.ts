@@ -28,13 +28,8 @@ import {
 import type { Store } from '../../store/index.ts'
 import { tellDecisionPoint } from './reports/decisions.ts'
 import { tellWebhooks } from './reports/webhooks.ts'
-import { originsOfPage } from '../catalog/pages.ts'
-import type { Core } from './core.ts'
-import { askWebhooks, authorize, type AuthorizeOptions, rateLimit } from './index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
-import { readableQuotas } from '../features/quotas/refusal.ts'
-import type { Middleware, Operation } from '../model/operation.ts'
 
 export interface Guards {
   /** Undefined: everybody may do everything. */
@@ -165,52 +160,6 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
   else if (event.kind === 'store_down')
     events.emit('limits_store', { up: false, calls: event.calls, err: event.error })
   else if (event.kind === 'store_up') events.emit('limits_store', { up: true })
-}
-
-/** What the guards ask about tools. */
-export interface GuardedCore extends Pick<Core, 'factsOf' | 'misfits' | 'peekFacts'> {
-  /** Throws or rejects when the call cannot be carried out. */
-  calledTool(operation: Operation): unknown
-}
-
-/**
- * The guards in force as middlewares, in their order. `isOwn` names the tools of the gateway itself, which the core does
- * not know.
- */
-export function guarding(
-  guards: () => Guards,
-  core: () => GuardedCore,
-  isOwn: (tool: string) => boolean,
-  decided?: AuthorizeOptions['decided'],
-): readonly Middleware[] {
-  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) =>
-    (await core().factsOf(client, request)) ?? 'no such thing'
-  const peekFacts: NonNullable<AuthorizeOptions['peekFacts']> = (client, request) =>
-    core().peekFacts(client, request)
-  return [
-    askWebhooks({
-      chain: () => guards().webhooks,
-      factsOf,
-      isOwn,
-      misfits: (operation, structured) => core().misfits(operation, structured),
-    }),
-    authorize({
-      gate: () => guards().gate,
-      ...(decided ? { decided } : {}),
-      factsOf,
-      peekFacts,
-      originsOf: originsOfPage,
-    }),
-    // After authorization: a call that is refused costs nothing.
-    rateLimit({
-      limiter: () => guards().limiter,
-      async callable(operation) {
-        const name = operation.params.text('name')
-        if (name === undefined || !isOwn(name)) await core().calledTool(operation)
-      },
-    }),
-    readableQuotas(() => guards().quotas),
-  ]
 }
 
 /** Asks the guards in force whether a caller may use a tool of the gateway itself. */

@@ -1,42 +1,27 @@
 /**
- * Rate limits in the pipeline of the virtual server.
+ * Takes a token of the rate limit for each tool call.
  *
- * Stands directly after authorization, and checks first that the call can be carried out at all: a call that is
- * forbidden, malformed or names an unknown tool takes no token, so nobody can empty a shared bucket with calls that go
- * nowhere. Stands outside of everything that makes several calls out of one: a workflow costs one token, while each inner
- * call of a script, which comes through here again, costs its own.
+ * Comes after `authorize` and `reject`: a call that is denied, malformed or names an unknown tool takes no token, so no
+ * caller can empty a shared bucket with calls that are not executed. A workflow costs one token. Each call of a script
+ * enters the chain again and costs its own.
  *
- * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both travel
- * with HTTP 200, because client libraries repeat a bare 429 by themselves.
+ * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both have HTTP
+ * status 200, because client libraries retry a bare 429 on their own.
  * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
  */
 import { errors } from '../../../schemas/index.ts'
 import { limitedDenial } from '../../observe/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
-import {
-  type Middleware,
-  type Operation,
-  type Outcome,
-  type Perform,
-  refusedOutcome,
-} from '../model/operation.ts'
+import type { Link, Operation, Perform } from '../model/operation.ts'
+import { type Outcome, refusedOutcome } from '../model/outcome.ts'
 
-export interface RateLimitOptions {
-  /** The limiter in force; undefined: nothing is limited. Read for each operation, because a reload may replace it. */
-  readonly limiter: () => RateLimiter | undefined
-  /** Rejects with what a tool call would be refused with whatever its rate: no such tool, malformed arguments. */
-  readonly callable: (operation: Operation) => Promise<unknown>
-}
-
-export function rateLimit({ limiter, callable }: RateLimitOptions): Middleware {
+export function rateLimit(limiter: RateLimiter): Link {
   return function rateLimit(operation, next) {
-    const present = limiter()
-    return present && operation.method === 'tools/call' ? limited(present, operation, next) : next(operation)
+    return operation.method === 'tools/call' ? limited(operation, next) : next(operation)
   }
-  async function limited(present: RateLimiter, operation: Operation, next: Perform): Promise<Outcome> {
+  async function limited(operation: Operation, next: Perform): Promise<Outcome> {
     const { method, params, client } = operation
-    await callable(operation)
-    const refusal = await present.take(client.caller, method, params)
+    const refusal = await limiter.take(client.caller, method, params)
     if (!refusal) return next(operation)
     if (client.era === 'stateless') throw rateLimitError(refusal)
     return readableRefusal(refusal)

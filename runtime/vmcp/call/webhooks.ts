@@ -17,33 +17,25 @@ import {
   type WebhookCall,
   type WebhookChain,
 } from '../../policy/index.ts'
-import {
-  type Middleware,
-  type Operation,
-  type OperationClient,
-  type Outcome,
-  type Perform,
-  withParams,
-  withWholeResult,
-} from '../model/operation.ts'
+import { type Link, type Operation, type Perform, withParams, withWholeResult } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
+import type { Outcome } from '../model/outcome.ts'
 
 export interface WebhookParts {
-  /** The webhooks in force; undefined: there are none. Read for each operation, because a reload may replace them. */
-  readonly chain: () => WebhookChain | undefined
+  readonly chain: WebhookChain
   /** What is known of something that this client could use, looked up as the request itself would. */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** True for a tool of the gateway itself, which the catalog does not know. */
-  readonly isOwn: (tool: string) => boolean
+  readonly isOwnTool: (name: string) => boolean
   /** What of a structured result is not as the called tool says. */
   readonly misfits: (operation: Operation, structured: Buffer | undefined) => Promise<readonly string[]>
 }
 
-export function askWebhooks({ chain, ...parts }: WebhookParts): Middleware {
+export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   return function askWebhooks(operation, next) {
-    const present = chain()
-    return present?.concerns(operation.method) ? asked(present, operation, next) : next(operation)
+    return chain.concerns(operation.method) ? asked(operation, next) : next(operation)
   }
-  async function asked(present: WebhookChain, operation: Operation, next: Perform): Promise<Outcome> {
+  async function asked(operation: Operation, next: Perform): Promise<Outcome> {
     const origin = await originOf(operation, parts)
     const call = {
       ...callOf(operation, operation.params, origin),
@@ -51,9 +43,9 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Middleware {
         misfits: (structured: Buffer | undefined) => parts.misfits(operation, structured),
       }),
     }
-    const params = await present.request(call)
+    const params = await chain.request(call)
     const instead = insteadOf(operation, params, origin)
-    return respond(present, { ...call, params }, await next(withWholeResult(instead)))
+    return respond(chain, { ...call, params }, await next(withWholeResult(instead)))
   }
 }
 
@@ -79,7 +71,7 @@ export async function askedStep(
 }
 
 function callOf(
-  { method, client, id, signal }: Operation,
+  { method, client, id, context: { signal } }: Operation,
   params: JsonObject,
   origin: Origin | undefined,
 ): WebhookCall {
@@ -88,11 +80,11 @@ function callOf(
 
 async function originOf(
   { method, params, client }: Operation,
-  { factsOf, isOwn }: Pick<WebhookParts, 'factsOf' | 'isOwn'>,
+  { factsOf, isOwnTool }: Pick<WebhookParts, 'factsOf' | 'isOwnTool'>,
 ): Promise<Origin | undefined> {
   const [request] = accessRequestsOf(method, params) ?? []
   if (!request) return undefined
-  if (method === 'tools/call' && isOwn(request.id)) return { backend: '', original: request.id }
+  if (method === 'tools/call' && isOwnTool(request.id)) return { backend: '', original: request.id }
   const facts = await factsOf(client, request)
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts?.origin
 }

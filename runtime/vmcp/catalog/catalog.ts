@@ -13,7 +13,6 @@ import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
 import {
   type Composer,
-  type CatalogEntry,
   type CatalogNotice,
   type CatalogItem,
   holdsName,
@@ -23,6 +22,7 @@ import {
   type ToolEntry,
   type UnlistedTools,
 } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
 export interface TemplateEntry extends CatalogEntry {

@@ -3,7 +3,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
 import { unavailable } from '../model/unavailable.ts'
-import type { CatalogEntry, RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
+import type { RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
 
 export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined

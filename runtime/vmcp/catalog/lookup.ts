@@ -9,7 +9,7 @@
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../model/unavailable.ts'
-import type { OperationClient } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
 import type { Catalog } from './catalog.ts'
 import { listMethod, ListsFailed } from './lists/list-defects.ts'
 import type { ItemKind } from '../model/catalog/entries.ts'

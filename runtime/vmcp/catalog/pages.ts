@@ -8,7 +8,8 @@ import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
-import type { CatalogEntry, ItemKind } from '../model/catalog/entries.ts'
+import type { ItemKind } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
 
 export const pageSize = 1_000
 const maxPlainBytes = 256

@@ -8,12 +8,12 @@ import type { Listing } from './listing.ts'
 import { prefixFormat } from './tools.ts'
 import {
   type CatalogNotice,
-  type CatalogEntry,
   type CatalogItem,
   holdsName,
   type Refused,
   type RefusedEntry,
 } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
 
 export interface ResolvedPrompts {
   readonly entries: ReadonlyMap<string, CatalogEntry>

@@ -8,7 +8,9 @@
  */
 import type { ResultPassage } from '../../mcp/index.ts'
 import { isShared } from '../model/client.ts'
-import type { Operation, OperationClient, Outcome } from '../model/operation.ts'
+import type { Operation } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
+import type { Outcome } from '../model/outcome.ts'
 
 const maxLinks = 1_000
 /** Maximum size of the links of one backend for one owner, and of all links, in units of `sizeOf`. */

@@ -7,7 +7,7 @@ import { type Aggregation, prefixedName, byText } from '../../../schemas/index.t
 import type { Backend } from '../backends/backend.ts'
 import { atMost } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
-import type { OperationClient } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
 import { mayBeAlias, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'

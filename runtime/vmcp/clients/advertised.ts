@@ -6,7 +6,7 @@
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
 import type { ServerInfo } from '../backends/connection.ts'
-import type { OperationClient } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
 
 export interface Advertised {
   /** JSON text of the capabilities object. */

@@ -13,8 +13,9 @@ import { SessionEdge } from './session-era/http-codec.ts'
 import { SessionProtocol } from './session-era/protocol.ts'
 import { ParkedCalls } from './stateless-era/call.ts'
 import { StatelessEdge } from './stateless-era/codec.ts'
-import type { ClientSession, Perform } from '../model/operation.ts'
-import { makeSessionLife } from './session-life.ts'
+import type { ClientSession } from '../model/session.ts'
+import { ownOperation, type Perform } from '../model/operation.ts'
+import { makeSessionLife, type Subscribe } from './session-life.ts'
 import { askTimeoutMs } from './sessions/session.ts'
 import type { SessionTable } from './sessions/table.ts'
 
@@ -23,6 +24,8 @@ export interface EdgesOptions {
   readonly sessions: SessionTable
   /** Carries out what clients want: the whole pipeline. */
   readonly perform: Perform
+  /** Performs operations that Gatehouse repeats for a client. */
+  readonly performOwn: Perform
   /** Returns the policies in force, or undefined when there are none. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
@@ -55,7 +58,7 @@ const maxParked = 1_000
 const maxParkedPerCaller = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
-  const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
+  const { core, sessions, perform, performOwn, serverInfo, passthroughHeaders, clock, log } = options
   const responses = new InFlight<ClientResponse>()
   const parked = new ParkedCalls({
     max: maxParked,
@@ -63,6 +66,8 @@ export function makeEdges(options: EdgesOptions): Edges {
     ttlMs: askTimeoutMs,
     clock,
   })
+  const subscribe: Subscribe = (client, uri, signal) =>
+    performOwn(ownOperation(client, 'resources/subscribe', { uri }, signal))
   const listeners = new Listeners({
     serverInfo,
     authorize: async ({ caller }, params, signal) =>
@@ -70,7 +75,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     present: (client) => core.present(client),
     backendOf: (client, uri) => core.backendOfResource(client, uri),
     subscribe: async (client, uri, signal) => {
-      const outcome = await core.subscribe(client, uri, signal)
+      const outcome = await subscribe(client, uri, signal)
       if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
     },
     end: options.endSession,
@@ -87,7 +92,7 @@ export function makeEdges(options: EdgesOptions): Edges {
   const protocol = new SessionProtocol({
     sessions,
     perform,
-    life: makeSessionLife(core, (session) => void sessions.save(session)),
+    life: makeSessionLife({ core, subscribe }, (session) => void sessions.save(session)),
     serverInfo,
     advertise,
     responses,

@@ -10,7 +10,7 @@ import { instructionsOf } from '../catalog/instructions.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import type { ItemKind } from '../model/catalog/entries.ts'
 import type { Core } from '../call/core.ts'
-import type { OperationClient } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
 
 const maxWaitMs = 2_000
 

@@ -1,4 +1,4 @@
-/** An operation that a client waits for: joins the request, the reply and the ways to cancel it. */
+/** The context of an operation that a client waits for: joins the request, the reply and the ways to cancel it. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type JsonObject,
@@ -9,9 +9,11 @@ import {
   withoutReservedMeta,
 } from '../../mcp/index.ts'
 import { LazySignal } from '../../net/index.ts'
-import type { Ask, AskReply, OperationClient, Operation } from '../model/operation.ts'
+import type { Ask, AskReply } from '../../mcp/index.ts'
+import type { OperationClient } from '../model/session.ts'
+import type { Operation, OperationContext } from '../model/operation.ts'
 
-/** Where what an operation says on its way is sent. */
+/** Receives the messages of an operation that precede its result. */
 export interface OperationSink {
   /** Sends a message that precedes the result; false when it cannot be delivered. */
   readonly send: (message: Buffer) => boolean
@@ -31,32 +33,23 @@ export interface LiveOperationOptions {
   readonly sink: OperationSink
 }
 
-export class LiveOperation implements Operation {
-  readonly method: string
-  readonly id: string | undefined
-  readonly headers: IncomingHttpHeaders | undefined
-  readonly params: JsonObject
-  readonly client: OperationClient
+export class LiveOperation implements OperationContext {
+  /** The operation with this context. */
+  readonly operation: Operation
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
-  readonly stateFor: string | undefined
-  origin: Operation['origin']
-  /** May be exchanged: a parked operation goes on under another request. */
+  /** A parked operation continues under another request, with another sink. */
   sink: OperationSink
-  readonly #logs: boolean
   readonly lazySignal: LazySignal = new LazySignal()
+  readonly #logs: boolean
 
-  constructor(options: LiveOperationOptions) {
-    this.method = options.message.method
-    this.id = options.message.id
-    this.headers = options.headers
-    this.params = options.params
-    this.client = options.client
-    this.logLevel = options.logLevel
-    this.stateFor = options.stateFor
-    this.sink = options.sink
-    this.#logs = options.logs
-    this.progressToken = progressTokenOf(options.params)
+  constructor({ message, params, client, headers, logLevel, stateFor, logs, sink }: LiveOperationOptions) {
+    const { method, id } = message
+    this.operation = { method, id, params, client, headers, stateFor, context: this }
+    this.logLevel = logLevel
+    this.sink = sink
+    this.#logs = logs
+    this.progressToken = progressTokenOf(params)
   }
 
   get signal(): AbortSignal {
@@ -76,7 +69,7 @@ export class LiveOperation implements Operation {
   }
 
   #notify(method: string, params: Buffer): void {
-    const own = this.client.era === 'session' ? withoutReservedMeta(params) : params
+    const own = this.operation.client.era === 'session' ? withoutReservedMeta(params) : params
     this.sink.send(notificationMessage(method, own))
   }
 

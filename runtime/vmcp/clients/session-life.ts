@@ -8,7 +8,9 @@ import type { Catalog } from '../catalog/catalog.ts'
 import type { Core } from '../call/core.ts'
 import { Resubscriber } from './session-era/resubscribe.ts'
 import { clientOf, type SessionLife } from './session-era/protocol.ts'
-import type { Watcher } from '../server/engine/notifier.ts'
+import type { Watcher } from './watcher.ts'
+import type { OperationClient } from '../model/session.ts'
+import type { Outcome } from '../model/outcome.ts'
 import type { ServerSession } from './sessions/session.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 
@@ -21,17 +23,28 @@ const kindOf: Readonly<Record<string, ListKind>> = {
 
 const resubscribeMs = 30_000
 
-export function makeSessionLife(core: Core, save: (session: ServerSession) => void): SessionLife {
+/** Subscribes a client to a resource. */
+export type Subscribe = (client: OperationClient, uri: string, signal: AbortSignal) => Promise<Outcome>
+
+export interface SessionLifeParts {
+  readonly core: Core
+  readonly subscribe: Subscribe
+}
+
+export function makeSessionLife(
+  { core, subscribe }: SessionLifeParts,
+  save: (session: ServerSession) => void,
+): SessionLife {
   const resubscriber = new Resubscriber()
   return {
     used(session) {
-      session.onLost ??= (backend) => renew(core, session, backend, resubscriber)
+      session.onLost ??= (backend) => renew(subscribe, session, backend, resubscriber)
       if (!session.restored) return
       session.restored = false
       // The session comes from another replica: what it is subscribed to is watched from here now.
       const signal = AbortSignal.timeout(resubscribeMs)
       for (const uri of session.subscriptions.keys())
-        core.subscribe(clientOf(session), uri, signal).catch(() => {})
+        subscribe(clientOf(session), uri, signal).catch(() => {})
     },
     ready(session) {
       // The next request may fall on another worker, which would open sessions of its own at the backends meanwhile.
@@ -66,11 +79,15 @@ export function makeSessionLife(core: Core, save: (session: ServerSession) => vo
 }
 
 /** Subscribes a session again to what it watched at a backend that has forgotten it. */
-function renew(core: Core, session: ServerSession, backend: string, resubscriber: Resubscriber): void {
+function renew(
+  subscribe: Subscribe,
+  session: ServerSession,
+  backend: string,
+  resubscriber: Resubscriber,
+): void {
   resubscriber.lost(`${session.id} ${backend}`, {
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
-    subscribe: async (uri, signal) =>
-      (await core.subscribe(clientOf(session), uri, signal)).kind === 'result',
+    subscribe: async (uri, signal) => (await subscribe(clientOf(session), uri, signal)).kind === 'result',
     watched: (uri) => session.deliver(backend, updatedMethod, Buffer.from(JSON.stringify({ uri }))),
     over: () => session.over,
   })

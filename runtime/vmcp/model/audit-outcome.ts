@@ -1,7 +1,7 @@
 /** The outcome that the audit log has for a call that was made inside of this server: of a script, or of the console. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuditOutcome, isToolError } from '../../observe/index.ts'
-import type { Outcome } from './operation.ts'
+import type { Outcome } from './outcome.ts'
 
 /** `outcome` undefined: there was none, and `failure` says why. */
 export function auditOutcome(outcome: Outcome | undefined, failure: unknown): AuditOutcome {

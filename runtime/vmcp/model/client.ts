@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, byText } from '../../../schemas/index.ts'
 import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { ClientAbilities } from './operation.ts'
+import type { ClientAbilities } from './session.ts'
 
 const maxDistinct = 1_000
 /** What a client may say about itself; it is stored with its session and shown to every backend. */

@@ -19,7 +19,9 @@ import {
 import { type AuditTrail, type CallNotes, type PolicyRecord, withNotes } from '../../observe/index.ts'
 import { readAbilities } from '../model/client.ts'
 import { auditOutcome } from '../model/audit-outcome.ts'
-import type { OperationClient, ClientSession, Operation, Outcome, Perform } from '../model/operation.ts'
+import type { OperationClient, ClientSession } from '../model/session.ts'
+import type { Operation, OperationContext, Perform } from '../model/operation.ts'
+import type { Outcome } from '../model/outcome.ts'
 
 const abilities = readAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
 const info = Buffer.from('{"name":"gatehouse-console","version":"1"}')
@@ -37,8 +39,7 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
   let backend: string | undefined
   const session = call.era === 'session' ? ownSession(call) : undefined
   let policy: PolicyRecord | undefined
-  const operation: Operation = {
-    ...operationOf(call, session),
+  const operation = operationOf(call, session, {
     routed(name) {
       backend = name
       call.routed(name)
@@ -47,7 +48,7 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
       policy = record
       call.decided(record)
     },
-  }
+  })
   const notes: CallNotes = { webhooks: undefined, quotas: undefined, guardrails: undefined }
   let ended: Outcome | undefined
   let failure: unknown
@@ -82,8 +83,8 @@ async function performAsking(operation: Operation, perform: Perform): Promise<Ou
   for (let round = 0; ; round++) {
     const outcome = await perform(current)
     if (outcome.kind !== 'input' || round === maxRounds) return outcome
-    const ask = (request: Ask, signal: AbortSignal) => operation.ask(request, signal)
-    const changes = await respondToInputRequests(outcome.result, ask, operation.signal)
+    const ask = (request: Ask, signal: AbortSignal) => operation.context.ask(request, signal)
+    const changes = await respondToInputRequests(outcome.result, ask, operation.context.signal)
     const params = new JsonObject(operation.params.with(changes))
     current = { ...operation, params, stateFor: outcome.backend }
   }
@@ -92,6 +93,7 @@ async function performAsking(operation: Operation, perform: Perform): Promise<Ou
 function operationOf(
   { caller, tool, toolArguments, era, signal, progress, log, ask }: DirectCall,
   session: ClientSession | undefined,
+  observers: Pick<OperationContext, 'routed' | 'decided'>,
 ): Operation {
   const client: OperationClient = {
     era,
@@ -107,12 +109,15 @@ function operationOf(
     method: 'tools/call',
     params: new JsonObject(Buffer.from(params)),
     client,
-    signal,
-    progressToken: '"try"',
-    logLevel: 'debug',
-    progress,
-    log,
-    ask: (request, withdrawn) => ask(request, withdrawn ? AbortSignal.any([signal, withdrawn]) : signal),
+    context: {
+      ...observers,
+      signal,
+      progressToken: '"try"',
+      logLevel: 'debug',
+      progress,
+      log,
+      ask: (request, withdrawn) => ask(request, withdrawn ? AbortSignal.any([signal, withdrawn]) : signal),
+    },
   }
 }
 

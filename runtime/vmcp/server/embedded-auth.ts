@@ -34,17 +34,6 @@ function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServ
   ]
 }
 
-/** Why a strategy must not be used: it would undo what the server does to requests. `field` is where it stands. */
-export function injectionViolation(
-  field: string,
-  { type }: Pick<StrategyConfig, 'type'>,
-  server: AuthServerFacts | undefined,
-): string | undefined {
-  return addsCredentialAgain(type, server)
-    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`
-    : undefined
-}
-
 /** The configuration with the provider that policies read claims from, when only the authorization server names it. */
 export function withPrimary(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
   const { authz } = config.incomingAuth

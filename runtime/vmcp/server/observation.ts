@@ -27,7 +27,8 @@ import type { PrimaryLink } from '../../process/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { BackendObservation } from '../backends/transport/measure.ts'
 import { mcpPath, messagesPath, ssePath } from '../model/exchange.ts'
-import type { Middleware, Outcome } from '../model/operation.ts'
+import type { Link } from '../model/operation.ts'
+import type { Outcome } from '../model/outcome.ts'
 
 const metricsPath = '/metrics'
 const mcpPaths: ReadonlySet<string> = new Set([mcpPath, ssePath, messagesPath])
@@ -52,8 +53,8 @@ export interface Observation {
   readonly mask: RecordMask
   /** For the calls of backends; undefined: they are not observed. */
   readonly backends: BackendObservation | undefined
-  /** Stand before all others. */
-  readonly middlewares: readonly Middleware[]
+  /** The first link of the chain. Undefined when operations are not observed. */
+  readonly observe: Link | undefined
   /** The stage of `/metrics`, when it is served. */
   route(path: string): Stage<Exchange> | undefined
   /** Says so when a changed configuration cannot take effect. */
@@ -96,7 +97,7 @@ export async function makeObservation(
     backends: observer.enabled
       ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
       : undefined,
-    middlewares: observer.enabled ? [observe(observer)] : [],
+    observe: observer.enabled ? observe(observer) : undefined,
     route: (path) => (path === metricsPath ? scrapeStage(telemetry, worker) : undefined),
     reloaded(changed) {
       const now = settingsOf(changed)
@@ -134,7 +135,7 @@ function settingsOf({ audit, telemetry, sessionStorage, console, operational }: 
 }
 
 /** Puts operations under the span of their request, and tells the audit log how they ended. */
-function observe(observer: Observer): Middleware {
+function observe(observer: Observer): Link {
   return function observeOperations(operation, next) {
     const { method, params, client } = operation
     const facts = {

@@ -15,7 +15,7 @@ import type { Clock } from '../model/time/clock.ts'
 import { closeGone, makeFeatures } from './features.ts'
 import { closeGuards, type Guards, makeGuards, permitting } from '../call/guards.ts'
 import type { Observation } from './observation.ts'
-import type { Feature } from '../call/chain.ts'
+import type { Feature } from '../model/feature.ts'
 import { tellAuthentication } from './gauges.ts'
 import { incomingConfig } from './incoming-config.ts'
 

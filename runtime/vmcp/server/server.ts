@@ -22,14 +22,14 @@ import { type Edges, makeEdges } from '../clients/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { VmcpEngine } from './engine/engine.ts'
 import { countSession, observeServer, toldLoad } from './gauges.ts'
-import { guarding } from '../call/guards.ts'
 import { healthSettings } from '../backends/health/settings.ts'
 import { mcpPath } from '../model/exchange.ts'
 import { makeHandler } from './http.ts'
 import { makeObservation, type Observation } from './observation.ts'
-import type { ClientSession } from '../model/operation.ts'
-import { tellDecisions } from '../call/reports/decisions.ts'
-import { makePipeline } from '../call/chain.ts'
+import type { ClientSession } from '../model/session.ts'
+import type { ChainEntries } from '../call/chain.ts'
+import { stepPerformer } from '../call/links.ts'
+import { chainOf } from './chain.ts'
 import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
@@ -92,6 +92,7 @@ class Vmcp implements VmcpServer {
   readonly #events: Events
   readonly #stopLog: () => void
   readonly #engine: VmcpEngine
+  readonly #chain: ChainEntries
   readonly #sessions: SessionTable
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
@@ -154,9 +155,16 @@ class Vmcp implements VmcpServer {
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
       lockKeeper: options.lockKeeper,
-      webhooks: () => this.#parts.guards.webhooks,
-      quotas: () => this.#parts.guards.quotas?.quotas,
+      performStep: (...step) =>
+        stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
+    })
+    this.#chain = chainOf({
+      server: config.name,
+      core: this.#engine.core,
+      reloadable: this.#parts,
+      observation,
+      events,
     })
     this.#load = toldLoad(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -171,31 +179,10 @@ class Vmcp implements VmcpServer {
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     if (worker) offerSessions(worker.link, this.#sessions)
-    const perform = makePipeline({
-      aliases: {
-        limit: () => this.#parts.config.aggregation.maxToolNameLength,
-        nameOf: (client, alias) => this.#engine.core.nameOf(client, alias),
-        peek: (client) => this.#engine.core.peek(client),
-      },
-      observe: observation.middlewares,
-      features: () => this.#parts.features,
-      guards: guarding(
-        () => this.#parts.guards,
-        () => this.#engine.core,
-        (tool) => this.#parts.isOwnTool(tool),
-        tellDecisions({
-          ...observation,
-          server: config.name,
-          events,
-          core: () => this.#engine.core,
-        }),
-      ),
-      core: (operation) => this.#engine.core.perform(operation),
-    })
     this.#edges = makeEdges({
       core: this.#engine.core,
       sessions: this.#sessions,
-      perform,
+      ...this.#chain,
       gate: () => this.#parts.guards.gate,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
@@ -216,7 +203,7 @@ class Vmcp implements VmcpServer {
       sessions: this.#sessions,
       url: () => this.url,
       accountsUrl: options.authServer?.accountsUrl,
-      perform,
+      perform: this.#chain.perform,
       audit: observation.audit,
       quotas,
     })

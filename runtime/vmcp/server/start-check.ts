@@ -30,13 +30,14 @@ import { externalPoint, externalViolations, webhookViolations } from '../../poli
 import { brokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
-import { embeddedViolations, injectionViolation } from './embedded-auth.ts'
+import { injectionViolation } from '../backends/injection.ts'
+import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'
 import { type BackendStrategies, makeOutgoingAuth, strategyOf } from '../backends/outgoing-auth.ts'
 import { sessionRedis } from '../clients/sessions/storage.ts'
-import { workerViolations, workflowWorker } from '../../process/threads/index.ts'
-import { workflowErrors, workflowsBeyond } from '../features/workflows/index.ts'
+import { workerViolations } from '../../process/index.ts'
+import { workflowErrors, workflowsBeyond, workflowWorker } from '../features/workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

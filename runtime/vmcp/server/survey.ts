@@ -13,7 +13,7 @@ import { detailOf, gather, type PinDetail, type PinReport } from '../catalog/pin
 import { noAbilities } from '../model/client.ts'
 import { systemClock } from '../model/time/clock.ts'
 import { makeObservation } from './observation.ts'
-import type { OperationClient } from '../model/operation.ts'
+import type { OperationClient } from '../model/session.ts'
 import { VmcpEngine } from './engine/engine.ts'
 
 export interface Surveyed {
@@ -47,8 +47,7 @@ export async function surveyBackends(
     watchers: () => [],
     onChange: () => {},
     stateSecret: () => undefined,
-    webhooks: () => undefined,
-    quotas: () => undefined,
+    performStep: () => Promise.reject(new Error('a survey runs no workflows')),
     observation,
   })
   try {

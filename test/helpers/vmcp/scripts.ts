@@ -4,9 +4,18 @@ import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
 import { makeAudit } from '../../../runtime/observe/index.ts'
 import { makeCodeMode } from '../../../runtime/vmcp/features/scripts/feature.ts'
 import type { ScriptSettings } from '../../../runtime/vmcp/features/scripts/settings.ts'
-import { type Operation, ownOperation, resultOutcome } from '../../../runtime/vmcp/model/operation.ts'
-import { makePipeline } from '../../../runtime/vmcp/call/chain.ts'
-import { type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/process/threads/index.ts'
+import {
+  deriveContext,
+  type Link,
+  type Operation,
+  type OperationContext,
+  ownOperation,
+  type Perform,
+} from '../../../runtime/vmcp/model/operation.ts'
+import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
+import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
+import { type PoolOptions, WorkerPool } from '../../../runtime/process/index.ts'
+import { scriptWorker } from '../../../runtime/vmcp/features/scripts/worker-program.ts'
 
 const scriptTool = 'execute_tool_script'
 /** A heap that is full soon. */
@@ -27,7 +36,7 @@ const smallPool: PoolOptions = {
 export function startScripts(
   t: Test,
   settings: Partial<ScriptSettings>,
-  tool: (operation: Operation) => ReturnType<ReturnType<typeof makePipeline>> = echo,
+  tool: Perform = echo,
   pool: PoolOptions = smallPool,
 ) {
   const feature = makeCodeMode(
@@ -43,22 +52,25 @@ export function startScripts(
     { audit: makeAudit(undefined), log: silentLog, pool: new WorkerPool(scriptWorker, pool) },
   )
   t.teardown(() => feature.close())
-  const features = [feature]
-  const perform = makePipeline({
-    observe: [],
-    features: () => features,
-    guards: [],
-    core: async (operation) =>
+  const pass: Link = (operation, next) => next(operation)
+  const links: ChainLinks = {
+    features: [feature],
+    reject: () => pass,
+    readableErrors: pass,
+    route: pass,
+    quota: pass,
+    send: async (operation) =>
       operation.method === 'tools/list'
         ? resultOutcome({ tools: [{ name: 'tool', inputSchema: { type: 'object' } }] })
         : tool(operation),
-  })
+  }
+  const { perform } = makeChain(() => links)
   return {
     feature,
-    async run(script: string, more: Partial<Operation> = {}): Promise<string> {
+    async run(script: string, more: Partial<OperationContext> = {}): Promise<string> {
       const params = { name: scriptTool, arguments: { script } }
       const own = ownOperation(client(), 'tools/call', params, new AbortController().signal)
-      const outcome = await perform({ ...own, ...more })
+      const outcome = await perform({ ...own, context: deriveContext(own.context, more) })
       return outcome.kind === 'error' ? outcome.error.toString() : outcome.result.toString()
     },
   }

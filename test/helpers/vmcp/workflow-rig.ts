@@ -5,7 +5,9 @@ import { makeAudit, makeTelemetry } from '../../../runtime/observe/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import type { ToolEntry } from '../../../runtime/vmcp/model/catalog/entries.ts'
-import type { AskReply, Operation, Outcome } from '../../../runtime/vmcp/model/operation.ts'
+import type { AskReply } from '../../../runtime/mcp/index.ts'
+import type { Operation } from '../../../runtime/vmcp/model/operation.ts'
+import type { Outcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { Evaluator, makeWorkflows, workflowErrors } from '../../../runtime/vmcp/features/workflows/index.ts'
 import { type CompositeTool, withDefaults } from '../../../schemas/index.ts'
 
@@ -111,7 +113,13 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
   const composer = makeWorkflows([definition], {
     async call(operation, entry, timeoutMs) {
       const raw = operation.params.raw('arguments')?.toString() ?? ''
-      const call = { tool: entry.key, args: JSON.parse(raw), timeoutMs, signal: operation.signal, raw }
+      const call = {
+        tool: entry.key,
+        args: JSON.parse(raw),
+        timeoutMs,
+        signal: operation.context.signal,
+        raw,
+      }
       calls.push(call)
       const value = await response(call)
       return isOutcome(value) ? value : outcome({ content: [], structuredContent: value })
@@ -171,16 +179,18 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
           headers: {},
           session: undefined,
         },
-        signal,
-        progressToken,
-        logLevel: undefined,
-        progress: (params) => void progress.push(JSON.parse(params.toString())),
-        log: () => {},
-        ask: async ({ params }, asked) => {
-          const question: Record<string, unknown> = JSON.parse(params?.toString() ?? '{}')
-          questions.push(question)
-          if (!options.ask) throw new Error('nobody can be asked')
-          return options.ask(question, asked)
+        context: {
+          signal,
+          progressToken,
+          logLevel: undefined,
+          progress: (params) => void progress.push(JSON.parse(params.toString())),
+          log: () => {},
+          ask: async ({ params }, asked) => {
+            const question: Record<string, unknown> = JSON.parse(params?.toString() ?? '{}')
+            questions.push(question)
+            if (!options.ask) throw new Error('nobody can be asked')
+            return options.ask(question, asked)
+          },
         },
       }
       const outcome = await listed.run(operation)

@@ -3,7 +3,8 @@
  * script is shortened where a test has to reach it.
  */
 import t, { type Test } from 'tap'
-import { type Operation, resultOutcome } from '../../../runtime/vmcp/model/operation.ts'
+import type { OperationContext } from '../../../runtime/vmcp/model/operation.ts'
+import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { connect } from '../../helpers/mcp/clients.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -77,7 +78,7 @@ t.test('memory that nobody counted: the heap of the worker is bounded', async (t
 
 t.test('a script that only waits is ended at its deadline, and its call with it', async (t) => {
   const aborted = Promise.withResolvers<unknown>()
-  const { run } = startScripts(t, { scriptTimeoutMs: 4_000 }, ({ signal }) => {
+  const { run } = startScripts(t, { scriptTimeoutMs: 4_000 }, ({ context: { signal } }) => {
     return new Promise((_, reject) => {
       signal.addEventListener('abort', () => {
         aborted.resolve(signal.reason)
@@ -102,13 +103,13 @@ t.test('closing: scripts in flight end, none starts any more', async (t) => {
 t.test('questions: scripts that wait for answers keep nobody from running scripts', async (t) => {
   const responses: ((value: { result: Buffer }) => void)[] = []
   const asked = Promise.withResolvers<void>()
-  const ask: Operation['ask'] = () =>
+  const ask: OperationContext['ask'] = () =>
     new Promise((resolve) => {
       responses.push(resolve)
       if (responses.length === 4) asked.resolve()
     })
   const { run } = startScripts(t, {}, async (operation) => {
-    const reply = await operation.ask({ method: 'elicitation/create', params: undefined })
+    const reply = await operation.context.ask({ method: 'elicitation/create', params: undefined })
     return resultOutcome({ content: [{ type: 'text', text: reply.result?.toString() ?? '' }] })
   })
   // More than there are workers: each gives its slot back while it waits.

@@ -2,20 +2,17 @@
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
+import type { OperationClient } from '../../../runtime/vmcp/model/session.ts'
 import {
-  type OperationClient,
   innerOperation,
-  type Middleware,
+  type Link,
   type Operation,
   ownOperation,
-  resultOutcome,
 } from '../../../runtime/vmcp/model/operation.ts'
-import {
-  type Feature,
-  listTools,
-  makePipeline,
-  type OwnTool,
-} from '../../../runtime/vmcp/call/chain.ts'
+import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
+import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
+import type { Feature, OwnTool } from '../../../runtime/vmcp/model/feature.ts'
+import { listTools } from '../../../runtime/vmcp/model/list-tools.ts'
 
 const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
 const client: OperationClient = {
@@ -33,21 +30,27 @@ const call = (name: string): Operation =>
 function rig(featuresOf: (seen: string[]) => readonly Feature[]) {
   const seen: string[] = []
   const noting =
-    (label: string): Middleware =>
+    (label: string): Link =>
     (operation, next) => {
       seen.push(`${label} ${operation.params.text('name') ?? operation.method}`)
       return next(operation)
     }
   const features = featuresOf(seen)
-  const perform = makePipeline({
-    observe: [noting('observe')],
-    features: () => features,
-    guards: [noting('guard')],
-    core(operation) {
+  const pass: Link = (operation, next) => next(operation)
+  const links: ChainLinks = {
+    observe: noting('observe'),
+    features,
+    authorize: noting('guard'),
+    reject: () => pass,
+    readableErrors: pass,
+    route: pass,
+    quota: pass,
+    send(operation) {
       seen.push(`core ${operation.params.text('name') ?? operation.method}`)
       return Promise.resolve(resultOutcome({ tools: [{ name: 'a' }] }))
     },
-  })
+  }
+  const { perform } = makeChain(() => links)
   return { seen, perform }
 }
 

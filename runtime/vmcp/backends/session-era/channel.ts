@@ -10,9 +10,10 @@ import type { Message } from '../../../mcp/index.ts'
 import type { AnySignal, Caller, Dispatcher } from '../../../net/index.ts'
 import type { Deviation } from '../../../observe/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Delivery, ResponseLimit } from '../../model/delivery.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { SentHeaders } from '../transport/backend-answer.ts'
-import type { BackendRequest, Delivery, ResponseLimit } from '../transport/http.ts'
+import type { BackendRequest } from '../transport/http.ts'
 
 /** What adds credentials to requests; an outgoing strategy. */
 export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>

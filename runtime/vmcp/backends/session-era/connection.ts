@@ -19,7 +19,8 @@ import {
   sessionVersions,
 } from '../../../mcp/index.ts'
 import { abortable, type AnySignal, type Log, pause } from '../../../net/index.ts'
-import type { BackendSession, Outcome } from '../../model/operation.ts'
+import type { BackendSession } from '../../model/session.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import {
   type BackendChannel,
   type ChannelEvents,

@@ -19,7 +19,8 @@ import {
   updatedMethod,
 } from '../../../mcp/index.ts'
 import { abortable, type InFlightEntry, InFlight } from '../../../net/index.ts'
-import type { AskReply, Outcome } from '../../model/operation.ts'
+import type { AskReply } from '../../../mcp/index.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
 import type { Deadline } from '../../model/time/deadline.ts'
 

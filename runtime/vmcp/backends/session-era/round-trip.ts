@@ -1,6 +1,6 @@
 /** A request to a backend that waits for its response: settled once, by the response, an error, or the end of its time. */
 import { type InFlightEntry, reasonOf } from '../../../net/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { Relay } from '../connection.ts'
 import type { Deadline } from '../../model/time/deadline.ts'
 import type { Inbound, Pending } from './inbound.ts'

@@ -29,7 +29,7 @@ import {
   signalOf,
   StreamPace,
 } from '../../../net/index.ts'
-import type { BackendSession } from '../../model/operation.ts'
+import type { BackendSession } from '../../model/session.ts'
 import {
   type BackendChannel,
   type ChannelEvents,

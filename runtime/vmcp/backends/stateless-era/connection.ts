@@ -24,7 +24,7 @@ import {
   statelessVersion,
   writeHeaderValue,
 } from '../../../mcp/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
 import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { answerOf, rejectionOf } from '../transport/backend-answer.ts'

@@ -3,7 +3,8 @@
  * each session with subscriptions and for each kind of client whose lists are watched.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { resultOutcome, type ClientSession, type Outcome } from '../../model/operation.ts'
+import { resultOutcome, type Outcome } from '../../model/outcome.ts'
+import type { ClientSession } from '../../model/session.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { SessionScope } from '../session-era/connections.ts'
 import type { ListKind, Request, ServerInfo } from '../connection.ts'

@@ -27,6 +27,7 @@ import {
   Pieces,
   reasonOf,
 } from '../../../net/index.ts'
+import type { Delivery, ResponseLimit } from '../../model/delivery.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
 import { EventFeed } from './event-feed.ts'
@@ -68,17 +69,6 @@ export interface BackendRequest {
   readonly discardsBody?: boolean
   /** Called when the content type of a response does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
-}
-
-/** Whether anything of a request may have reached its backend. */
-export interface Delivery {
-  sent: boolean
-}
-
-export interface ResponseLimit {
-  /** Of a whole response, or of a single event. */
-  readonly bytes: number
-  readonly error: () => GatehouseError
 }
 
 /** Cheaper than another signal: most exchanges are never ended early. */

@@ -2,7 +2,7 @@
  * Requests to a backend under observation: a span and the backend's counters around each, trace context on the way.
  */
 import { type BackendCalls, isToolError, readError } from '../../../observe/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { BackendSettings } from '../settings.ts'
 import type { Request } from '../connection.ts'
 

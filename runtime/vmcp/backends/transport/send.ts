@@ -9,16 +9,11 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
-import { type Outcome, sizeOf } from '../../model/operation.ts'
+import { type Outcome, sizeOf } from '../../model/outcome.ts'
 import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
 import { type AnsweredRequest, answerOf } from './backend-answer.ts'
-import {
-  type BackendResponse,
-  type BackendRequest,
-  envelopeBytes,
-  exchangeWithBackend,
-  type ResponseLimit,
-} from './http.ts'
+import { type BackendResponse, type BackendRequest, envelopeBytes, exchangeWithBackend } from './http.ts'
+import type { ResponseLimit } from '../../model/delivery.ts'
 
 /** Requests that change nothing at a backend. */
 const repeatableMethods: ReadonlySet<string> = new Set([

@@ -8,7 +8,7 @@ import {
   type Instruments,
   visibleText,
 } from '../../../observe/index.ts'
-import type { AuthorizeOptions } from '../index.ts'
+import type { AuthorizeOptions } from '../authorize.ts'
 import type { Core } from '../core.ts'
 
 export interface DecisionParts {
@@ -40,7 +40,7 @@ export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOption
       telemetry.metrics.authorizationShadowDecisions(1, { server, outcome: shadowOutcome(report) })
     if (!observer.enabled) return
     const record = policyRecord(report, audit, () => core().peekFacts(operation.client, report.request))
-    if (operation.decided) operation.decided(record)
+    if (operation.context.decided) operation.context.decided(record)
     else observer.policy(record)
   }
 }

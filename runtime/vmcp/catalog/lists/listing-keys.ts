@@ -5,7 +5,7 @@
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { SessionScope } from '../../backends/session-era/connections.ts'
 import { credentialKey, requesterIdentity } from '../../model/identity.ts'
-import type { OperationClient } from '../../model/operation.ts'
+import type { OperationClient } from '../../model/session.ts'
 
 const maxForks = 1_024
 

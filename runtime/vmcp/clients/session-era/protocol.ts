@@ -25,7 +25,9 @@ import {
   sessionResultInTurns,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight, Log } from '../../../net/index.ts'
-import type { OperationClient, Operation, Outcome } from '../../model/operation.ts'
+import type { OperationClient } from '../../model/session.ts'
+import type { Operation } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import {
   maxInFlight,
   maxSubscriptions,
@@ -181,7 +183,7 @@ export class SessionProtocol {
   ): Promise<void> {
     const id = message.id ?? ''
     const send = (bytes: Buffer): boolean => response.send(bytes) || pushed(session, bytes)
-    const operation: LiveOperation = new LiveOperation({
+    const live: LiveOperation = new LiveOperation({
       message,
       params,
       client: clientOf(session),
@@ -189,7 +191,7 @@ export class SessionProtocol {
       logs: true,
       sink: {
         send,
-        ask: (request, signal) => session.askBy(send, request, eitherOf(operation.signal, signal)),
+        ask: (request, signal) => session.askBy(send, request, eitherOf(live.signal, signal)),
         passage: () => response.passage?.(id, 'session'),
       },
     })
@@ -198,13 +200,13 @@ export class SessionProtocol {
       id,
       cancel(reason) {
         cancelled = true
-        operation.cancel(reason)
+        live.cancel(reason)
       },
     })
-    const ignore = response.onClose(() => operation.cancel(new Error('the client went away')))
+    const ignore = response.onClose(() => live.cancel(new Error('the client went away')))
     const answering = this.#options.responses.add(response)
     try {
-      const outcome = await this.#options.perform(operation)
+      const outcome = await this.#options.perform(live.operation)
       if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
       else {
         const passed = outcome.kind === 'result' ? outcome.passed : undefined

@@ -6,7 +6,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Store } from '../../../store/index.ts'
 import { readAbilities } from '../../model/client.ts'
-import type { BackendSession } from '../../model/operation.ts'
+import type { BackendSession } from '../../model/session.ts'
 import type { ServerSession, SessionChanges, SessionFacts } from './session.ts'
 
 export interface SessionRecord extends SessionChanges {

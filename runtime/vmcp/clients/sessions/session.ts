@@ -21,7 +21,8 @@ import {
 } from '../../../mcp/index.ts'
 import { type Caller, InFlight } from '../../../net/index.ts'
 import { writeBounded } from '../stream.ts'
-import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../../model/operation.ts'
+import type { Ask, AskReply } from '../../../mcp/index.ts'
+import type { BackendSession, ClientAbilities, ClientSession } from '../../model/session.ts'
 import type { Elsewhere } from './elsewhere.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 

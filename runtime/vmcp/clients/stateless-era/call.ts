@@ -10,27 +10,28 @@ import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { AskingCall, type JsonObject, type CallStep } from '../../../mcp/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Operation, Perform } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import { isShared } from '../../model/client.ts'
 import type { LiveOperation, OperationSink } from '../live-operation.ts'
 
 export class StatelessCall {
   #id: string | undefined
   readonly owner: string
-  readonly operation: LiveOperation
+  readonly live: LiveOperation
   readonly #asking: AskingCall<Outcome>
 
   /** Starts at once. `makeOperation` gets the sink that leads back here. */
-  constructor(
-    owner: string,
-    makeOperation: (ask: OperationSink['ask']) => LiveOperation,
-    perform: (operation: LiveOperation) => Promise<Outcome>,
-  ) {
+  constructor(owner: string, makeOperation: (ask: OperationSink['ask']) => LiveOperation, perform: Perform) {
     this.owner = owner
-    const operation = makeOperation((request, signal) => this.#asking.ask(request, signal))
-    this.operation = operation
-    this.#asking = new AskingCall(operation.client.abilities, (reason) => operation.cancel(reason))
-    this.#asking.follow(perform(operation))
+    const live = makeOperation((request, signal) => this.#asking.ask(request, signal))
+    this.live = live
+    this.#asking = new AskingCall(this.operation.client.abilities, (reason) => live.cancel(reason))
+    this.#asking.follow(perform(this.operation))
+  }
+
+  get operation(): Operation {
+    return this.live.operation
   }
 
   /** Leads back to the call, once it is parked. */

@@ -33,13 +33,10 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import {
-  type Ask,
-  invalidRequestState,
-  type OperationClient,
-  type Operation,
-  type Outcome,
-} from '../../model/operation.ts'
+import type { Ask } from '../../../mcp/index.ts'
+import { invalidRequestState, type Operation } from '../../model/operation.ts'
+import type { OperationClient } from '../../model/session.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, canonical, passedHeaders } from '../../model/client.ts'
@@ -236,9 +233,9 @@ export class StatelessEdge {
     reply: Reply,
     binding: StateBinding,
   ): Promise<void> {
-    const { operation } = call
-    const { ask } = operation.sink
-    operation.sink = {
+    const { live } = call
+    const { ask } = live.sink
+    live.sink = {
       send: (bytes) => reply.send(bytes),
       ask,
       passage: () => reply.passage(id, 'stateless'),
@@ -247,7 +244,7 @@ export class StatelessEdge {
     try {
       const step = await call.step()
       if (step.kind === 'ask') {
-        operation.sink = { send: () => false, ask }
+        live.sink = { send: () => false, ask }
         ignore()
         this.#options.parked.park(call)
         const state = this.#options.tag + this.#seal({ kind: 'parked', value: call.id }, binding)

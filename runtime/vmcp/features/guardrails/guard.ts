@@ -9,17 +9,20 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type Ask, type AskReply, JsonObject, updatedMethod } from '../../../mcp/index.ts'
-import type { CatalogEntry } from '../../model/catalog/entries.ts'
+import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { MatchSchemas } from '../../model/catalog/pinning.ts'
 import type { SessionListener } from '../../backends/session-era/connections.ts'
+import type { ClientSession } from '../../model/session.ts'
 import {
-  type ClientSession,
+  deriveContext,
+  type Link,
   type Operation,
-  type Outcome,
-  toolErrorOutcome,
+  type Perform,
+  type Target,
   withParams,
 } from '../../model/operation.ts'
-import type { ResponseLimit } from '../../backends/transport/http.ts'
+import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
+import type { ResponseLimit } from '../../model/delivery.ts'
 import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
 import { delimitedBy, frameOf } from './mark.ts'
 import { Notes } from './notes.ts'
@@ -39,7 +42,7 @@ export interface GuardrailDecision extends Subject {
 export interface GuardrailParts {
   readonly observe: (decision: GuardrailDecision) => void
   /** Checks values of somebody's call against schemas. */
-  readonly matcherFor: (operation: Operation, entry: CatalogEntry) => MatchSchemas
+  readonly matcherFor: (operation: Pick<Operation, 'client' | 'context'>, entry: CatalogEntry) => MatchSchemas
 }
 
 /** Names what is called and what is asked of users: a change would make another call of it. */
@@ -77,36 +80,43 @@ export class Guard {
     this.#parts = parts
   }
 
-  /** Carries a call out by `perform`. Rejects with FORBIDDEN and GUARDRAIL_FAILED; for tools these are results. */
-  async around(
-    operation: Operation,
-    entry: CatalogEntry,
-    perform: (operation: Operation, limit: ResponseLimit | undefined) => Promise<Outcome>,
-  ): Promise<Outcome> {
+  /** Checks a call and its result. A refused tool call returns a result; other methods reject with FORBIDDEN. */
+  readonly link: Link = (operation, next) => {
+    const { target } = operation
+    return target ? this.#around(operation, target, next) : next(operation)
+  }
+
+  async #around(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
+    const { entry, isStep } = target
+    const { context } = operation
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
     // A program reads texts as they are.
-    const delimited = operation.forProgram ? [] : delimitedBy(this.#rules.delimited, subject)
+    const isForProgram = operation.isForProgram === true || isStep === true
+    const delimited = isForProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)
     const rules = outgoing.length + incoming.length + hidden.length + delimited.length
     const isFree = rules === 0 && !sizes.arguments && !sizes.results
-    if (isFree) return perform(operation, undefined)
+    if (isFree) return next({ ...operation, target: { ...target, needsWholeResult: true } })
     const limit = responseLimit(sizes.results, subject)
     try {
       this.#requireSize(argumentBytes(operation.params), sizes.arguments, 'arguments', subject)
       const params = await this.#params(operation, outgoing, subject)
-      const notes = incoming.length > 0 ? this.#notes(operation.signal, incoming, subject) : undefined
-      const guarded = {
-        ...withParams(operation, params),
-        ...notes?.sinksOf(operation),
-        ask: (request: Ask, signal?: AbortSignal) =>
+      const notes = incoming.length > 0 ? this.#notes(context.signal, incoming, subject) : undefined
+      const guarded = deriveContext(context, {
+        ...notes?.sinksOf(context),
+        ask: (request, signal) =>
           this.#ask(request, {
-            ask: (shown) => operation.ask(shown, signal),
-            signal: signal ?? operation.signal,
+            ask: (shown) => context.ask(shown, signal),
+            signal: signal ?? context.signal,
             rules: { outgoing, incoming, hidden, subject, size: sizes.arguments },
           }),
-      }
-      const outcome = await perform(guarded, limit)
+      })
+      const outcome = await next({
+        ...withParams(operation, params),
+        context: guarded,
+        target: { ...target, limit, needsWholeResult: true },
+      })
       await notes?.end()
       this.#requireSize(bodyOf(outcome).length, sizes.results, 'results', subject)
       const looked = await this.#outcome(operation, entry, outcome, [hidden, incoming], subject)
@@ -159,7 +169,7 @@ export class Guard {
   }
 
   async #params(
-    { params, signal }: Operation,
+    { params, context: { signal } }: Operation,
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<JsonObject> {
@@ -203,7 +213,7 @@ export class Guard {
     subject: Subject,
   ): Promise<Outcome> {
     const body = bodyOf(outcome)
-    const { signal } = operation
+    const { signal } = operation.context
     const bytes = await this.#passes(body, passes, { subject, direction: 'results', signal })
     if (bytes === body) return outcome
     if (outcome.kind === 'error') return { kind: 'error', error: bytes }
@@ -219,7 +229,7 @@ export class Guard {
   }
 
   async #delimited(
-    { signal }: Operation,
+    { context: { signal } }: Operation,
     outcome: Outcome,
     rules: readonly ActiveRule[],
     subject: Subject,

@@ -4,7 +4,7 @@
  * refused or cannot be looked through is left out. Little waits: what is more than that is left out too.
  */
 import { inTurns, type TurnWork } from '../../../mcp/index.ts'
-import type { Operation } from '../../model/operation.ts'
+import type { OperationContext } from '../../model/operation.ts'
 import { type GuardrailFinding, look, type Looked } from './look/look.ts'
 import type { ActiveRule } from './rules.ts'
 import { ScanLimit } from './look/matches.ts'
@@ -31,11 +31,11 @@ export class Notes {
     this.#tells = tells
   }
 
-  /** Instead of those of an operation. */
-  sinksOf(operation: Operation): { readonly progress: Send; readonly log: Send } {
+  /** Returns checked replacements for the progress and log functions of a context. */
+  sinksOf(context: OperationContext): { readonly progress: Send; readonly log: Send } {
     return {
-      progress: (params) => this.take(params, (bytes) => operation.progress(bytes)),
-      log: (params) => this.take(params, (bytes) => operation.log(bytes)),
+      progress: (params) => this.take(params, (bytes) => context.progress(bytes)),
+      log: (params) => this.take(params, (bytes) => context.log(bytes)),
     }
   }
 

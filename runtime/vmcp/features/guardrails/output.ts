@@ -1,7 +1,7 @@
 /** Whether a result that was masked is still what its tool promises. */
 import { JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
 import type { MatchSchemas } from '../../model/catalog/pinning.ts'
-import type { CatalogEntry } from '../../model/catalog/entries.ts'
+import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import { resultMisfits, resultSchema } from '../../catalog/result-misfits.ts'
 
 /** True when nothing of the structured content was masked, or the tool says nothing of it. Rejects as `match` does. */

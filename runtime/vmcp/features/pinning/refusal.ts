@@ -2,8 +2,10 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { annotateDenial, type Events, visibleText } from '../../../observe/index.ts'
 import type { ArgumentCheck, MatchSchemas, PinReason } from '../../model/catalog/pinning.ts'
-import type { CatalogEntry, RefusedEntry } from '../../model/catalog/entries.ts'
-import { type Operation, type Outcome, toolErrorOutcome } from '../../model/operation.ts'
+import type { RefusedEntry } from '../../model/catalog/entries.ts'
+import type { CatalogEntry } from '../../model/catalog/entry.ts'
+import type { Link, Operation, Perform } from '../../model/operation.ts'
+import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 
 /** A call of something that is not as it was approved. */
 export interface PinRefusal {
@@ -24,7 +26,7 @@ export interface PinParts {
   readonly onWithheld: (withheld: WithheldCall) => void
   /** Checks arguments of something for whoever sent them. */
   readonly matcherFor: (
-    requester: Pick<Operation, 'client' | 'signal'>,
+    operation: Pick<Operation, 'client' | 'context'>,
     subject: Pick<CatalogEntry, 'backend' | 'original'>,
   ) => MatchSchemas
 }
@@ -58,22 +60,33 @@ export function refusal(
 }
 
 /**
- * Undefined: the arguments fit. A model can correct those of a tool; a prompt is asked for by a program. Rejects with
- * INVALID_PARAMS for the latter, and as `match` does.
+ * Checks the arguments of a call against the approved definition. A tool call that does not match returns a result that
+ * a model can read. Other methods reject with INVALID_PARAMS, because a program sends them.
  */
-export async function unfitArguments(
-  { method, params }: Operation,
-  check: ArgumentCheck,
-  match: MatchSchemas,
-): Promise<Outcome | undefined> {
-  const violations = await check(params.raw('arguments'), match)
-  if (violations.length === 0) return undefined
-  const text = unfit(violations)
-  if (method === 'tools/call') return toolErrorOutcome(text)
-  throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${text}` })
+export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'>): Link {
+  return function checkPinnedArguments(operation, next) {
+    const { entry } = operation.target ?? {}
+    return entry?.check ? checked(operation, entry, entry.check, next) : next(operation)
+  }
+
+  async function checked(
+    operation: Operation,
+    entry: CatalogEntry,
+    check: ArgumentCheck,
+    next: Perform,
+  ): Promise<Outcome> {
+    const { method, params } = operation
+    const violations = await check(params.raw('arguments'), matcherFor(operation, entry))
+    if (violations.length === 0) return next(operation)
+    const text = unfit(violations)
+    if (method === 'tools/call') return toolErrorOutcome(text)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${text}` })
+  }
 }
 
-/** As `unfitArguments`, of a completion: the argument that it is for, and those that are given already. */
+/**
+ * Checks the argument that a completion is for, and the arguments that are already given. Rejects with INVALID_PARAMS.
+ */
 export async function requireFittingCompletion(
   { params }: Operation,
   check: ArgumentCheck,

@@ -5,7 +5,7 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 
 const ownPrefix = 'gatehouse.dev/'
 

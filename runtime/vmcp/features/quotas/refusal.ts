@@ -4,16 +4,14 @@
  */
 import { errors, GatehouseError } from '../../../../schemas/index.ts'
 import { quotaDenial } from '../../../observe/index.ts'
-import { type Middleware, type Outcome, refusedOutcome } from '../../model/operation.ts'
+import type { Link } from '../../model/operation.ts'
+import { type Outcome, refusedOutcome } from '../../model/outcome.ts'
 
-/** `quotas` undefined: there are none. */
-export function readableQuotas(quotas: () => unknown): Middleware {
-  return function readableQuotas(operation, next) {
-    const { method, client } = operation
-    const isReadable = method === 'tools/call' && client.era !== 'stateless' && quotas() !== undefined
-    const outcome = next(operation)
-    return isReadable ? outcome.catch(readable) : outcome
-  }
+/** Returns an exceeded quota as a result that a model can read. Stateless clients get the error. */
+export const readableQuotas: Link = (operation, next) => {
+  const { method, client } = operation
+  const outcome = next(operation)
+  return method === 'tools/call' && client.era !== 'stateless' ? outcome.catch(readable) : outcome
 }
 
 function readable(error: unknown): Outcome {

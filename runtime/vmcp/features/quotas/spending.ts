@@ -7,10 +7,9 @@
  */
 import { emptyObject, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
 import type { Quotas, QuotaState, QuotaUse, Reservation } from '../../../policy/index.ts'
-import type { Delivery } from '../../backends/transport/http.ts'
-import type { CatalogEntry } from '../../model/catalog/entries.ts'
-import { isHeaderMismatch } from '../../call/mirrored.ts'
-import { type Operation, type Outcome, sizeOf } from '../../model/operation.ts'
+import type { Delivery } from '../../model/delivery.ts'
+import type { Link, Operation, Perform } from '../../model/operation.ts'
+import { isHeaderMismatch, type Outcome, sizeOf } from '../../model/outcome.ts'
 import { withoutOwnMeta } from './own-meta.ts'
 
 /** Member of `_meta` in which a backend reports what a call cost, in micro-units. */
@@ -24,54 +23,53 @@ const maxCost = 1_000_000_000_000
 const maxMetaBytes = 64 * 1024
 
 export interface QuotaParts {
-  /** Undefined: nothing is counted. Read for each call, because a reload may replace them. */
-  readonly quotas: () => Quotas | undefined
+  readonly quotas: Quotas
   /** A backend reports a cost that is no whole number of micro-units. */
   readonly costUnreadable: (backend: string) => void
 }
 
-export interface SpendOptions {
-  /** The result may say what is left. */
-  readonly tells: boolean
+/**
+ * Counts each call of a backend's tool. Rejects with QUOTA_EXCEEDED. Every result loses the members of `_meta` that only
+ * Gatehouse may write.
+ */
+export function spendQuota(parts: QuotaParts): Link {
+  const spending = new Spending(parts)
+  return (operation, next) => spending.spend(operation, next)
 }
 
-type Work = (delivery: Delivery | undefined) => Promise<Outcome>
+/** Removes the members of `_meta` that only Gatehouse may write from a result. Used without quotas. */
+export const removeOwnMeta: Link = async (operation, next) => {
+  const { target } = operation
+  const outcome = await next(operation)
+  return target && !target.run ? withoutOwnMeta(outcome) : outcome
+}
 
-export class Spending {
+class Spending {
   readonly #parts: QuotaParts
 
   constructor(parts: QuotaParts) {
     this.#parts = parts
   }
 
-  /** False: there is nothing to count. */
-  get isOn(): boolean {
-    return this.#parts.quotas() !== undefined
-  }
-
-  /** Rejects with QUOTA_EXCEEDED, or as `work` does. */
-  async spend(
-    operation: Operation,
-    { backend, original }: CatalogEntry,
-    { tells }: SpendOptions,
-    work: Work,
-  ): Promise<Outcome> {
-    const { caller } = operation.client
-    const reservation = await this.#parts.quotas()?.reserve({ caller, backend, tool: original })
-    if (!reservation) return withoutOwnMeta(await work(undefined))
-    // What was counted is what is called.
-    operation.origin ??= { backend, original }
+  async spend(operation: Operation, next: Perform): Promise<Outcome> {
+    const { target, method, client } = operation
+    if (!target || target.run) return next(operation)
+    const { backend, original: tool } = target.entry
+    const { quotas } = this.#parts
+    const reservation =
+      method === 'tools/call' ? await quotas.reserve({ caller: client.caller, backend, tool }) : undefined
+    if (!reservation) return removeOwnMeta(operation, next)
     const delivery: Delivery = { sent: false }
     let outcome: Outcome
     try {
-      outcome = await work(delivery)
+      outcome = await next({ ...operation, target: { ...target, delivery } })
     } catch (error) {
       reservation.settle({ sent: delivery.sent, bytes: 0 })
       throw error
     }
     const near = reservation.settle(await this.#useOf(reservation, backend, delivery, outcome))
     const cleaned = await withoutOwnMeta(outcome)
-    return tells && near.length > 0 ? telling(cleaned, near) : cleaned
+    return target.isStep !== true && near.length > 0 ? telling(cleaned, near) : cleaned
   }
 
   async #useOf(

@@ -12,15 +12,13 @@ import { arrayEnd, arrayStart, comma, JsonObject, objectEnd, scanElements } from
 import type { Caller, Log } from '../../../net/index.ts'
 import type { AuditTrail } from '../../../observe/index.ts'
 import { Deadline } from '../../model/time/deadline.ts'
-import {
-  type Operation,
-  type Outcome,
-  type Perform,
-  toolErrorOutcome,
-  type TextContent,
-} from '../../model/operation.ts'
-import { type Feature, listTools } from '../../call/chain.ts'
-import { callerOf, scriptWorker, WorkerPool } from '../../../process/threads/index.ts'
+import type { Operation, Perform } from '../../model/operation.ts'
+import { type Outcome, toolErrorOutcome, type TextContent } from '../../model/outcome.ts'
+import type { Feature } from '../../model/feature.ts'
+import { listTools } from '../../model/list-tools.ts'
+import { WorkerPool } from '../../../process/index.ts'
+import { callerOf } from '../../model/caller-of.ts'
+import { scriptWorker } from './worker-program.ts'
 import { bindTools, type ToolSet } from './binding.ts'
 import { describeTool, executeToolScriptName } from './description.ts'
 import { runScript, type ScriptEnd } from './run-script.ts'
@@ -70,7 +68,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   async function list(operation: Operation, next: Perform): Promise<Outcome> {
     const outcome = await next(operation)
     if (outcome.kind !== 'result') return outcome
-    const permitted = await permits(operation.client.caller, executeToolScriptName, operation.signal)
+    const permitted = await permits(operation.client.caller, executeToolScriptName, operation.context.signal)
     const isFirst = (operation.params.text('cursor') ?? '') === ''
     const known = permitted && isFirst ? lists.get(outcome.result) : undefined
     if (known) return { kind: 'result', result: known }
@@ -93,7 +91,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     const given = argumentsOf(operation, settings)
     if ('failure' in given) return failure(given.failure, [])
     const { binding } = setOf(await listTools(operation, inside))
-    const signal = AbortSignal.any([operation.signal, end.signal])
+    const signal = AbortSignal.any([operation.context.signal, end.signal])
     const deadline = new Deadline(settings.scriptTimeoutMs, signal)
     try {
       const lease = await pool.take(callerOf(operation.client), deadline.signal)

@@ -1,11 +1,10 @@
 /** Public API of code mode (`config.codeMode`): scripts that call tools. */
 import type { CodeMode } from '../../../../schemas/index.ts'
-import type { Feature } from '../../call/chain.ts'
+import type { Feature } from '../../model/feature.ts'
 import { type CodeModeParts, makeCodeMode } from './feature.ts'
-import { scriptWorker, workerViolations } from '../../../process/threads/index.ts'
+import { workerViolations } from '../../../process/index.ts'
+import { scriptWorker } from './worker-program.ts'
 import { scriptSettings } from './settings.ts'
-
-export { executeToolScriptName } from './description.ts'
 
 const fingerprints = new WeakMap<Feature, string>()
 

@@ -1,7 +1,7 @@
 /** The settings of scripts. Source: docs/specification/virtual-server.md#codeMode, config.codeMode. */
 import { type CodeMode, timerMs, withDefaults } from '../../../../schemas/index.ts'
 import { ownMemory } from '../../../net/index.ts'
-import type { PoolOptions } from '../../../process/threads/index.ts'
+import type { PoolOptions } from '../../../process/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number

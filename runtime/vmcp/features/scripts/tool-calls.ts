@@ -11,8 +11,9 @@ import { abortable, type Log } from '../../../net/index.ts'
 import type { AuditTrail, PolicyRecord } from '../../../observe/index.ts'
 import { Deadline } from '../../model/time/deadline.ts'
 import { auditOutcome } from '../../model/audit-outcome.ts'
-import { innerOperation, type Operation, type Outcome, type Perform } from '../../model/operation.ts'
-import type { Lease } from '../../../process/threads/index.ts'
+import { deriveContext, innerOperation, type Operation, type Perform } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
+import type { Lease } from '../../../process/index.ts'
 import { responseOf } from './tool-response.ts'
 import type { ScriptCall, ToolResponse } from './messages.ts'
 import { parkedBytes } from './settings.ts'
@@ -78,7 +79,7 @@ export class ToolCalls {
 
   async #perform(made: MadeCall, deadline: Deadline): Promise<Outcome> {
     const { operation, inside } = this.#options
-    const plain = callParams(made, operation.progressToken)
+    const plain = callParams(made, operation.context.progressToken)
     let params = new JsonObject(plain)
     let stateFor: string | undefined
     for (let round = 0; round < maxRounds; round++) {
@@ -86,7 +87,7 @@ export class ToolCalls {
       const inner = this.#inner(called, made, deadline)
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
-      const ask = (request: Ask) => inner.ask(request)
+      const ask = (request: Ask) => inner.context.ask(request)
       const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
       params = new JsonObject(new JsonObject(plain).with(responses))
       stateFor = outcome.backend
@@ -95,16 +96,15 @@ export class ToolCalls {
   }
 
   #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
-    return {
-      ...operation,
-      forProgram: true,
+    const context = deriveContext(operation.context, {
       routed: (backend) => (made.backend = backend),
       decided: (record) => (made.policy = record),
       signal: deadline.signal,
       progress: (params) => this.#report(params),
       ask: (request, signal) =>
-        this.#waiting(made, deadline, () => operation.ask(request, signal ?? deadline.signal)),
-    }
+        this.#waiting(made, deadline, () => operation.context.ask(request, signal ?? deadline.signal)),
+    })
+    return { ...operation, isForProgram: true, context }
   }
 
   /** While a question is open the clocks stand still, and others use the slot. Waiting for a slot again counts. */
@@ -128,7 +128,7 @@ export class ToolCalls {
   /** Progress of several calls has no common measure: it only counts. */
   #report(params: Buffer): void {
     try {
-      this.#options.operation.progress(
+      this.#options.operation.context.progress(
         new JsonObject(params).with({ progress: String(++this.#progress), total: undefined }),
       )
     } catch (error) {

@@ -4,7 +4,7 @@
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { ToolResponse } from './messages.ts'
 
 const unreadable: ToolResponse = { kind: 'error', message: 'the tool gave an unusable result' }

@@ -12,14 +12,9 @@ import type { Caller, Log } from '../../../net/index.ts'
 import { comma, JsonObject, objectEnd } from '../../../mcp/index.ts'
 import type { Instruments, Observer } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
-import {
-  innerOperation,
-  type Operation,
-  type Outcome,
-  type Perform,
-  toolErrorOutcome,
-} from '../../model/operation.ts'
-import type { Feature } from '../../call/chain.ts'
+import { deriveContext, innerOperation, type Operation, type Perform } from '../../model/operation.ts'
+import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
+import type { Feature } from '../../model/feature.ts'
 import { Measure, notFound } from './measure.ts'
 import {
   ArgumentError,
@@ -57,7 +52,8 @@ export function makeOptimizer(
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()
-      const own = { ...innerOperation(operation, 'tools/list', operation.params), signal: end.signal }
+      const inner = innerOperation(operation, 'tools/list', operation.params)
+      const own = { ...inner, context: deriveContext(inner.context, { signal: end.signal }) }
       await search.prepare(await visible.read(own, inside))
     } catch (error) {
       // The search itself will say what is wrong.
@@ -69,7 +65,11 @@ export function makeOptimizer(
     return responded(findToolName, () =>
       measure.search(async (done) => {
         const query = readFind(operation.params.raw('arguments'))
-        const found = await search.find(await visible.read(operation, inside), query, operation.signal)
+        const found = await search.find(
+          await visible.read(operation, inside),
+          query,
+          operation.context.signal,
+        )
         const { outcome, figures } = render(found)
         done(query, { ...figures, results: found.tools.length, degraded: found.degraded })
         return outcome
@@ -109,7 +109,7 @@ export function makeOptimizer(
           throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
         void prepare(operation, next)
         const { caller } = operation.client
-        const finds = await parts.permits(caller, findToolName, operation.signal)
+        const finds = await parts.permits(caller, findToolName, operation.context.signal)
         return { kind: 'result', result: finds ? toolList : callOnly }
       }
       if (method !== 'tools/call') return next(operation)

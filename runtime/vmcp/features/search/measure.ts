@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { isToolError, redactText, type SpanHandle, type Instruments } from '../../../observe/index.ts'
-import type { Outcome } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { FindArguments } from './own-tools.ts'
 
 export interface Figures {

@@ -6,8 +6,8 @@
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
+import { serverTools } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
-import { executeToolScriptName } from '../scripts/index.ts'
 import type { Vectors } from './embedder.ts'
 import { KeywordIndex } from './keywords.ts'
 import type { VisibleTools } from './visible-tools.ts'
@@ -59,7 +59,8 @@ export async function buildIndex(
         const tool = readTool(json)
         if (tool && !names.has(tool.name) && !hidden.has(tool.name)) {
           const { name, parameters } = tool
-          const description = name === executeToolScriptName ? beginning(tool.description) : tool.description
+          const description =
+            name === serverTools.executeToolScript ? beginning(tool.description) : tool.description
           keywords.add(tools.length, { name, description: `${tool.title} ${description}`, parameters })
           names.add(name)
           const text = `name: ${name} description: ${description}`

@@ -5,7 +5,8 @@ import type { AuditTrail, AuditOutcome, Instruments, WorkflowEventType } from '.
 import type { Log } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
-import type { Operation, Outcome } from '../../model/operation.ts'
+import type { Operation } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
 import type { Workflow } from './compile.ts'
 import {
   type Evaluator,

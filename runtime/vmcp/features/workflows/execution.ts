@@ -49,7 +49,7 @@ export class Execution {
     this.#statuses = new Map(workflow.steps.map((step) => [step.id, 'pending']))
     this.#limit = new Limit(
       parts.clock,
-      operation.signal,
+      operation.context.signal,
       workflow.timeoutMs,
       () => new WorkflowTimeout(formatDuration(workflow.timeoutMs)),
     )
@@ -256,11 +256,11 @@ export class Execution {
   /** Progress of the workflow is the number of steps that have ended. */
   #told({ id }: CompiledStep): void {
     const { operation, workflow } = this.#context
-    const { progressToken } = operation
+    const { progressToken } = operation.context
     this.#ended += 1
     if (progressToken === undefined || this.#failure) return
     const message = JSON.stringify(`step ${id} ${this.#statuses.get(id)}`)
-    operation.progress(
+    operation.context.progress(
       Buffer.from(
         `{"progressToken":${progressToken},"progress":${this.#ended},"total":${workflow.steps.length},"message":${message}}`,
       ),

@@ -11,6 +11,7 @@ import { type LeftOut, makeComposer } from './compose.ts'
 import type { WorkflowParts } from './context.ts'
 
 export { Evaluator } from './evaluation/index.ts'
+export { workflowWorker } from './worker-program.ts'
 
 /** undefined when there is nothing to offer. Expects definitions without errors; those beyond the budget are left out. */
 export function makeWorkflows(

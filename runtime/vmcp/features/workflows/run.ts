@@ -6,7 +6,8 @@
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'
-import { type Operation, type Outcome, toolErrorOutcome } from '../../model/operation.ts'
+import type { Operation } from '../../model/operation.ts'
+import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { Workflow } from './compile.ts'
 import {
   auditWorkflow,
@@ -59,7 +60,7 @@ async function execute(context: WorkflowContext): Promise<End> {
   })
   let execution: Execution | undefined
   try {
-    const { signal } = operation
+    const { signal } = operation.context
     const begun = new Execution(context, keep(context, raw ?? emptyObjectBytes))
     await compute(context, begun.state, { kind: 'check' }, signal)
     execution = begun
@@ -88,7 +89,7 @@ function failure(
   execution: Execution | undefined,
 ): End {
   const error = thrown instanceof Error ? thrown : new Error('unknown')
-  if (operation.signal.aborted) return { kind: 'cancelled', error }
+  if (operation.context.signal.aborted) return { kind: 'cancelled', error }
   const steps = execution ? ` (steps: ${execution.progress})` : ''
   if (error instanceof WorkflowTimeout)
     return { kind: 'failed', error, text: `Workflow execution timeout exceeded: ${error.message}${steps}` }

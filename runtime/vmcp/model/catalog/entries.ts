@@ -1,5 +1,6 @@
 /** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
 import type { MirroredArgument } from '../../../mcp/index.ts'
+import type { CatalogEntry } from './entry.ts'
 import type { Perform } from '../operation.ts'
 import type { ArgumentCheck, PinDigests, PinReason } from './pinning.ts'
 
@@ -23,27 +24,6 @@ export type Refused = PinReason | { readonly guardrail: string }
 
 export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
-}
-
-/** One thing that clients can name. */
-export interface CatalogEntry {
-  /** What clients call it: name, URI or URI template. */
-  readonly key: string
-  readonly backend: string
-  /** What the backend calls it. */
-  readonly original: string
-  /** As clients see it in a list. */
-  readonly json: Buffer
-  /** As clients of the session era see it, where that is another form. */
-  readonly sessionJson?: Buffer
-  /** Arguments that are mirrored in headers (tools). */
-  readonly mirrored?: readonly MirroredArgument[]
-  /** Arguments of a call must pass it (pinning). */
-  readonly check?: ArgumentCheck
-  /** True for a resource that no list contains. Its backend may not have it. */
-  readonly isUnlisted?: boolean
-  /** True for a tool that its backend declares read-only or idempotent. */
-  readonly repeatable?: boolean
 }
 
 /** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */

@@ -3,11 +3,11 @@ import type { AuthServerFacts } from '../../../incoming/index.ts'
 import type { Log } from '../../../net/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
 import type { Events } from '../../../observe/index.ts'
-import type { Quotas, WebhookChain } from '../../../policy/index.ts'
+import type { PerformStep } from '../../call/links.ts'
 import type { LockKeeper } from '../../catalog/pinning/first-seen.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import type { Observation } from '../observation.ts'
-import type { Watcher } from './notifier.ts'
+import type { Watcher } from '../../clients/watcher.ts'
 
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -29,10 +29,8 @@ export interface EngineOptions {
   readonly onChange: () => void
   /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
   readonly stateSecret: () => string | undefined
-  /** Asked about each step of a workflow. */
-  readonly webhooks: () => WebhookChain | undefined
-  /** Count each call of a backend's tool. */
-  readonly quotas: () => Quotas | undefined
+  /** Performs a step of a workflow. */
+  readonly performStep: PerformStep
   /** Stores locks of backends that have none, where `pinning.noLock` is pin. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry' | 'mask'>

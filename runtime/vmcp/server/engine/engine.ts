@@ -12,11 +12,10 @@ import { makeCursors } from '../../catalog/cursors.ts'
 import { Conflicts } from '../../catalog/names/conflicts.ts'
 import { Pins } from '../../catalog/pinning/pins.ts'
 import { ResourceLinks } from '../../catalog/resource-links.ts'
-import type { Composer, ToolEntry } from '../../model/catalog/entries.ts'
+import type { Composer } from '../../model/catalog/entries.ts'
 import { Views } from '../../catalog/views.ts'
 import { GuardSlot, ListMarks } from '../../features/guardrails/index.ts'
-import { Core } from '../../call/core.ts'
-import type { CallParts } from '../../call/entry-calls.ts'
+import { type CallParts, Core } from '../../call/core.ts'
 import { type Configured, configuredBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { BundleExpiry } from './certificates.ts'
@@ -24,7 +23,7 @@ import { HealthMonitor } from '../../backends/health/monitor.ts'
 import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
-import type { ClientSession } from '../../model/operation.ts'
+import type { ClientSession } from '../../model/session.ts'
 import { type PinParts, tellRefusals } from '../../features/pinning/refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../../backends/outgoing-auth.ts'
 import { UnmatchedTools } from './unmatched-tools.ts'
@@ -32,7 +31,6 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
-import { askedStep } from '../../call/index.ts'
 
 /** The scope of a change that affects the lists of every client. */
 const everyClient: ConnectionScope = { kind: 'pool', key: '' }
@@ -91,18 +89,15 @@ export class VmcpEngine {
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
     this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
-    const matcherFor: PinParts['matcherFor'] = ({ client, signal }, { backend, original: tool }) => {
-      const requester = { client, signal, subject: { backend, tool } }
+    const matcherFor: PinParts['matcherFor'] = ({ client, context }, { backend, original: tool }) => {
+      const requester = { client, signal: context.signal, subject: { backend, tool } }
       return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
     }
     this.#names = new NameProblems(options.events)
     this.#updates = new ResourceUpdates(options)
     this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
     const pins: PinParts = { ...tellRefusals(options.events), matcherFor }
-    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins, {
-      quotas: options.quotas,
-      costUnreadable: (backend) => options.events.emit('cost_unreadable', { backend }),
-    })
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
       watchers: options.watchers,
       onError: (error) => log.debug('a client could not be notified of changes', { err: error }),
@@ -222,6 +217,7 @@ export class VmcpEngine {
       guard: this.#guards.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
+      checksArguments: config.pinning !== undefined,
     }
   }
 
@@ -229,10 +225,7 @@ export class VmcpEngine {
     const { clock, log, observation } = this.#options
     const { audit, telemetry } = observation
     return makeWorkflows(compositeTools, {
-      call: (operation, entry, timeoutMs) =>
-        askedStep(this.#options.webhooks(), operation, stepTool(entry), (asked) =>
-          this.core.calls.callHeld(asked, entry, { timeoutMs, bridges: true }),
-        ),
+      call: this.#options.performStep,
       clock,
       random: Math.random,
       audit,
@@ -366,10 +359,6 @@ export class VmcpEngine {
     await this.outgoing.close()
     await this.#evaluator.close()
   }
-}
-
-function stepTool({ key, backend, original }: ToolEntry) {
-  return { name: key, backend, original }
 }
 
 /** Returns the only backend of a configuration, left-out backends included. Undefined when there are several. */

@@ -6,15 +6,7 @@
  */
 import { notificationMessage } from '../../../mcp/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
-import type { Catalog } from '../../catalog/catalog.ts'
-
-/** Somebody who has seen lists and wants to know when they change. */
-export interface Watcher {
-  seen: Readonly<Partial<Record<ListKind, string>>> | undefined
-  /** The present view; rejects when there is none. */
-  view(): Promise<Catalog>
-  notify(message: Buffer, kind: ListKind): void
-}
+import type { Watcher } from '../../clients/watcher.ts'
 
 const settleMs = 20
 const parallel = 16

@@ -2,7 +2,11 @@
 import { atOnce } from '../../../../runtime/mcp/index.ts'
 import type { Searched } from '../../../../runtime/vmcp/features/guardrails/find/search.ts'
 import { look, type Looked } from '../../../../runtime/vmcp/features/guardrails/look/look.ts'
-import { type ActiveRule, compileRules, rulesFor } from '../../../../runtime/vmcp/features/guardrails/rules.ts'
+import {
+  type ActiveRule,
+  compileRules,
+  rulesFor,
+} from '../../../../runtime/vmcp/features/guardrails/rules.ts'
 import type { ScanOptions } from '../../../../runtime/vmcp/features/guardrails/look/scan.ts'
 import { vmcpConfig } from '../vmcp.ts'
 

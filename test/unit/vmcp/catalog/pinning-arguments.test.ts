@@ -4,7 +4,8 @@ import { silentLog } from '../../../../runtime/net/index.ts'
 import { toolArgumentCheck } from '../../../../runtime/vmcp/catalog/pinning/arguments.ts'
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import type { MatchSchemas } from '../../../../runtime/vmcp/model/catalog/pinning.ts'
-import { WorkerPool, workflowWorker } from '../../../../runtime/process/threads/index.ts'
+import { WorkerPool } from '../../../../runtime/process/index.ts'
+import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/worker-program.ts'
 import {
   evaluationPool,
   Evaluator,

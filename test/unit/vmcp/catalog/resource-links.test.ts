@@ -2,11 +2,9 @@ import t from 'tap'
 import { ResourceLinks } from '../../../../runtime/vmcp/catalog/resource-links.ts'
 import { noAbilities } from '../../../../runtime/vmcp/model/client.ts'
 import { makeCaller } from '../../../../runtime/net/index.ts'
-import {
-  type OperationClient,
-  ownOperation,
-  resultOutcome,
-} from '../../../../runtime/vmcp/model/operation.ts'
+import type { OperationClient } from '../../../../runtime/vmcp/model/session.ts'
+import { ownOperation } from '../../../../runtime/vmcp/model/operation.ts'
+import { resultOutcome } from '../../../../runtime/vmcp/model/outcome.ts'
 
 function clientOf(subject: string): OperationClient {
   return {

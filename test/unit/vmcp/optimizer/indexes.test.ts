@@ -4,12 +4,12 @@ import { JsonObject } from '../../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../../runtime/net/index.ts'
 import { Indexes } from '../../../../runtime/vmcp/features/search/indexes.ts'
 import { buildIndex } from '../../../../runtime/vmcp/features/search/tool-index.ts'
-import { type VisibleTools, VisibleToolsReader } from '../../../../runtime/vmcp/features/search/visible-tools.ts'
 import {
-  type OperationClient,
-  ownOperation,
-  type Perform,
-} from '../../../../runtime/vmcp/model/operation.ts'
+  type VisibleTools,
+  VisibleToolsReader,
+} from '../../../../runtime/vmcp/features/search/visible-tools.ts'
+import type { OperationClient } from '../../../../runtime/vmcp/model/session.ts'
+import { ownOperation, type Perform } from '../../../../runtime/vmcp/model/operation.ts'
 
 const pageOf = (...tools: unknown[]): Buffer => Buffer.from(JSON.stringify({ tools }))
 const setOf = (name: string): VisibleTools => ({

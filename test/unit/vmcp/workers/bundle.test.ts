@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
 import { bundleOptions, bundleParts } from '../../../../manifests/bundle/options.ts'
-import { scriptWorker, workflowWorker } from '../../../../runtime/process/threads/index.ts'
+import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/worker-program.ts'
+import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/worker-program.ts'
 import { workerFile } from '../../../../runtime/process/threads/worker-file.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
@@ -14,9 +15,10 @@ const module = join(root, 'runtime/vmcp')
 const from = (path: string) => JSON.stringify(join(module, path))
 
 const script = `
-import { makeCodeMode } from ${from('codemode/feature.ts')}
-import { codeModeViolations } from ${from('codemode/index.ts')}
-import { ownOperation, resultOutcome } from ${from('pipeline/operation.ts')}
+import { makeCodeMode } from ${from('features/scripts/feature.ts')}
+import { codeModeViolations } from ${from('features/scripts/index.ts')}
+import { ownOperation } from ${from('model/operation.ts')}
+import { resultOutcome } from ${from('model/outcome.ts')}
 const settings = { stepLimit: 1000, parallelMaxConcurrency: 2, toolCallTimeoutMs: 5000, scriptTimeoutMs: 5000, maxBytes: 1e7, maxScriptLength: 1e4 }
 const problems = codeModeViolations({ enabled: true })
 if (problems.length > 0) throw new Error(problems.join())
@@ -32,9 +34,10 @@ await feature.close()
 `
 
 const workflow = `
-import { workerViolations, workflowWorker } from ${from('workers/index.ts')}
-import { compileProgram, shared } from ${from('workflows/evaluation/index.ts')}
-import { Evaluator, evaluatorLimits } from ${from('workflows/evaluation/evaluator.ts')}
+import { workerViolations } from ${from('../process/index.ts')}
+import { workflowWorker } from ${from('features/workflows/index.ts')}
+import { compileProgram, shared } from ${from('features/workflows/evaluation/index.ts')}
+import { Evaluator, evaluatorLimits } from ${from('features/workflows/evaluation/evaluator.ts')}
 const problems = workerViolations(workflowWorker)
 if (problems.length > 0) throw new Error(problems.join())
 const program = compileProgram({
@@ -98,7 +101,7 @@ for (const { worker, text, printed } of programs) {
       t.same(JSON.parse(stdout), printed)
       renameSync(join(dir, `${worker.name}.${ending}`), join(dir, 'elsewhere'))
       await t.rejects(run(), {
-        message: new RegExp(`${worker.name}\\.${ending} is missing; it belongs beside the program`),
+        message: new RegExp(`${worker.name}\\.${ending} is missing; it belongs next to the program`),
       })
       rmSync(dir, { recursive: true })
     })
@@ -106,6 +109,6 @@ for (const { worker, text, printed } of programs) {
 }
 
 t.test('source: the workers are files of their modules', async (t) => {
-  t.equal(workerFile(scriptWorker).pathname, join(module, 'codemode/worker.ts'))
-  t.equal(workerFile(workflowWorker).pathname, join(module, 'workflows/evaluation/worker.ts'))
+  t.equal(workerFile(scriptWorker).pathname, join(module, 'features/scripts/worker.ts'))
+  t.equal(workerFile(workflowWorker).pathname, join(module, 'features/workflows/evaluation/worker.ts'))
 })

@@ -3,13 +3,10 @@ import { once } from 'node:events'
 import { mock } from 'node:test'
 import t from 'tap'
 import { localIssuer, makeCaller } from '../../../../runtime/net/index.ts'
-import type { ClientSession } from '../../../../runtime/vmcp/model/operation.ts'
-import {
-  callerOf,
-  type PoolOptions,
-  scriptWorker,
-  WorkerPool,
-} from '../../../../runtime/process/threads/index.ts'
+import type { ClientSession } from '../../../../runtime/vmcp/model/session.ts'
+import { type PoolOptions, WorkerPool } from '../../../../runtime/process/index.ts'
+import { callerOf } from '../../../../runtime/vmcp/model/caller-of.ts'
+import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/worker-program.ts'
 
 const SMALL: PoolOptions = {
   tasks: 'scripts',

@@ -4,7 +4,8 @@
  */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
-import { WorkerPool, workflowWorker } from '../../../../runtime/process/threads/index.ts'
+import { WorkerPool } from '../../../../runtime/process/index.ts'
+import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/worker-program.ts'
 import { Evaluator } from '../../../../runtime/vmcp/features/workflows/index.ts'
 import {
   evaluationPool,

@@ -41,7 +41,10 @@ export async function elicit(context: WorkflowContext, question: StepQuestion): 
   const params = Buffer.from(`{"message":${JSON.stringify(message)},"requestedSchema":${work.schema}}`)
   let raw: Buffer | undefined
   try {
-    const reply = await abortable(operation.ask({ method: 'elicitation/create', params }, signal), signal)
+    const reply = await abortable(
+      operation.context.ask({ method: 'elicitation/create', params }, signal),
+      signal,
+    )
     raw = reply.result
   } catch (error) {
     const reason: unknown = signal.aborted ? reasonOf(signal) : error

@@ -8,7 +8,8 @@
 import { abortable, reasonOf } from '../../../../net/index.ts'
 import { GatehouseError } from '../../../../../schemas/index.ts'
 import { JsonObject, objectEnd, rpcCode } from '../../../../mcp/index.ts'
-import { innerOperation, type Operation, type Outcome } from '../../../model/operation.ts'
+import { deriveContext, innerOperation, type Operation } from '../../../model/operation.ts'
+import type { Outcome } from '../../../model/outcome.ts'
 import type { ToolCall } from '../compile.ts'
 import { type WorkflowTool, type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, WorkflowError } from '../errors.ts'
@@ -134,7 +135,7 @@ async function once(
 /** Progress of a step would not fit that of the workflow, so no token is passed on. */
 function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
   const made = innerOperation(operation, 'tools/call', new JsonObject(params))
-  return { ...made, signal, progressToken: undefined }
+  return { ...made, context: deriveContext(made.context, { signal, progressToken: undefined }) }
 }
 
 async function readOutcome(

@@ -1,0 +1,16 @@
+import { addsCredentialAgain, type AuthServerFacts } from '../../incoming/index.ts'
+import type { StrategyConfig } from '../../outgoing/index.ts'
+
+/**
+ * Returns the reason why a strategy conflicts with the embedded authorization server, which removes upstream tokens
+ * from requests. `field` is the path of the strategy in the configuration.
+ */
+export function injectionViolation(
+  field: string,
+  { type }: Pick<StrategyConfig, 'type'>,
+  server: AuthServerFacts | undefined,
+): string | undefined {
+  return addsCredentialAgain(type, server)
+    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`
+    : undefined
+}

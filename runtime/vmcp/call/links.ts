@@ -1,0 +1,126 @@
+/**
+ * Makes the links of the chain from the configuration. The result stays the same object until a reload replaces one of its
+ * sources, so that the chain is built once for each configuration.
+ */
+import type { Events } from '../../observe/index.ts'
+import type { Feature } from '../model/feature.ts'
+import type { Link, Operation } from '../model/operation.ts'
+import type { Outcome } from '../model/outcome.ts'
+import type { ToolEntry } from '../model/catalog/entries.ts'
+import { checkPinnedArguments } from '../features/pinning/refusal.ts'
+import { readableQuotas } from '../features/quotas/refusal.ts'
+import { removeOwnMeta, spendQuota } from '../features/quotas/spending.ts'
+import { originsOfPage } from '../catalog/pages.ts'
+import { resolveAliases, showAliases } from './aliases.ts'
+import { authorize, type AuthorizeOptions } from './authorize.ts'
+import type { ChainEntries, ChainLinks } from './chain.ts'
+import type { CallParts, Core } from './core.ts'
+import type { Guards } from './guards.ts'
+import { rateLimit } from './rate-limit.ts'
+import { readableErrors } from './readable-errors.ts'
+import { reject } from './reject.ts'
+import { recordResourceLinks } from './resource-links.ts'
+import { route, send } from './send.ts'
+import { askedStep, askWebhooks } from './webhooks.ts'
+
+/** The parts that a reload replaces. Each is replaced as a whole. */
+export interface LinkSources {
+  readonly guards: Guards
+  readonly features: readonly Feature[]
+  readonly callParts: CallParts
+  /** Longest tool name that clients receive; 0 for no limit. */
+  readonly maxToolNameLength: number
+}
+
+export interface FixedParts {
+  readonly core: Core
+  readonly observe: Link | undefined
+  readonly decided: NonNullable<AuthorizeOptions['decided']>
+  readonly isOwnTool: (name: string) => boolean
+  readonly events: Events
+}
+
+/** Returns a function that makes the links again only after a source has changed. */
+export function linksOf(sources: () => LinkSources, fixed: FixedParts): () => ChainLinks {
+  let made: { readonly sources: LinkSources; readonly links: ChainLinks } | undefined
+  return () => {
+    const now = sources()
+    if (!made || !isSame(made.sources, now)) made = { sources: now, links: makeLinks(now, fixed) }
+    return made.links
+  }
+}
+
+function isSame(one: LinkSources, other: LinkSources): boolean {
+  return (
+    one.guards === other.guards &&
+    one.features === other.features &&
+    one.callParts === other.callParts &&
+    one.maxToolNameLength === other.maxToolNameLength
+  )
+}
+
+function makeLinks(
+  { guards, features, callParts, maxToolNameLength }: LinkSources,
+  { core, observe, decided, isOwnTool, events }: FixedParts,
+): ChainLinks {
+  const { gate, webhooks, limiter } = guards
+  const quotas = guards.quotas?.quotas
+  const hasAliases = maxToolNameLength > 0
+  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) =>
+    (await core.factsOf(client, request)) ?? 'no such thing'
+  return {
+    observe,
+    listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
+    features,
+    callAliases: hasAliases
+      ? resolveAliases(maxToolNameLength, (client, alias) => core.nameOf(client, alias))
+      : undefined,
+    webhooks:
+      webhooks &&
+      askWebhooks({
+        chain: webhooks,
+        factsOf,
+        isOwnTool,
+        misfits: (operation, structured) => core.misfits(operation, structured),
+      }),
+    authorize:
+      gate &&
+      authorize({
+        gate,
+        decided,
+        factsOf,
+        peekFacts: (client, request) => core.peekFacts(client, request),
+        originsOf: originsOfPage,
+      }),
+    reject: (featureTools) => reject(core, featureTools),
+    rateLimit: limiter && rateLimit(limiter),
+    readableQuotas: quotas && readableQuotas,
+    readableErrors: readableErrors(core),
+    resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
+    guardrail: callParts.guard?.link,
+    route: route(() => core.parts),
+    pinnedArguments: callParts.checksArguments ? checkPinnedArguments(core.pins) : undefined,
+    quota: quotas
+      ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
+      : removeOwnMeta,
+    send: send(core),
+  }
+}
+
+/** Performs a step of a workflow with a tool that was found when the workflow began. */
+export type PerformStep = (operation: Operation, tool: ToolEntry, timeoutMs?: number) => Promise<Outcome>
+
+/** Webhooks see a step with the name that clients use for its tool. */
+export function stepPerformer(
+  core: Core,
+  guards: () => Pick<Guards, 'webhooks'>,
+  { performStep }: Pick<ChainEntries, 'performStep'>,
+): PerformStep {
+  return (operation, tool, timeoutMs) =>
+    askedStep(
+      guards().webhooks,
+      operation,
+      { name: tool.key, backend: tool.backend, original: tool.original },
+      async (asked) => performStep({ ...asked, target: await core.stepTarget(asked, tool, timeoutMs) }),
+    )
+}

@@ -1,0 +1,24 @@
+/**
+ * Finds the catalog entry that an operation names, and rejects the operation when no entry may be used: the name is unknown
+ * or withheld, the backend of the entry is not the one that was authorized, or the request headers do not match the
+ * arguments.
+ *
+ * Comes after authorization, so that a caller without rights cannot find out which names exist.
+ */
+import type { Core } from './core.ts'
+import type { Link, Operation, Target } from '../model/operation.ts'
+
+/** `featureTools` are the tools of Gatehouse itself that a later link runs. The catalog does not contain them. */
+export function reject(core: Pick<Core, 'targetOf'>, featureTools: ReadonlySet<string>): Link {
+  function isFeatureTool({ method, params }: Operation): boolean {
+    const name = method === 'tools/call' ? params.text('name') : undefined
+    return name !== undefined && featureTools.has(name)
+  }
+  return function reject(operation, next) {
+    if (isFeatureTool(operation)) return next(operation)
+    const target: Target | undefined | Promise<Target | undefined> = core.targetOf(operation)
+    return target instanceof Promise
+      ? target.then((found) => next({ ...operation, target: found }))
+      : next({ ...operation, target })
+  }
+}

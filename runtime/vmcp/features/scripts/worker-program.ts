@@ -1,0 +1,6 @@
+import type { WorkerProgram } from '../../../process/index.ts'
+
+export const scriptWorker: WorkerProgram = {
+  name: 'script-worker',
+  source: new URL('./worker.ts', import.meta.url),
+}

@@ -1,0 +1,25 @@
+import { JsonObject, scanElements } from '../../mcp/index.ts'
+import { innerOperation, type Operation, type Perform } from './operation.ts'
+
+/** Pages are not asked for without end. */
+const maxPages = 1_000
+
+/**
+ * All tools that `perform` lists for the client of an operation: the raw tool objects, in order. Rejects with what the
+ * list is refused with.
+ */
+export async function listTools(operation: Operation, perform: Perform): Promise<readonly JsonObject[]> {
+  const tools: JsonObject[] = []
+  let cursor: string | undefined
+  for (let page = 0; page < maxPages; page++) {
+    const params = new JsonObject(Buffer.from(JSON.stringify({ cursor })))
+    const outcome = await perform(innerOperation(operation, 'tools/list', params))
+    if (outcome.kind !== 'result') return tools
+    const result = new JsonObject(outcome.result)
+    const items = result.raw('tools')
+    if (items) tools.push(...scanElements(items).map((item) => new JsonObject(item)))
+    cursor = result.text('nextCursor')
+    if (cursor === undefined) return tools
+  }
+  return tools
+}

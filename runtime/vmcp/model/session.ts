@@ -1,0 +1,63 @@
+/** The client of an operation and its session, as the core sees them in both protocol eras. */
+import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+
+/** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
+export interface ClientAbilities extends Abilities {
+  /** The declared capabilities, raw JSON object, passed on to backends as they are. */
+  readonly raw: Buffer
+  /** Equal for clients whose declared capabilities are equal. */
+  readonly signature: string
+  /**
+   * The same without what no revision of the protocol defines (extensions, experiments): there are few of these, while
+   * anybody can make up any number of the others. Undefined when nothing is left out.
+   */
+  readonly plain?: ClientAbilities | undefined
+}
+
+/** The client as the core sees it, during one operation. */
+export interface OperationClient {
+  readonly era: Era
+  readonly protocolVersion: string
+  readonly caller: Caller
+  readonly abilities: ClientAbilities
+  /** Raw `Implementation` object, when the client gave one. */
+  readonly info: Buffer | undefined
+  /** Request headers on the passthrough allowlist, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The session of a session-era client. Backends keep one live session for each. */
+  readonly session: ClientSession | undefined
+}
+
+/** What a backend connection needs from the session it serves. */
+export interface ClientSession {
+  readonly id: string
+  /** Relays a message that belongs to no operation in flight. */
+  deliver(backend: string, method: string, params: Buffer | undefined): void
+  /**
+   * Returns the backend session of this client session, which another replica may have opened. Undefined when the
+   * stored backend session has another binding.
+   */
+  resume?(backend: string, binding: string): BackendSession | undefined
+  /** Told when a backend has opened a session for this one. */
+  opened?(backend: string, session: BackendSession): void
+  /** True once it is over: nothing is opened for it any more. */
+  readonly over?: boolean
+  /** Told when a backend has forgotten its session for this one. */
+  lost?(backend: string): void
+  /** Asks the client outside any operation. Rejects when it cannot be asked. */
+  ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+}
+
+/** What it takes to go on with a backend's session. */
+export interface BackendSession {
+  readonly sessionId: string
+  readonly protocolVersion: string
+  /** True when the backend takes `logging/setLevel`. */
+  readonly logging: boolean
+  /**
+   * Digest of the backend's name and address and of the requester's identity. The session is not used for any other
+   * combination.
+   */
+  readonly binding: string
+}
