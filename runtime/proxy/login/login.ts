@@ -26,7 +26,7 @@ import {
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
-import { Flights } from './flights.ts'
+import { ExclusiveWork } from './exclusive-work.ts'
 import { locate, scopesOf } from './locate.ts'
 import {
   isDue,
@@ -70,7 +70,7 @@ export class TargetLogin implements TokenSource {
   #lost: KeptLogin | undefined
   /** Set when a renewal was refused although the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
-  readonly #flights = new Flights<'login' | 'renew' | 'step-up'>()
+  readonly #flights = new ExclusiveWork<'login' | 'renew' | 'step-up'>()
   #timer: NodeJS.Timeout | undefined
   readonly #stepUps: StepUps
   #renewedAt = Number.NEGATIVE_INFINITY

@@ -19,8 +19,8 @@ import {
   sessionVersions,
 } from '../../../mcp/index.ts'
 import { abortable, type AnySignal, type Log, pause } from '../../../net/index.ts'
-import type { BackendSession } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
+import type { BackendSession } from '../../model/session.ts'
 import {
   type BackendChannel,
   type ChannelEvents,
@@ -29,14 +29,8 @@ import {
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
-import {
-  type BackendConnection,
-  type ConnectionEvents,
-  outgoing,
-  type Request,
-  type ServerInfo,
-  splitterOf,
-} from '../connection.ts'
+import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
+import { outgoing, splitterOf } from '../connection.ts'
 import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
 import { Deadline } from '../../model/time/deadline.ts'
 import { isCredentialError } from '../backend-errors.ts'

@@ -12,7 +12,13 @@ import { excludedPrefix, fieldsOf } from '../../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../../config/index.ts'
 import { type ClusterApi, clusterApi, corePath, mergeInto } from '../../../kube/index.ts'
 import type { Log } from '../../../net/index.ts'
-import { type Events, failureText, type OpenProblem, visibleText, withDetail } from '../../../observe/index.ts'
+import {
+  type Events,
+  failureText,
+  type OpenProblem,
+  visibleText,
+  withDetail,
+} from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'

@@ -1,5 +1,5 @@
 /** Runs one kind of work at a time. Callers that request the same kind share its result. */
-export class Flights<Kind extends string> {
+export class ExclusiveWork<Kind extends string> {
   #flight: { readonly kind: Kind; readonly done: Promise<void> } | undefined
 
   async once(kind: Kind, run: () => Promise<void>): Promise<void> {
