@@ -66,7 +66,9 @@ for (const era of ['session', 'stateless'] as const) {
           await read
           // The list is in use once its mark is seen; one that is refused never is.
           let isUsed = false
-          for (let i = 0; i < 20 && !isUsed; i++) {
+          // Changes in quick succession take effect after growing pauses.
+          const tries = refused.has(name) ? 20 : 1_000
+          for (let i = 0; i < tries && !isUsed; i++) {
             const response = await list()
             const stateless = statelessRequest('tools/list', {})
             await post(url, stateless.body, stateless.headers)

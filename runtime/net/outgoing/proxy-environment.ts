@@ -6,7 +6,7 @@
  * CIDR block; each but the last with an optional `:port`.
  */
 import { BlockList, isIP } from 'node:net'
-import { isLocalName } from '../../../schemas/index.ts'
+import { isLocalName, isSwitchedOn } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
 
 export interface ProxyEnvironment {
@@ -23,14 +23,17 @@ export interface ProxyEnvironment {
 /** Never uses a proxy: for the API server of the own cluster. */
 export const directOnly: ProxyEnvironment = {}
 
-/** Reads the variables; the lower-case name takes precedence, an empty value means not set. */
+/**
+ * Reads the variables; the lower-case name takes precedence, an empty value means not set. Throws INVALID_CONFIG when
+ * GATEHOUSE_PROXY_RESOLVES_NAMES is not a Boolean word.
+ */
 export function proxyEnvironment(env: Readonly<Record<string, string | undefined>>): ProxyEnvironment {
   const either = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined
   return {
     http: either('HTTP_PROXY'),
     https: either('HTTPS_PROXY'),
     except: either('NO_PROXY'),
-    resolvesNames: env['GATEHOUSE_PROXY_RESOLVES_NAMES'] === 'true',
+    resolvesNames: isSwitchedOn(env, 'GATEHOUSE_PROXY_RESOLVES_NAMES'),
   }
 }
 

@@ -32,15 +32,13 @@ export function checkAuthServer(context: Context, incoming: Incoming): SyncFailu
   const { spec } = context.parent
   const server = spec.authServerConfig
   const failure = serverFailure(context, incoming)
-  if (server || failure) {
-    context.conditions.check(
-      'AuthServerConfigValidated',
-      failure,
-      'AuthServerConfigValid',
-      'The embedded authorization server is configured correctly',
-    )
-  }
   if (!server) return failure
+  context.conditions.check(
+    'AuthServerConfigValidated',
+    failure,
+    'AuthServerConfigValid',
+    validMessage(context, server),
+  )
   setIdentitySynthesized(context, server)
   warnOfChoice(context, server, incoming.auth?.authz)
   checkAuthServerReplicas(context.conditions, server, mostReplicas(spec))
@@ -82,6 +80,15 @@ function serverFailure(context: Context, incoming: Incoming): SyncFailure | unde
   const anchors = bundleFailure(context, server)
   if (anchors !== undefined) return failure('AuthServerConfigInvalid', anchors)
   return incoming.auth ? oidcFailure(server, incoming.auth.oidc) : undefined
+}
+
+/** Names the optional CA bundles that do not exist. */
+function validMessage(context: Context, server: EmbeddedAuthServerConfig): string {
+  const absent = authServerBundles(server).flatMap(
+    (source) => caBundleFailure(context, source)?.message ?? [],
+  )
+  const note = absent.length > 0 ? `; the default trust anchors apply: ${absent.join('; ')} (optional)` : ''
+  return `The embedded authorization server is configured correctly${note}`
 }
 
 function bundleFailure(context: Context, server: EmbeddedAuthServerConfig): string | undefined {
