@@ -6,7 +6,7 @@
  * Comes after authorization, so that a caller without rights cannot find out which names exist.
  */
 import type { Core } from './core.ts'
-import type { Link, Operation, Target } from '../model/operation.ts'
+import type { Link, Operation } from '../model/operation.ts'
 
 /** `featureTools` are the tools of Gatehouse itself that a later link runs. The catalog does not contain them. */
 export function reject(core: Pick<Core, 'targetOf'>, featureTools: ReadonlySet<string>): Link {
@@ -14,11 +14,8 @@ export function reject(core: Pick<Core, 'targetOf'>, featureTools: ReadonlySet<s
     const name = method === 'tools/call' ? params.text('name') : undefined
     return name !== undefined && featureTools.has(name)
   }
-  return function reject(operation, next) {
+  return async function reject(operation, next) {
     if (isFeatureTool(operation)) return next(operation)
-    const target: Target | undefined | Promise<Target | undefined> = core.targetOf(operation)
-    return target instanceof Promise
-      ? target.then((found) => next({ ...operation, target: found }))
-      : next({ ...operation, target })
+    return next({ ...operation, target: await core.targetOf(operation) })
   }
 }

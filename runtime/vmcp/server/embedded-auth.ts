@@ -6,14 +6,12 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import {
-  addsCredentialAgain,
   type AuthServerFacts,
   type EmbeddedAuthServer,
   pairingViolations,
   secretNotes,
 } from '../../incoming/index.ts'
 import type { Metrics } from '../../observe/index.ts'
-import type { StrategyConfig } from '../../outgoing/index.ts'
 
 /** Every error of the configuration beside this server, as "field: rule" lines. */
 export function embeddedViolations(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
