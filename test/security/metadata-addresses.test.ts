@@ -94,7 +94,7 @@ const others: Readonly<Record<string, string>> = {
   'cli/explain/live.ts': 'loopback only: the console of a server on this machine',
   'console/web/': 'runs in the browser',
   'kube/attachment.ts': 'the API server of the cluster that the pod runs in',
-  'vmcp/processes/relay.ts': 'loopback only: the other workers of this server',
+  'vmcp/clients/processes/relay.ts': 'loopback only: the other workers of this server',
   'proxy/tunnel/relay-client.ts': 'the target that was named for the tunnel',
 }
 

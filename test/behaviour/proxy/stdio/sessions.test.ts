@@ -7,6 +7,9 @@ import { rpc, type Seen, startUpstream } from '../../../helpers/proxy/rig.ts'
 import { initialize, initialized, startStdio } from '../../../helpers/proxy/stdio-rig.ts'
 import { untyped } from '../../../helpers/untyped.ts'
 
+// Streams break and reopen with pauses, so the file runs in a process of its own.
+t.setTimeout(180_000)
+
 proves('1.command.stdio')
 
 interface Incoming {
