@@ -132,8 +132,8 @@ const servicePattern = /^[^.]+\.[^.]+\.svc(?:\.|$)/
 const localSuffixes = [...clusterSuffixes, '.local', '.localhost'] as const
 
 /**
- * Returns true for names that only the local resolver can know: single labels, `localhost`, names below `.local`, and
- * Services of a cluster. An HTTP proxy is never asked for them. False for IP addresses.
+ * Returns true for names that only the local resolver can resolve: single labels, `localhost`, names below `.local`, and
+ * Services of a cluster. Connections to them never use an HTTP proxy. Returns false for IP addresses.
  */
 export function isLocalName(hostname: string): boolean {
   const host = hostname.toLowerCase().replace(/\.$/, '')

@@ -1,6 +1,6 @@
 /**
- * Runs test files one after the other in one process: `node test/group.ts FILE...`. Each file is a subtest with the name of
- * the file, and a comment with its result follows for `report.ts`.
+ * Runs test files one after the other in one process: `node test/group.ts FILE...`. Each file is a subtest with its
+ * name. A comment with the result of the file follows for `report.ts`.
  *
  * `tap` resolves to the subtest of the running file, so the tests, the timeout and the teardown of a file end with it. A
  * file fails when it leaves something behind that could disturb the next one: a changed environment, working directory or
@@ -16,9 +16,9 @@ import { formatResult } from './report.ts'
 
 /** Timeout of a file that does not set its own. */
 const fileTimeoutMs = 120_000
-/** Time in which the sockets and timers of a finished file have to close. */
+/** Time limit for the sockets and timers of a finished file to close. */
 const closingLimitMs = 30_000
-/** Time in which the process has to end after its last file. */
+/** Time limit for the process to exit after its last file. */
 const exitLimitMs = 120_000
 
 const currentTestModule = `export { currentTest as default } from ${JSON.stringify(import.meta.resolve('./current-test.ts'))}`
@@ -27,9 +27,9 @@ registerHooks({
   resolve: (specifier, context, next) => next(specifier === 'tap' ? currentTestUrl : specifier, context),
 })
 
-// Otherwise the first line of output does this, in the middle of a file, and adds listeners to `process`.
+// Piping adds listeners to `process`. Otherwise the first line of output would do so in the middle of a file.
 t.pipe(process.stdout)
-// A test that waits with nothing pending runs into its timeout. Without this, the process would end and skip the other files.
+// Lets a test that waits without a pending handle time out. Otherwise the process would exit and skip the other files.
 const keepAlive = setInterval(() => {}, 60_000)
 const files = process.argv.splice(2)
 for (const [at, file] of files.entries()) await runFile(file, files.length - at - 1)
@@ -45,7 +45,7 @@ async function runFile(file: string, filesBehind: number): Promise<void> {
   const before = processState()
   const handles = process.getActiveResourcesInfo().length
   await t.test(file, { timeout: fileTimeoutMs }, async (t) => {
-    // The folder that the file has when it runs alone. The default contains the names of all files of the process.
+    // The same folder as when the file runs alone. The default contains the names of all files of the process.
     t.testdirName = resolve('.tap/fixtures', file.replace(/[^\w.-]+/g, '-'))
     useTest(t)
     await import(pathToFileURL(file).href)
@@ -57,7 +57,7 @@ async function runFile(file: string, filesBehind: number): Promise<void> {
   t.comment(formatResult({ file, passed: pass, failed: fail + left.length, skipped: skip + todo, seconds }))
 }
 
-/** State of the process that outlives a test file. Packages add listeners of its exit when they are loaded. */
+/** State of the process that outlives a test file. Omits `exit` listeners, because packages add them when they load. */
 function processState(): Readonly<Record<string, unknown>> {
   const listeners = process
     .eventNames()
@@ -67,7 +67,7 @@ function processState(): Readonly<Record<string, unknown>> {
   return { ...Object.fromEntries([...listeners, ...env]), cwd: process.cwd(), exitCode: process.exitCode }
 }
 
-/** Names what differs between two states of the process. */
+/** Lists the names of the values that differ between two states of the process. */
 function changes(
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
@@ -77,7 +77,7 @@ function changes(
   )
 }
 
-/** Waits until at most `count` handles keep the process alive. Returns a message when that does not happen. */
+/** Waits until at most `count` handles keep the process alive. Returns a message on timeout. */
 async function openHandles(count: number): Promise<string[]> {
   const endsAt = performance.now() + closingLimitMs
   while (performance.now() < endsAt) {

@@ -9,7 +9,7 @@ export interface FileResult {
 }
 
 export interface GroupReport {
-  /** Results of the files that ran to their end. */
+  /** Results of the completed files. */
   readonly results: readonly FileResult[]
   /** Each failed assertion with its diagnostics and the names of the tests around it. */
   readonly failures: readonly string[]
@@ -48,7 +48,7 @@ export function readReport(tap: string): GroupReport {
   return { results, failures, skipped }
 }
 
-/** True when the line is the plan of a subtest, so the next line repeats the result of its assertions. */
+/** True when the previous line is the plan of a subtest, so this line repeats the result of its assertions. */
 function isSummary(previous: string | undefined): boolean {
   return /^ *1\.\.\d+$/.test(previous ?? '')
 }

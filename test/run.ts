@@ -5,7 +5,7 @@
  * Kubernetes control plane or Helm run last while these are being built (GATEHOUSE_TEST_KUBE=build, on a machine with Go).
  * `schedule.ts` distributes the files over processes, `group.ts` runs in each process, `report.ts` reads its output.
  *
- * Failures are printed when their process ends, with what it wrote to stderr. The last lines list skipped tests and the
+ * Failures are printed when their process ends, together with its stderr. The last lines list skipped tests and the
  * slowest files. The exit code is 1 when a test failed or when no test ran.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -20,21 +20,21 @@ import { type FileResult, readReport } from './report.ts'
 import { scheduleFiles } from './schedule.ts'
 import { type Counts, type Run, runAgain } from './unsteady.ts'
 
-/** Files between two lines of progress. */
+/** Number of files between two progress lines. */
 const step = 10
-/** Files whose time is shown at the end. */
+/** Number of slow files that are listed at the end. */
 const slowest = 15
-/** Largest part of stderr that is shown for a process, in bytes. */
+/** Maximum number of stderr bytes that are printed for a process. */
 const maxStderr = 65_536
-/** The run does not wait longer than this, from its start, for the control plane. */
+/** Longest wait for the control plane, from the start of the run. */
 const buildLimitMs = 24 * 60_000
 
 const { values, positionals } = parseArgs({ options: { jobs: { type: 'string' } }, allowPositionals: true })
-/** Many tests wait for processes and timers: one process more than there are cores keeps the cores busy. */
+/** Many tests wait for processes and timers, so one more process than cores keeps the cores busy. */
 const jobs = Number(values.jobs ?? availableParallelism() + 1)
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
-/** Temporary folder of the tests, deleted with everything that they leave. */
+/** Temporary folder of the tests, deleted at the end with its contents. */
 const temporary = join(folder, 'tmp')
 mkdirSync(temporary)
 const groupProgram = join(import.meta.dirname, 'group.ts')
@@ -54,7 +54,7 @@ const skippedTests: string[] = []
 const counts = positionals.length > 0 ? [await runSteady(globSync(positionals))] : await runAll()
 for (const text of skippedTests.toSorted()) process.stdout.write(`skipped: ${text}\n`)
 showSlowest()
-// A process that is about to end may still write there.
+// A process that is exiting may still write to the folder.
 rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
 const sum = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0)
 const failed = sum('passed') + sum('skipped') === 0 ? Math.max(sum('failed'), 1) : sum('failed')
@@ -94,7 +94,7 @@ function stopGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL')
   } catch {
-    // It ended by itself.
+    // The process has already exited.
   }
 }
 

@@ -1,9 +1,9 @@
 /**
  * Decides which test files share a process, and in which order the processes start.
  *
- * Most files take less CPU time than a start of Node with its imports. Neighbouring files therefore run one after the other
- * in one process (`group.ts`). A file has its own process when its folder starts programs or measures time, when it asks
- * for more time than most files, or when it changes something that the files after it could notice.
+ * Most files take less CPU time than the start of Node and the imports. Neighbouring files therefore run one after the
+ * other in one process (`group.ts`). A file has its own process when its folder starts programs or measures time, when
+ * it sets a long timeout, or when it changes state that later files could observe.
  */
 import { readFileSync } from 'node:fs'
 
@@ -16,14 +16,14 @@ const sharedFolders: readonly (readonly [folder: string, filesPerProcess: number
   ['test/unit/', 24],
 ]
 
-/** A file that sets at least this timeout is a long one. */
+/** Minimum timeout of a long file. */
 const longFileMs = 180_000
 
-/** Fake timers, measured CPU or memory, watched event loops, and changes of the environment, of globals or of the folder. */
+/** Fake timers, measured CPU, memory or event loops, and changes of the environment, globals or working directory. */
 const needsOwnProcess =
   /\bmock\.|[cC]puUsage|memoryUsage|EventLoopDelay|startWatched|process\.(?:chdir|umask)\(|(?:process\.env|globalThis)(?:\[[^\]]+\]|\.\w+) *(?:\?\?)?=[^=]|delete process\.env/
 
-/** Returns the files of each process. Long files start first, so that none of them runs on when all others have ended. */
+/** Returns the files of each process. Long files start first, so that none runs alone at the end. */
 export function scheduleFiles(files: readonly string[]): string[][] {
   const long: { readonly file: string; readonly timeoutMs: number }[] = []
   const alone: string[][] = []

@@ -1,7 +1,7 @@
 /**
- * Runs a few failed files once more, each in a process of its own, so that one test that lost a race on a busy machine does
- * not hide the results of the others. A file that passes then is reported as unsteady, which is a defect of the test. Many
- * failed files have a common cause and do not run again.
+ * Runs a few failed files once more, each in its own process, so that a test that lost a race on a busy machine does
+ * not hide the results of the others. A file that passes the second time is reported as unsteady: its test is
+ * defective. If many files fail, they probably have a common cause and do not run again.
  */
 
 /** Largest number of failed files that run again. */
@@ -13,7 +13,7 @@ export interface Counts {
   readonly skipped: number
 }
 
-/** A failed file. Its passed assertions count again when it runs again. */
+/** A failed file, with the passed assertions that a second run counts again. */
 export interface FailedFile {
   readonly file: string
   readonly passed: number
@@ -21,11 +21,11 @@ export interface FailedFile {
 
 export interface Run extends Counts {
   readonly failedFiles: readonly FailedFile[]
-  /** Files that did not start because their process ended before. */
+  /** Files that did not start because their process exited early. */
   readonly notRun: readonly string[]
 }
 
-/** Returns the counts of a run, after the second run of files that failed or did not start. */
+/** Returns the counts of a run after a second run of the files that failed or did not start. */
 export async function runAgain(
   first: Run,
   run: (files: readonly string[]) => Promise<Run>,

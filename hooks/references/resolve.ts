@@ -136,8 +136,8 @@ const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
 
 /**
- * Sets the condition of an object's own CA bundles, and returns the first failure. One that is optional may be absent, and
- * then nothing is added.
+ * Sets the condition of an object's own CA bundles, and returns the first failure. A missing optional bundle is not a
+ * failure: the default trust anchors apply.
  */
 export function checkCaBundles(
   context: Context,
@@ -150,7 +150,7 @@ export function checkCaBundles(
   const failed = failures.find(({ optional }) => !optional)
   const [absent] = failures
   if (absent && !failed) {
-    const message = `${absent.message}, and it is optional: the usual trust anchors count`
+    const message = `${absent.message} (optional); the default trust anchors apply`
     context.conditions.set(caBundleCondition, 'True', 'CABundleRefAbsent', message)
     return undefined
   }

@@ -211,7 +211,7 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Trust anchors of the upstream providers. */
+/** CA bundles of the upstream providers. */
 export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }

@@ -45,7 +45,7 @@ export function oidcPart(
   }
   const { inline, kubernetesServiceAccount: account } = spec
   const own = inline ? inlinePart(inline, target) : accountPart(account ?? accountDefaults, target.namespace)
-  // The runtime requires a client id. The audience is the name that the issuer knows this server by.
+  // The runtime requires a client id. The default is the audience, which identifies this server at the issuer.
   return definedFields({ ...own, ...common, clientId: own.clientId ?? reference.audience })
 }
 

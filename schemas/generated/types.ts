@@ -78,7 +78,7 @@ export type AuthServerFile = {
   readonly allowedAudiences: readonly string[]
   /** Scopes that clients may request. */
   readonly scopesSupported: readonly string[]
-  /** Registers clients that ask for a secret as confidential clients. When unset, the variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS of the process decides. */
+  /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
   /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
@@ -626,7 +626,7 @@ export type EmbeddedAuthServerConfig = {
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is announced below this URL instead of below the issuer; the other endpoints stay derived from the issuer. Same URL rules as issuer. */
   readonly authorizationEndpointBaseUrl?: string
-  /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS of the process decides. */
+  /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
   /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
@@ -870,7 +870,7 @@ export type InlineOidc = {
   readonly jwksUrl?: string
   /** Introspection endpoint, for opaque tokens. */
   readonly introspectionUrl?: string
-  /** Client id of the server at the issuer, for introspection. When unset, the audience of the reference. */
+  /** Client id of the server at the issuer, for introspection. When unset, the audience of the reference is used. */
   readonly clientId?: string
   /** Client secret, for introspection. */
   readonly clientSecretRef?: SecretRef
@@ -2691,7 +2691,7 @@ export type UpstreamProviderFile = {
   readonly oidcConfig?: OIDCUpstreamFile
   /** Required when type is oauth2. */
   readonly oauth2Config?: OAuth2UpstreamFile
-  /** File with trust anchors of this provider's endpoints (PEM), in addition to the system's. Read again when it changes. */
+  /** File with trust anchors of this provider's endpoints (PEM), in addition to the system's. Reloaded when it changes. */
   readonly caBundlePath?: string
 }
 

@@ -1,6 +1,6 @@
 /**
- * The JSON types that a JSON Schema accepts for a value or for a part of it. Follows `$ref`, `allOf`, `anyOf` and `oneOf`,
- * because generators such as Pydantic seldom write `type` next to the name of an argument.
+ * Finds the JSON types that a JSON Schema accepts for a value or for a part of it. Follows `$ref`, `allOf`, `anyOf` and
+ * `oneOf`, because generators such as Pydantic often write no `type` directly below the name of an argument.
  * Source: JSON Schema 2020-12, core, "Applying Subschemas".
  */
 import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fields.ts'
@@ -16,7 +16,7 @@ const maxVisited = 1_000
 
 /**
  * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type there, or
- * when more than 1,000 schemas would have to be read.
+ * when the search visits more than 1,000 schemas.
  */
 export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
   const search = new TypeSearch(root)
@@ -42,7 +42,7 @@ export function isOfType(value: unknown, type: SchemaType): boolean {
   }
 }
 
-/** The part of a schema that a reference such as `#/$defs/Name` names; undefined when there is none. */
+/** Returns the subschema that a reference such as `#/$defs/Name` points to, or undefined. */
 export function pointedSchema(root: unknown, reference: string): unknown {
   if (reference === '#') return root
   if (!reference.startsWith('#/')) return undefined
@@ -63,7 +63,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Undefined: any type. */
+/** Undefined when every type is accepted. */
 type Types = readonly SchemaType[] | undefined
 
 class TypeSearch {
@@ -94,7 +94,7 @@ class TypeSearch {
     return parts.reduce(intersection, undefined)
   }
 
-  /** The types that a schema names itself. A value that cannot contain the path has no types there. */
+  /** The types from the schema's own keywords. Empty when no accepted value can contain the path. */
   #own(schema: Fields, path: ValuePath): Types {
     const named = namedTypes(schema)
     const [step, ...rest] = path
@@ -104,7 +104,7 @@ class TypeSearch {
     return inner === undefined ? undefined : this.types(inner, rest)
   }
 
-  /** An alternative that does not mention the part of a value is left out when another one does. */
+  /** Ignores alternatives that do not describe the part at `path`, if another alternative describes it. */
   #alternatives(list: unknown, path: ValuePath): Types {
     const all = listOf(list).map((inner) => this.types(inner, path))
     const known = all.filter((types) => types !== undefined)

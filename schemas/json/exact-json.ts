@@ -1,10 +1,10 @@
 /**
- * JSON and YAML whose integers keep all their digits. An integer that a double would round becomes a raw JSON value, which
- * JSON.stringify writes as it was read. `boundsViolations` rejects such values in manifests and configuration files, where
+ * Keeps all digits of integers from JSON and YAML. An integer that a double would round becomes a raw JSON value, which
+ * JSON.stringify writes unchanged. `boundsViolations` rejects such values in manifests and configuration files, where
  * later code expects numbers.
  */
 
-/** Members of JSON that the types of the language do not contain yet. */
+/** Members of `JSON` that TypeScript does not declare yet. */
 interface ExactJson {
   parse(
     text: string,
@@ -20,7 +20,7 @@ interface RawJson {
 
 const json = JSON as unknown as ExactJson
 
-/** A double holds every integer with fewer digits. */
+/** A double represents every integer with fewer digits exactly. */
 const longNumber = /[[:,]\s*-?\d{16}|^\s*-?\d{16}/
 
 /** Like JSON.parse, but an integer that a double would round becomes a raw JSON value. Throws SyntaxError. */
@@ -31,7 +31,7 @@ export function exactJson(text: string): unknown {
   })
 }
 
-/** Returns `value`, or a raw JSON value when `source` is an integer whose digits `value` does not have. */
+/** Returns `value`, or a raw JSON value when `source` is an integer that `value` does not represent exactly. */
 export function exactInteger(value: number, source: string): unknown {
   if (Number.isSafeInteger(value) || source === String(value)) return value
   return /^-?\d+$/.test(source) ? json.rawJSON(source) : value
@@ -41,7 +41,7 @@ export function isRawJson(value: unknown): value is RawJson {
   return json.isRawJSON(value)
 }
 
-/** Describes a number that a double would round, and how to write it instead. */
+/** Error message for a number that a double would round, with the way to write it instead. */
 export function roundedNumber(source: string): string {
   const shown = source.length > 40 ? `${source.slice(0, 39)}…` : source
   return `the number ${shown} would lose digits; numbers are exact up to ${Number.MAX_SAFE_INTEGER}. Write it in quotes if text is accepted here`

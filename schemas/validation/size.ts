@@ -1,6 +1,6 @@
 /**
- * Bounds the size of documents before they are validated: validators look at every value, and report every error. Rejects
- * numbers that would be rounded.
+ * Bounds the size of documents before they are validated, because validators visit every value and report every error.
+ * Rejects numbers that would be rounded.
  *
  * The bounds stand far beyond honest documents (a rendered configuration has 240 KiB) and far below what takes long or
  * overflows the stack.
@@ -27,7 +27,7 @@ const maxDepth = 200
 
 const maxRounded = 20
 
-/** The first part of a document that is too large. Otherwise the first 20 numbers that would be rounded. */
+/** Returns the first part of a document that is too large, otherwise the first 20 numbers that would be rounded. */
 export function boundsViolations(document: unknown, limits: SizeLimits): readonly Violation[] {
   const rounded: Violation[] = []
   let values = 0

@@ -135,7 +135,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   'runtime/vmcp/features': [],
 }
 
-t.test('folders: inside a module, every import goes down', async (t) => {
+t.test('folders: inside a module, folders import only lower folders', async (t) => {
   for (const [module, folders] of Object.entries(layers)) {
     const folderOf = (path: string) => path.slice(module.length + 1).split('/')[0] ?? ''
     const inside = files.filter((file) => file.startsWith(`${module}/`) && file !== `${module}/index.ts`)
@@ -241,7 +241,7 @@ t.test('environment: only the listed files read process.env', async (t) => {
     const reads = /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))
     const may =
       file.startsWith('runtime/config/') ||
-      // The default of every connection: no caller can forget to pass it.
+      // Default for every connection, so that no caller can omit it.
       file === 'runtime/net/outgoing/proxy-environment.ts' ||
       file === 'hooks/server/main.ts' ||
       file.startsWith('runtime/cli/dev/')

@@ -1,4 +1,4 @@
-/** Several test files in one process: each file keeps its name, its result and its timeout, and none disturbs the next. */
+/** Several test files in one process: each file has its own name, result and timeout, and does not affect the next. */
 import { spawnSync } from 'node:child_process'
 import { join, relative } from 'node:path'
 import t from 'tap'
@@ -35,7 +35,7 @@ t.test('group: files report their own counts, failures and skips', async (t) => 
     ],
   )
   t.equal(failures[0]?.split('\n')[0], `${files[1]} > two > numbers`)
-  t.match(failures[0], /lineNumber: 2/, 'the place of the failure')
+  t.match(failures[0], /lineNumber: 2/, 'the line of the failure')
   t.match(failures.join('\n'), 'broken at import')
   t.same(skipped, [`${files[1]} > three: no redis`])
   t.equal(status, 1)
@@ -54,7 +54,7 @@ t.test('group: teardown and timeout belong to the file', async (t) => {
   )
 })
 
-t.test('group: a file fails when it leaves changes or open handles to the next one', async (t) => {
+t.test('group: a file fails when it leaves changes or open handles behind', async (t) => {
   const { results, failures, status } = runGroup(t, [
     "process.env.LEFT = 'x'\nt.test('sets', async (t) => { t.pass() })",
     "process.on('SIGUSR2', () => {})\nt.test('listens', async (t) => { t.pass() })",

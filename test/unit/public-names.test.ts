@@ -1,8 +1,8 @@
 /**
- * Names that users, dashboards and scripts rely on change on purpose only: error codes, reasons, metrics, events, flags and
- * environment variables are those of test/fixtures/public-names.txt.
+ * Prevents accidental changes of names that users, dashboards and scripts rely on: error codes, reasons, metrics,
+ * events, flags and environment variables must match test/fixtures/public-names.txt.
  *
- *   node test/unit/public-names.test.ts --update    writes the file again; commit it with the change that it records
+ *   node test/unit/public-names.test.ts --update    rewrites the file; commit it together with your change
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -12,12 +12,12 @@ import { publicNames } from '../helpers/source/public-names.ts'
 const file = resolve(import.meta.dirname, '../fixtures/public-names.txt')
 const howToUpdate = 'if this is intended, run: node test/unit/public-names.test.ts --update'
 
-t.test('public names: the code declares those of the checked-in file', async (t) => {
+t.test('public names: the code declares the names in the checked-in file', async (t) => {
   const declared = await publicNames()
   if (process.argv.includes('--update')) writeFileSync(file, `${declared.join('\n')}\n`)
   const recorded = readFileSync(file, 'utf8').trimEnd().split('\n')
-  t.same(without(declared, recorded), [], `no name is added; ${howToUpdate}`)
-  t.same(without(recorded, declared), [], `no name is removed; ${howToUpdate}`)
+  t.same(without(declared, recorded), [], `added names; ${howToUpdate}`)
+  t.same(without(recorded, declared), [], `removed names; ${howToUpdate}`)
   for (const kind of ['error', 'reason', 'condition', 'metric', 'event', 'audit event', 'flag', 'variable'])
     t.ok(
       recorded.filter((line) => line.startsWith(`${kind} `)).length > 10,

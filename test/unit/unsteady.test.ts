@@ -31,7 +31,7 @@ await t.test('all pass the second time: none failed, each assertion counted once
 })
 
 await t.test(
-  'files behind one that ended its process run with it, and are not called unsteady',
+  'files that did not start because their process exited run again, and are not reported as unsteady',
   async (t) => {
     const run = await again(
       {

@@ -103,7 +103,7 @@ export function authzConfigSecrets(config: MCPAuthzConfig): readonly SecretRef[]
   return point ? decisionPointSecrets(point) : []
 }
 
-/** Its trust anchors. */
+/** CA bundles of a decision point. */
 export function authzConfigBundles(config: MCPAuthzConfig): readonly CABundleSource[] {
   const point = decisionPointOf(config)
   const bundle = point && decisionPointBundle(point)

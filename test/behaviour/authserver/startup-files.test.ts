@@ -191,7 +191,7 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
   })
 })
 
-t.test('file: the field for confidential clients wins over the variable of the process', async (t) => {
+t.test('file: the field for confidential clients overrides the environment variable', async (t) => {
   const allowed = (field: string, env: Record<string, string> = {}): boolean =>
     parseAuthServerConfig(
       `

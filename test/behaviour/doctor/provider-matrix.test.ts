@@ -78,7 +78,7 @@ for (const profile of Object.values(providerProfiles)) {
   })
 }
 
-await t.test('entra: the document of all tenants contains a template as issuer', async (t) => {
+await t.test('entra: the metadata for all tenants contains a template as issuer', async (t) => {
   const common = ({ api }: FakeProvider): string => `${api}/common/v2.0`
   const findings = await examine(t, providerProfiles.entra, undefined, common)
   const [failure] = failures(findings)

@@ -1,6 +1,6 @@
 /**
- * Every outgoing connection of the product, with a forward proxy as the only way out: names resolve in the proxy alone,
- * and no host sees a direct connection. The same table is in docs/guides/http-proxy.md.
+ * Every outgoing connection of Gatehouse, with a forward proxy as the only way out: only the proxy can resolve names,
+ * and no host receives a direct connection. The same table is in docs/guides/http-proxy.md.
  */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -89,7 +89,7 @@ async function withStrategy(t: Test, config: StrategyConfig): Promise<void> {
 
 interface Row {
   readonly connection: string
-  /** Hosts that the proxy is asked for. */
+  /** Hosts that the proxy must receive requests for. */
   readonly hosts: readonly string[]
   run(t: Test): Promise<void>
 }
@@ -359,13 +359,13 @@ const rows: readonly Row[] = [
   },
 ]
 
-await t.test('never through the proxy: the API server of the own cluster', async (t) => {
+await t.test('never through the proxy: the API server of the same cluster', async (t) => {
   const account = mkdtempSync(join(tmpdir(), 'http-proxy-account-'))
   writeFileSync(join(account, 'ca.crt'), ca)
   writeFileSync(join(account, 'token'), 'token')
   const api = clusterApi({ KUBERNETES_SERVICE_HOST: 'mcp.example' }, account)
   const before = proxy.asked.length
-  if (api) await t.rejects(getObject(api, '/api'), 'the name resolves in the proxy only')
+  if (api) await t.rejects(getObject(api, '/api'), 'only the proxy resolves the name')
   t.equal(proxy.asked.length, before)
   await api?.fetch.close()
 })

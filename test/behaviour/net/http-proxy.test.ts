@@ -101,7 +101,7 @@ for (const scheme of ['http', 'https']) {
   })
 }
 
-await t.test('a private authority covers the target and a proxy that serves TLS', async (t) => {
+await t.test('a private authority is trusted for the target and for a proxy that serves TLS', async (t) => {
   const { both, ca, proxy } = await network(t, { 'mcp.example': echo }, { tlsProxy: true })
   const material = { ca }
   const fetch = makeFetch({ proxy: both, tls: () => material, allowHttp: true })
@@ -119,12 +119,12 @@ await t.test('a private authority covers the target and a proxy that serves TLS'
   t.match(
     await failure(careless('https://mcp.example/')),
     'the TLS handshake failed',
-    'insecureSkipVerify covers the target only',
+    'insecureSkipVerify applies only to the target',
   )
   await careless.close()
 })
 
-await t.test('credentials reach the proxy, percent-decoded, and no message', async (t) => {
+await t.test('credentials are percent-decoded for the proxy and appear in no message', async (t) => {
   const options = { credentials: 'ann:p@ss:word' }
   const { proxy, ca, withCredentials, both } = await network(t, { 'mcp.example': echo }, options)
   const url = withCredentials('ann:p%40ss%3Aword')
@@ -192,7 +192,7 @@ await t.test('errors name the proxy and the next step', async (t) => {
   }
 })
 
-await t.test('a proxy that cuts the connection or does not speak HTTP is named', async (t) => {
+await t.test('the error names a proxy that closes the connection or does not speak HTTP', async (t) => {
   for (const [reply, text] of [
     ['', 'the connection was closed without a response'],
     ['SSH-2.0-OpenSSH\r\n', 'the response is not HTTP'],
@@ -246,23 +246,23 @@ await t.test(
     const unresolved = guarded(nowhere)
     t.match(await failure(unresolved('https://idp.example/')), 'set GATEHOUSE_PROXY_RESOLVES_NAMES=true')
     await unresolved.close()
-    t.equal(proxy.asked.length, before, 'the proxy was not asked')
+    t.equal(proxy.asked.length, before, 'the proxy received no request')
     const permitted = guarded(nowhere, { resolvesNames: true })
     t.same(await (await permitted('https://idp.example/')).json(), { found: true })
-    t.match(await failure(permitted('https://intranet/')), refusedAddress, 'a local name stays refused')
+    t.match(await failure(permitted('https://intranet/')), refusedAddress, 'a local name stays rejected')
     await permitted.close()
     const resolvedInside = guarded(to('10.0.0.1'), { resolvesNames: true })
     t.match(
       await failure(resolvedInside('https://idp.example/')),
       refusedAddress,
-      'a known address stays refused',
+      'a known address stays rejected',
     )
     await resolvedInside.close()
   },
 )
 
 await t.test(
-  'URLs of the operator: the proxy resolves the name, and known private addresses stay refused',
+  'URLs of the operator: the proxy resolves the name, and known private addresses stay rejected',
   async (t) => {
     const { both, ca } = await network(t, { 'mcp.example': jsonHost({ '/': { found: true } }) })
     for (const operatorUrls of ['all', ['https://mcp.example/mcp']] as const) {

@@ -1,4 +1,4 @@
-/** Every strategy that asks a token endpoint classifies its refusals by the shared table. */
+/** Every strategy with a token endpoint classifies rejections by the shared table. */
 import t from 'tap'
 import type { Caller } from '../../../runtime/net/index.ts'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
@@ -7,7 +7,7 @@ import { startLoopback } from '../../helpers/loopback.ts'
 import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing/outgoing.ts'
 import { tokenRefusals } from '../../helpers/outgoing/token-refusals.ts'
 
-/** The class that a caller sees when the refused token is the caller's. */
+/** The error code for the caller when the rejected token is the caller's. */
 const codes: Readonly<Record<TokenRefusal, string>> = {
   temporary: 'BACKEND_AUTH_UNAVAILABLE',
   client: 'BACKEND_AUTH_FAILED',
@@ -54,7 +54,7 @@ for (const [type, configOf] of Object.entries(strategies)) {
       }
       await t.rejects(apply(testCaller()), { code: codes[refusal] }, name)
       if (type !== 'obo') {
-        // The gateway's own token: there is no user who could sign in again.
+        // The gateway's own token: no user can sign in again.
         const own = refusal === 'temporary' ? 'BACKEND_AUTH_UNAVAILABLE' : 'BACKEND_AUTH_FAILED'
         await t.rejects(apply(undefined), { code: own }, `${name}, for a health check`)
       }

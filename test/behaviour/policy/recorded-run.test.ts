@@ -1,6 +1,6 @@
 /**
- * Thousands of calls of a real server, its audit log, and `gatehouse policy replay`, `test` and `explain` on it: what other
- * policies would change is what rules written by hand say of every single line.
+ * Runs `gatehouse policy replay`, `test` and `explain` on the audit log of thousands of calls to a real server. For
+ * every line, the reported changes must match rules that are written by hand.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -124,7 +124,7 @@ async function record(logFile: string): Promise<void> {
 }
 
 t.test(
-  'a recorded run of thousands of calls: replay, test and explain say what rules by hand say',
+  'a recorded run of thousands of calls: replay, test and explain agree with rules written by hand',
   async (t) => {
     const folder = t.testdir({})
     const logFile = join(folder, 'audit.log')
@@ -142,7 +142,7 @@ t.test(
         target.original === call.original &&
         policy.decision === word(wasAllowed(call)),
     )
-    t.equal(told.length, calls, 'and each tells who called what, and the decision that the rules give')
+    t.equal(told.length, calls, 'each line contains the caller, the tool and the expected decision')
 
     const file = join(folder, 'after.yaml')
     writeFileSync(file, JSON.stringify({ policies: after }))

@@ -1,4 +1,4 @@
-/** Redirects of the target that leave its origin: MCP requests get 502 with the reason, everything else is relayed. */
+/** Redirects of the target to another origin: MCP requests get 502 with the reason, all others are relayed. */
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
@@ -47,7 +47,7 @@ for (const [what, path, init] of requests)
     }
   })
 
-await t.test('all forms of a location outside of the proxy are refused', async (t) => {
+await t.test('every form of a location outside the proxy is rejected', async (t) => {
   for (const location of [
     '//elsewhere.example/mcp',
     '/\\elsewhere.example/mcp',
@@ -62,7 +62,7 @@ await t.test('all forms of a location outside of the proxy are refused', async (
   }
 })
 
-await t.test('an absolute address of the target that cannot be followed is refused', async (t) => {
+await t.test('an absolute address of the target that cannot be followed is rejected', async (t) => {
   const upstream: Upstream = await startUpstream((_seen, res) =>
     res.writeHead(303, { Location: `${upstream.url}/other` }).end(),
   )
@@ -73,12 +73,12 @@ await t.test('an absolute address of the target that cannot be followed is refus
   t.match(await response.text(), 'it cannot be followed')
 })
 
-await t.test('a target with a path of its own has only MCP requests', async (t) => {
+await t.test('with a path in the target URL, every request is an MCP request', async (t) => {
   const rig = await startProxy(t, await redirecting(t, 'https://elsewhere.example/'), '/api')
   t.equal((await fetch(`${rig.url}/x`, { redirect: 'manual' })).status, 502)
 })
 
-await t.test('pages and other documents keep their redirects', async (t) => {
+await t.test('redirects of pages and other documents are relayed', async (t) => {
   const location = 'https://elsewhere.example/x'
   const rig = await startProxy(t, await redirecting(t, location, 302))
   for (const path of ['/authorize', '/assets/logo.png']) {

@@ -1,8 +1,8 @@
 /**
- * Which of two reasons to reject a call wins, what the call has cost by then, and whether it reached a backend. The
+ * Which of two reasons to reject a call takes precedence, what the call costs, and whether it reaches a backend. The
  * expected values are in test/fixtures/vmcp/order-of-checks-pairs.json.
  *
- *   node test/behaviour/vmcp/order-of-checks-pairs.test.ts --update    writes them again; review the difference before you commit it
+ *   node test/behaviour/vmcp/order-of-checks-pairs.test.ts --update    rewrites them; review the diff
  */
 import t, { type Test } from 'tap'
 import { missingRedis } from '../../helpers/redis.ts'
@@ -13,7 +13,7 @@ import { type Surface, surfaces } from '../../helpers/vmcp/checks/surfaces.ts'
 
 t.setTimeout(120_000)
 
-/** A step is not authorized and not limited by rate, and a workflow with an unusable step is left out. */
+/** Steps skip authorization and rate limits. Workflows with an unusable step are omitted. */
 const notOfSteps: ReadonlySet<Reason> = new Set([
   'unknown',
   'header-mismatch',
@@ -47,7 +47,7 @@ async function cellsOf(t: Test, all: typeof pairs): Promise<Cells> {
   return cells
 }
 
-t.test('order of checks: which of two reasons to reject a call wins', { skip: missingRedis }, async (t) => {
+t.test('order of checks: which of two reasons takes precedence', { skip: missingRedis }, async (t) => {
   const isDown = (pair: readonly Reason[]): boolean => pair.includes('backend-down')
   compareCells(t, 'order-of-checks-pairs.json', {
     ...(await cellsOf(

@@ -1,8 +1,8 @@
 /**
- * What each way to reach something answers for each reason to reject it, and what it leaves behind: counters, audit lines,
- * tokens and quotas, and whether a backend was reached. The expected values are in test/fixtures/vmcp/order-of-checks.json.
+ * The response to each kind of request for each reason to reject it, and its effects: counters, audit lines, tokens and
+ * quotas, and requests to backends. The expected values are in test/fixtures/vmcp/order-of-checks.json.
  *
- *   node test/behaviour/vmcp/order-of-checks.test.ts --update    writes them again; review the difference before you commit it
+ *   node test/behaviour/vmcp/order-of-checks.test.ts --update    rewrites them; review the diff
  */
 import t, { type Test } from 'tap'
 import { missingRedis } from '../../helpers/redis.ts'
@@ -18,7 +18,7 @@ const down = (reason: Reason): boolean => reason === 'backend-down'
 const up = (reason: Reason): boolean => !down(reason)
 
 interface Group {
-  /** Begins the titles of its cells. */
+  /** Prefix of the titles of its cells. */
   readonly title?: string
   readonly surfaces: (title: string) => boolean
   readonly reasons: (reason: Reason) => boolean
@@ -28,7 +28,7 @@ interface Group {
 const throughSearch = (title: string): boolean => /call_tool|tool search/.test(title)
 const others = (title: string): boolean => !throughSearch(title)
 
-/** Each has a virtual server of its own. */
+/** Each group has its own virtual server. */
 const groups: readonly Group[] = [
   { surfaces: others, reasons: up, settings: { codeMode: { enabled: true } } },
   { surfaces: throughSearch, reasons: up, settings: { optimizer: {} } },
@@ -62,7 +62,7 @@ async function cellsOf(t: Test, group: Group): Promise<Cells> {
 }
 
 t.test(
-  'order of checks: every way to reach something × every reason to reject it',
+  'order of checks: every kind of request × every reason to reject it',
   { skip: missingRedis },
   async (t) => {
     const cells: Record<string, unknown> = {}

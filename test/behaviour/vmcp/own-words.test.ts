@@ -1,4 +1,4 @@
-/** The error text of a backend reaches the status and the log, bounded and without credentials, with the right next step. */
+/** Status and log contain the error text of a backend, truncated and without credentials, with the next step. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'

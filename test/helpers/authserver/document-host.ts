@@ -25,7 +25,7 @@ export async function startDocumentHost(
     await host.close()
   })
   const rig = await startAuthServer(t, {
-    // Limits run on the store's clock, caches on the server's: only the latter is moved here.
+    // Limits use the clock of the store, caches the clock of the server. Tests move only the latter.
     store: makeMemoryStore({ now: () => 0 }),
     documentFetch: fetch,
     config: {

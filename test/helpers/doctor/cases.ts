@@ -1,4 +1,4 @@
-/** Cases of staged failures: one thing bent, and what the doctor must say of it. */
+/** Staged failures: each case breaks one part, and states the expected finding of the doctor. */
 import type { Test } from 'tap'
 import { type ExamineOptions, examineRemote, type Finding } from '../../../runtime/doctor/index.ts'
 import { type Bend, type Place, type Stage, startStage } from './staged.ts'
@@ -9,7 +9,7 @@ export interface Case {
   readonly code: string
   readonly hop: string
   readonly fix: RegExp
-  /** What was seen. */
+  /** Expected observation. */
   readonly observed?: RegExp
   readonly result?: 'failed' | 'warning'
   /** Replaces the path of the URL. */

@@ -9,20 +9,20 @@ import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 export interface ForwardProxyOptions {
-  /** The loopback port of a host; undefined answers 502. */
+  /** Returns the loopback port of a host. When undefined, the proxy responds with 502. */
   readonly resolve: (host: string, port: number) => number | undefined
-  /** `user:password` that each request must carry. */
+  /** Required `user:password` of each request. */
   readonly credentials?: string | undefined
-  /** Serves TLS itself. */
+  /** When set, the proxy serves TLS. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
-  /** Status of every response instead of forwarding. */
+  /** When set, the proxy responds with this status instead of forwarding. */
   readonly status?: number | undefined
 }
 
 export interface ForwardProxy {
   readonly url: string
   readonly port: number
-  /** `CONNECT host:port` and `GET http://host/path`, in order. */
+  /** Received requests in order, such as `CONNECT host:port` and `GET http://host/path`. */
   readonly asked: readonly string[]
   /** Connections that clients opened to this proxy. */
   readonly connections: number

@@ -1,6 +1,6 @@
 /**
- * Hosts that are reachable through a forward proxy only: their names resolve in the proxy alone, over http and https. A
- * connection that does not come from the proxy counts as direct.
+ * Hosts that are reachable only through a forward proxy, over http and https: only the proxy can resolve their names. A
+ * connection from any other program is counted as direct.
  */
 import { once } from 'node:events'
 import {
@@ -18,7 +18,7 @@ import { type ForwardProxy, type ForwardProxyOptions, startForwardProxy } from '
 
 export interface HostRequest {
   readonly method: string
-  /** With the query. */
+  /** Path and query. */
   readonly path: string
   readonly headers: IncomingMessage['headers']
   readonly body: string
@@ -39,9 +39,9 @@ export interface IsolatedNetwork {
 }
 
 export interface NetworkOptions extends Partial<ForwardProxyOptions> {
-  /** The proxy serves TLS with a certificate of the same authority. */
+  /** When true, the proxy serves TLS with a certificate of the same authority. */
   readonly tlsProxy?: boolean
-  /** A port of another server, by host. */
+  /** Ports of other servers by host. */
   readonly ports?: Readonly<Record<string, number>>
 }
 
@@ -106,7 +106,7 @@ export async function startIsolatedNetwork(
   }
 }
 
-/** A host that answers each path with a JSON document; 404 for others. */
+/** A host that serves a JSON document for each path, and 404 for other paths. */
 export function jsonHost(documents: Readonly<Record<string, unknown>>): Host {
   return ({ path }, res) => {
     const document = documents[path.replace(/\?.*/, '')]

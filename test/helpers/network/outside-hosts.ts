@@ -1,4 +1,4 @@
-/** Hosts of an isolated network that play every server which the product connects to. */
+/** Hosts of an isolated network that simulate every server that Gatehouse connects to. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { redirectUri } from '../authserver/authserver.ts'
 import { type Host, jsonHost } from './isolated-network.ts'

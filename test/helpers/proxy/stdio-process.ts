@@ -1,4 +1,4 @@
-/** `gatehouse proxy stdio` as a process of its own, as desktop clients start it, with a clock that the test moves. */
+/** A `gatehouse proxy stdio` process, as desktop clients start it, with a clock that the test sets. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -13,13 +13,13 @@ export interface StdioProcess {
   readonly pid: number
   /** Resolves with the first line on standard error that matches; rejects when the process ends first. */
   errorLine(pattern: RegExp): Promise<RegExpExecArray>
-  /** Everything on standard error. */
+  /** Complete standard error. */
   errors(): string
-  /** Initializes the server. Nothing is sent in the background afterwards. */
+  /** Initializes the server. The client sends nothing in the background afterwards. */
   open(): Promise<void>
   /** Calls a tool. Resolves with the response, or with undefined when the process ends first. */
   call(): Promise<unknown>
-  /** Puts the clock this far ahead of the machine's. */
+  /** Sets the clock this many milliseconds ahead of the machine's. */
   ahead(ms: number): Promise<void>
   /** Resolves when the process has ended. */
   readonly ended: Promise<unknown>

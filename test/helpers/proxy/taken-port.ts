@@ -1,4 +1,4 @@
-/** A port that another program occupies on one loopback address, while it is free on the other one. */
+/** Occupies a port on one loopback address while it stays free on the other one. */
 import { createServer, type Server } from 'node:net'
 import type { Test } from 'tap'
 

@@ -1,7 +1,7 @@
 /**
- * Everything that users, dashboards and scripts refer to by name, one line each: error codes, reasons of conditions, metrics
- * with their labels, events, types of audit lines, flags with their defaults, and environment variables. Read from the
- * tables and commands that declare them, and from what the hooks answer in the golden cases.
+ * All names that users, dashboards and scripts rely on, one per line: error codes, reasons of conditions, metrics with
+ * their labels, events, types of audit lines, flags with their defaults, and environment variables. The source is the
+ * tables and commands that declare them, and the responses of the hooks in the golden cases.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { conditionReasons, podReasons } from '../../../schemas/reasons/index.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
-/** Sorted lines, each once. */
+/** Returns the sorted lines without duplicates. */
 export async function publicNames(): Promise<readonly string[]> {
   const lines = [
     ...errorLines(),
@@ -43,7 +43,7 @@ function errorLines(): readonly string[] {
   })
 }
 
-/** ` name=value`, or nothing without a value. */
+/** Returns ` name=value`, or an empty string without a value. */
 function member(name: string, value: string | number | undefined): string {
   return value === undefined ? '' : ` ${name}=${value}`
 }
@@ -61,7 +61,7 @@ interface GoldenResponse {
   }
 }
 
-/** Conditions of the golden cases, which cover those of successes as well. */
+/** Conditions in the golden cases, including the conditions of successes. */
 function conditionLines(): readonly string[] {
   const folder = join(root, 'test/hooks')
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
@@ -125,7 +125,7 @@ function optionText({
   return `${flags}${member('default', value)}${member('choices', argChoices?.join('|'))}${mandatory ? ' mandatory' : ''}${hidden ? ' hidden' : ''}`
 }
 
-/** The flags of the hooks server itself, as its help prints them: its file runs when it is imported. */
+/** Flags of the hooks server, read from its help, because importing its file would run it. */
 function hooksFlagLines(): readonly string[] {
   const program = join(root, 'hooks/server/main.ts')
   const help = execFileSync(process.execPath, [program, '--help'], { encoding: 'utf8' })
@@ -144,7 +144,7 @@ function hooksFlagLines(): readonly string[] {
   })
 }
 
-/** The page names every variable that the sources name, and no other: `test/unit/docs/environment.test.ts`. */
+/** Variables on the page, which `test/unit/docs/environment.test.ts` compares with the sources. */
 function variableLines(): readonly string[] {
   const page = readFileSync(join(root, 'docs/reference/environment.md'), 'utf8')
   const names = page.split('\n').flatMap((line) => {

@@ -188,7 +188,7 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
           ask: async ({ params }, asked) => {
             const question: Record<string, unknown> = JSON.parse(params?.toString() ?? '{}')
             questions.push(question)
-            if (!options.ask) throw new Error('nobody can be asked')
+            if (!options.ask) throw new Error('the client cannot be prompted')
             return options.ask(question, asked)
           },
         },

@@ -179,7 +179,7 @@ for (const [way, config] of Object.entries(ways)) {
       }
       t.notOk(
         backend.requests.some(({ method, params }) => reaching.has(method) && !isPassed(method, params)),
-        'nothing hidden is reached',
+        'no hidden item is reached',
       )
     })
   }

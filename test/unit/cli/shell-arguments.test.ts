@@ -1,4 +1,4 @@
-/** Arguments of tools as a user writes them in a shell. */
+/** Tool arguments as a user writes them in a shell. */
 import t from 'tap'
 import { argumentsFrom } from '../../../runtime/cli/shell/arguments.ts'
 
@@ -18,7 +18,7 @@ const schema = {
 const written = async (...pairs: string[]) =>
   (await argumentsFrom(pairs, {}, async () => schema)).bytes.toString()
 
-await t.test('pairs take the type that the schema gives through references and alternatives', async (t) => {
+await t.test('pairs get their type from the schema, through references and alternatives', async (t) => {
   for (const [pair, expected] of [
     ['n=42', '{"n":42}'],
     ['n=9007199254740993', '{"n":9007199254740993}'],

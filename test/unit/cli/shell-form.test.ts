@@ -34,7 +34,7 @@ await t.test('a form: values by kind, bounds and choices', async (t) => {
     if (!found) throw new Error(name)
     return found
   }
-  t.equal(fields.length, 7, 'what is no schema is no field')
+  t.equal(fields.length, 7, 'members without a schema are no fields')
   t.strictSame(
     field('colour').options.map(({ title }) => title),
     ['Red', 'Green'],

@@ -40,7 +40,7 @@ t.test('entries: commands in every form', async (t) => {
   t.strictSame(words('zed', { command: { path: 'a', args: ['b'] } }), ['a', 'b'])
 })
 
-t.test('entries: a command line in place of a command is split and reported', async (t) => {
+t.test('entries: a command line instead of a command is split and reported', async (t) => {
   const entry = one('cursor', { command: 'npx -y "a b" ${env:V}' })
   t.match(entry?.target, {
     command: ['npx'],
@@ -89,7 +89,7 @@ t.test('entries: variables in the command of Zed, numbers and null', async (t) =
   }
 })
 
-t.test('entries: a URL that the client ignores is named', async (t) => {
+t.test('entries: a URL that the client ignores is reported', async (t) => {
   const entry = one('gemini', { httpUrl: 'https://a.example/mcp', url: 'https://a.example/sse' })
   t.match(entry?.target, { url: ['https://a.example/mcp'], transport: 'streamable-http' })
   t.match(entry?.notes, [

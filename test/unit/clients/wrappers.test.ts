@@ -1,4 +1,4 @@
-/** Programs of clients that only start or reach something else: shells, containers, bridges, and Gatehouse itself. */
+/** Programs that only start a program or connect to a server: shells, containers, bridges, and Gatehouse itself. */
 import t from 'tap'
 import { literalOf } from '../../../runtime/clients/entries/value.ts'
 import { type ClientId, readEntries } from '../../../runtime/clients/index.ts'
@@ -33,14 +33,14 @@ t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
   t.strictSame(words('cmd', '/c', 'C:\\My Tools\\a.exe'), ['C:\\My Tools\\a.exe'])
   t.match(run('cmd', '/c', 'npx -y mcp-remote https://a.example/mcp'), { kind: 'remote' })
   for (const line of ['set A=1 && npx x', 'npx x > log', 'npx x %HOME%'])
-    t.strictSame(words('cmd', '/c', line), ['cmd', '/c', line], 'a line that needs the shell stays as it is')
+    t.strictSame(words('cmd', '/c', line), ['cmd', '/c', line], 'a line that needs the shell is unchanged')
   t.match(run('/opt/gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
   t.match(run('node', '/x/gatehouse.js', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
   t.match(run('npx', 'gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
   t.match(run('other', 'proxy', 'stdio', 'https://a'), { kind: 'program' })
 })
 
-t.test('wrappers: a container is its image, with variables and volumes', async (t) => {
+t.test('wrappers: a container becomes its image, with variables and volumes', async (t) => {
   const target = run(
     'docker',
     'run',
@@ -114,7 +114,7 @@ t.test('wrappers: a container is its image, with variables and volumes', async (
   t.match(run('docker', 'compose', 'up'), { kind: 'program', container: undefined })
 })
 
-t.test('wrappers: an unknown flag of a container is named and skipped', async (t) => {
+t.test('wrappers: an unknown flag of a container is reported and skipped', async (t) => {
   const cases: readonly (readonly [
     words: string,
     image: string,
@@ -152,11 +152,11 @@ t.test('wrappers: an unknown flag of a container is named and skipped', async (t
         ['B', ['2']],
       ]),
     },
-    'the name of a variable is a word, which no search for secrets takes for a secret',
+    'the name of a variable is not detected as a secret',
   )
 })
 
-t.test('wrappers: bridges are the remote server behind them', async (t) => {
+t.test('wrappers: a bridge becomes the remote server behind it', async (t) => {
   const target = one('claude-desktop', {
     command: 'npx',
     args: [

@@ -1,4 +1,4 @@
-/** The addresses that the login's callback listener binds: every one that the browser may use for the redirect URI. */
+/** The callback listener of a login binds every address that the browser may use for the redirect URI. */
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { openCallback } from '../../../runtime/oauth/index.ts'
@@ -16,7 +16,7 @@ t.test('callback: localhost is served on both addresses', { skip }, async (t) =>
   }
 })
 
-t.test('callback: a port that another program has on either address is refused', { skip }, async (t) => {
+t.test('callback: a port that another program uses on either address is rejected', { skip }, async (t) => {
   for (const [taken, other] of [
     ['::1', '127.0.0.1'],
     ['127.0.0.1', '::1'],

@@ -20,7 +20,7 @@ t.test('items that nobody decided about in time are left out, and that is told',
           type: 'httpv1',
           httpv1: {
             http: { url: point.url, timeout: '500ms' },
-            // On a slow machine single responses come too late as well. An open circuit would end the list early.
+            // On a slow machine, single responses can be late as well. An open circuit would end the list early.
             circuitBreaker: { failureThreshold: 1000 },
             claimMapping: 'standard',
           },
@@ -49,7 +49,7 @@ t.test('items that nobody decided about in time are left out, and that is told',
   )
   const reasons = events.flatMap((event) => (event.kind === 'failure' ? [event.reason] : []))
   if (outcome instanceof Error) {
-    // On a slow machine every single response may come too late, and the list is refused.
+    // On a slow machine, every response can be late, so the list is rejected.
     t.match(outcome, { code: 'DECISION_UNAVAILABLE' })
   } else t.ok(outcome.tools.length < tools.length)
   t.ok(reasons.includes('list_timeout'), reasons.join(' '))

@@ -277,7 +277,7 @@ t.test(
       tick(1_001)
       return (await call(limiter)) !== undefined
     })
-    t.pass('limited while Redis is there')
+    t.pass('limited while Redis is available')
     events.length = 0
     redis.freeze()
     t.equal(await call(limiter), undefined)

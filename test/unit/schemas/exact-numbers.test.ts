@@ -1,4 +1,4 @@
-/** Integers that a double would round are read exactly, or rejected with the place and a way out. */
+/** Integers that a double would round are read exactly, or rejected with their location and an alternative. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'

@@ -175,7 +175,7 @@ function startChain() {
     perform(ownOperation(clientOf('session', subject), 'tools/call', { name }, new AbortController().signal))
 }
 
-t.test('chain: a denied call and a call of an unknown tool take no token of the rate limit', async (t) => {
+t.test('chain: denied calls and calls to unknown tools take no token of the rate limit', async (t) => {
   const call = startChain()
   for (let i = 0; i < 3; i++) {
     await t.rejects(call('eve', 'a'), { code: 'FORBIDDEN' })

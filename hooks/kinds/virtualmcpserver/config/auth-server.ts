@@ -106,7 +106,7 @@ function withPresentBundles(context: Context, server: EmbeddedAuthServerConfig):
   return { ...server, upstreamProviders }
 }
 
-/** The embedded server is the incoming OIDC provider, so both must speak of the same issuer and resource. */
+/** The embedded server is the incoming OIDC provider, so both must name the same issuer and resource. */
 function oidcFailure(
   server: EmbeddedAuthServerConfig,
   oidc: RuntimeOidc | undefined,

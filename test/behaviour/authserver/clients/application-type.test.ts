@@ -40,7 +40,7 @@ t.test(
       const response = await register(rig, metadata)
       t.equal(response.status, 201, redirects.join(' '))
       t.match(await jsonOf(response), { application_type: 'native', redirect_uris: redirects })
-      // It asks for a secret and gets none, so it is a public client.
+      // The client asks for a secret and gets none, so it is a public client.
       const asking = await register(rig, { ...metadata, token_endpoint_auth_method: 'client_secret_post' })
       t.match(await jsonOf(asking), { application_type: 'native', token_endpoint_auth_method: 'none' })
     }

@@ -1,4 +1,4 @@
-/** Which client authentication a registration or a metadata document ends up with. */
+/** The client authentication method that the server selects for a registration or a metadata document. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -15,7 +15,7 @@ import {
 } from '../../../helpers/authserver/authserver.ts'
 import { clientDocument, startDocumentHost, startLogin } from '../../../helpers/authserver/document-host.ts'
 
-/** As a hosted client publishes it: it prefers its keys, and lists `none` for servers without them. */
+/** Metadata of a hosted client that prefers its keys, and lists `none` for servers that do not support keys. */
 const prefersKeys = {
   token_endpoint_auth_method: 'private_key_jwt',
   token_endpoint_auth_methods_supported: ['private_key_jwt', 'none'],
@@ -44,7 +44,7 @@ t.test(
   },
 )
 
-t.test('cimd: a document that requires keys or a secret is refused with the reason', async (t) => {
+t.test('cimd: a document that requires keys or a secret is rejected with the reason', async (t) => {
   const self = await startDocumentHost(t)
   const { rig, clientId, host } = self
   const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
@@ -71,7 +71,7 @@ t.test('cimd: a document that requires keys or a secret is refused with the reas
 })
 
 t.test(
-  'cimd: a document that starts to require keys is refused, and existing grants keep working',
+  'cimd: a document that starts to require keys is rejected, and existing grants keep working',
   async (t) => {
     const self = await startDocumentHost(t)
     const { rig, clientId } = self
@@ -82,12 +82,12 @@ t.test(
     })
     rig.pass(300_000)
     t.equal((await startLogin(rig, clientId)).status, 401)
-    // The grant holds what the document allowed at the login.
+    // The grant contains the permissions of the document at the time of the login.
     t.equal((await refresh(rig, clientId, tokens.refresh_token)).status, 200)
   },
 )
 
-t.test('token: a described client that sends a secret is refused without a fetch', async (t) => {
+t.test('token: a secret of a client with a metadata document is rejected without a fetch', async (t) => {
   const { rig, clientId, host } = await startDocumentHost(t)
   const form = { grant_type: 'refresh_token', refresh_token: 'x' }
   const secret = await tokenRequest(rig, { ...form, client_id: clientId, client_secret: 'guess' })
@@ -127,7 +127,7 @@ t.test('register: none is used wherever the metadata allows it', async (t) => {
   )
 })
 
-t.test('cimd: the page of a refused document names the broken rule', async (t) => {
+t.test('cimd: the page of a rejected document names the violated rule', async (t) => {
   const self = await startDocumentHost(t)
   const { rig, clientId } = self
   for (const [members, reason] of [

@@ -41,7 +41,7 @@ t.test('register: a client whose scopes are all unknown gets the default scopes'
   t.equal(await registeredScope(narrow, { scope: 'claudeai' }), 'openid tools email')
 })
 
-t.test('authorize: unknown scopes are ignored, and the token response names the granted ones', async (t) => {
+t.test('authorize: unknown scopes are ignored, and the token response lists the others', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { scope: 'claudeai' })
   for (const [asked, granted] of [
@@ -58,7 +58,7 @@ t.test('authorize: unknown scopes are ignored, and the token response names the 
   }
 })
 
-t.test('authorize: a supported scope that the client did not register is still refused', async (t) => {
+t.test('authorize: a supported scope that the client did not register is still rejected', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { scope: 'openid' })
   const url = authorizeUrl(rig, {
@@ -70,7 +70,7 @@ t.test('authorize: a supported scope that the client did not register is still r
   t.match(response.headers.get('location'), /error=invalid_scope/)
 })
 
-t.test('refresh: unknown scopes are ignored, and scopes beyond the grant are refused', async (t) => {
+t.test('refresh: unknown scopes are ignored, and scopes beyond the grant are rejected', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const asked = 'openid offline_access claudeai'
@@ -91,7 +91,7 @@ t.test('cimd: a document whose scopes are all unknown gets the default scopes', 
   t.equal((await tokensOf(await redeem(rig, done))).scope, defaults)
 })
 
-t.test('authorize: after the supported scopes changed, a stored registration follows them', async (t) => {
+t.test('authorize: a stored registration follows a change of the supported scopes', async (t) => {
   const store = makeMemoryStore()
   const before = await startAuthServer(t, {
     store,

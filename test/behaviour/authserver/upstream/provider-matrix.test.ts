@@ -64,7 +64,7 @@ async function walkThrough(t: Test, profile: ProviderProfile, upstream = profile
   const ended = { code: 'UPSTREAM_TOKEN_MISSING', message: /the sign-in at hub has ended: .*sign in/ }
   await t.rejects(isAccepted(), ended, 'the login is revoked')
   await isAccepted().catch(() => undefined)
-  t.equal(provider.refreshes, asked + 1, 'the revoked token is presented once')
+  t.equal(provider.refreshes, asked + 1, 'the revoked token is sent once')
   t.ok(rig.logged().includes(profile.revokedText), 'the log shows what the provider reports')
 
   t.equal(provider.logins, 1)

@@ -1,4 +1,4 @@
-/** Upstream providers with certificates of a private authority: each has trust anchors of its own. */
+/** Upstream providers with certificates of a private authority. Each provider has its own trust anchors. */
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
@@ -15,7 +15,7 @@ import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { type Authority, makeAuthority } from '../../../helpers/certificates.ts'
 
 const realNow = Date.now
-/** Files of certificates are read again after some seconds. */
+/** Moves the clock, because certificate files are reloaded only after some seconds. */
 function moveClock(ms: number): void {
   Date.now = () => realNow() + ms
 }
@@ -27,7 +27,7 @@ interface Provider {
   readonly issuer: string
 }
 
-/** A provider that only has discovery. */
+/** A provider that serves only its discovery document. */
 async function startProvider(t: Test, authority: Authority): Promise<Provider> {
   const { cert, key } = await authority.leaf()
   const server = createServer({ cert, key }, (_req, res) => {
@@ -57,7 +57,7 @@ function bundleFile(pem: string): string {
   return path
 }
 
-/** A server in front of one provider. Returns how its login leaves for the provider. */
+/** Starts a server with one provider. Returns a function that reports whether a login redirects to the provider. */
 async function setup(t: Test, provider: Provider, caBundlePath?: string) {
   const rig = await startAuthServer(t, {
     upstreams: ({ issuer }) => [
@@ -94,7 +94,7 @@ await t.test('the bundle of an upstream is trusted for its endpoints', async (t)
 })
 
 await t.test(
-  'a new bundle applies without a restart, and a broken one leaves the old one in use',
+  'a new bundle applies without a restart, and an invalid one keeps the old one in use',
   async (t) => {
     const [before, after] = await Promise.all([makeAuthority(), makeAuthority()])
     const provider = await startProvider(t, before)
@@ -111,7 +111,7 @@ await t.test(
   },
 )
 
-await t.test('a bundle that cannot be used is an error at the start', async (t) => {
+await t.test('an unusable bundle is an error at the start', async (t) => {
   const provider = await startProvider(t, await makeAuthority())
   for (const [path, message] of [
     ['/nowhere/ca.crt', /upstreamProviders\[0\]\.caBundlePath.*cannot be read/],

@@ -1,11 +1,11 @@
-/** A login whose callback port is taken by another program on only one of the addresses of localhost. */
+/** A login whose callback port is in use by another program on only one of the addresses of localhost. */
 import t from 'tap'
 import { startLogin, startWorld } from '../../../helpers/proxy/login-rig.ts'
 import { lacksIpv6, takePort } from '../../../helpers/proxy/taken-port.ts'
 
 const skip = lacksIpv6
 
-t.test('login: a configured client does not start when [::1] is taken', { skip }, async (t) => {
+t.test('login: a proxy with a configured client does not start when [::1] is taken', { skip }, async (t) => {
   const port = await takePort(t, '::1')
   const world = await startWorld({
     clients: [
@@ -32,7 +32,7 @@ t.test('login: a configured client does not start when [::1] is taken', { skip }
   t.same(run.lines, [], 'no login URL was printed')
 })
 
-t.test('login: a registered client gets another port and says so', { skip }, async (t) => {
+t.test('login: a proxy with a registered client uses another port and reports it', { skip }, async (t) => {
   const port = await takePort(t, '::1')
   const world = await startWorld()
   const run = await startLogin(world, { remoteAuth: true, remoteAuthCallbackPort: String(port) })

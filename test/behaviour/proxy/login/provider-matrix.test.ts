@@ -18,7 +18,7 @@ t.setTimeout(120_000)
 
 interface Running {
   call(): Promise<Response>
-  /** Everything that was logged. */
+  /** Complete log output. */
   logged(): string
   close(): Promise<void>
 }
@@ -67,7 +67,7 @@ for (const profile of Object.values(providerProfiles)) {
     const dir = mkdtempSync(join(tmpdir(), 'matrix-'))
     const stored = (): number => readdirSync(dir).filter((file) => file.endsWith('.login')).length
 
-    // The token of the login ends within the margin of the proxy, so the first call renews it.
+    // The token expires within the renewal margin of the proxy, so the first call renews it.
     provider.lifeSec = 5
     const first = await start(provider, target, dir)
     provider.lifeSec = profile.lifeSec
@@ -93,7 +93,7 @@ for (const profile of Object.values(providerProfiles)) {
     const asked = provider.refreshes
     t.match(await messageOf(await third.call()), /^502 .*has ended: sign in again/, 'the login is revoked')
     t.match(await messageOf(await third.call()), /^502 .*has ended: sign in again/)
-    t.equal(provider.refreshes, asked + 1, 'the revoked token is presented once')
+    t.equal(provider.refreshes, asked + 1, 'the revoked token is sent once')
     t.ok(third.logged().includes(profile.revokedText), 'the log shows what the provider reports')
     t.equal(stored(), before - 1, 'the next start signs in again')
     await third.close()
@@ -117,7 +117,7 @@ await t.test('the resource document and the server differ in the slash after the
   }
 })
 
-await t.test('the document of all tenants is refused, because its issuer is a template', async (t) => {
+await t.test('the metadata for all tenants is rejected, because its issuer is a template', async (t) => {
   const provider = await startProvider(providerProfiles.entra)
   const target = await startTarget(provider, { issuer: `${provider.api}/common/v2.0` })
   t.teardown(() => Promise.all([provider.close(), target.close()]))

@@ -27,7 +27,7 @@ interface World {
   start(): Promise<StdioProcess>
   /** Starts a process and does not wait for it. */
   spawn(): StdioProcess
-  /** The persisted login, as the processes read it. */
+  /** Reads the persisted login as the processes do. */
   read(): KeptLogin
   write(state: KeptLogin): void
   /** Name of each file with a login or registration. */
@@ -71,12 +71,12 @@ async function startWorld(t: Test): Promise<World> {
 
 const loginUrl = /http:\/\/127\.0\.0\.1:\S+\/auth\?\S+/
 
-/** Plays the browser of a login. */
+/** Simulates the browser of a login. */
 async function browse(url: string): Promise<void> {
   await (await fetch(url)).arrayBuffer()
 }
 
-/** Ends the current token: by time when `isByTime`, else the provider ends it early. */
+/** Ends the current token at the provider, and sets the clocks of the processes ahead. */
 async function endToken(
   { provider }: World,
   processes: readonly StdioProcess[],
@@ -99,7 +99,7 @@ await t.test('two processes: 1,000 calls over 50 expirations need one login', as
   const files = world.files()
   let aheadMs = 0
   for (let expiration = 1; expiration <= 50; expiration++) {
-    // Every second time the provider ends the token long before its time, and the target reports it.
+    // Every second time, the provider ends the token early, and the target rejects it.
     aheadMs += expiration % 2 === 0 ? 60_000 : hourMs
     await endToken(world, processes, aheadMs)
     const messages = await callAll(processes, 20)

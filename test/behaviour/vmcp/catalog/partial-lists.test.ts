@@ -78,7 +78,7 @@ const failures: Readonly<Record<string, RawAnswer>> = {
     void res.writeHead(200, { 'content-type': 'application/json' }).end('hello'),
 }
 
-/** The text of the backend ends the problem. */
+/** The problem ends with the text of the backend. */
 const texts: Readonly<Record<string, RegExp>> = {
   'HTTP 500': /: oops$/,
   'a refusal': /: reason of the list$/,

@@ -1,6 +1,6 @@
 /**
- * The form of a provider profile: how one identity provider differs from a plain OAuth 2.1 server, as data. The one
- * mechanism that plays all profiles is provider.ts.
+ * Type of a provider profile: the differences between one identity provider and a plain OAuth 2.1 server, as data.
+ * provider.ts simulates all profiles.
  */
 import type { AuthServerConfig, ProxyInput } from '../../../../runtime/config/index.ts'
 import type { PeerResponse } from '../../loopback.ts'
@@ -54,7 +54,7 @@ export interface ProviderProfile {
   readonly clientAuth: 'basic' | 'body' | 'either' | 'none'
   /** Name of the scope parameter. Default: `scope`. */
   readonly scopeParam?: string
-  /** Returns the parameters of the error redirect when the provider refuses an authorization request. */
+  /** Returns the parameters of the error redirect when the provider rejects an authorization request. */
   readonly refuses?: (query: URLSearchParams) => Readonly<Record<string, string>> | undefined
   /** True when a login with this authorization request gets a refresh token. */
   readonly isOffline: (query: URLSearchParams) => boolean
@@ -73,7 +73,7 @@ export interface ProviderProfile {
   readonly prefersForm?: true
   /** Response to a revoked or unknown refresh token. */
   readonly revoked: PeerResponse
-  /** Text of that response that the operator must see. */
+  /** Text of that response that must appear in the log. */
   readonly revokedText: string
   /** Response to a refresh during an outage, in the provider's own form. */
   readonly outage: PeerResponse
@@ -86,7 +86,7 @@ export interface ProviderProfile {
   readonly doctor: DoctorRow
 }
 
-/** The expectations about `gatehouse doctor --login`, which signs in like an ordinary MCP client. */
+/** Expected results of `gatehouse doctor --login`, which signs in like an ordinary MCP client. */
 export interface DoctorRow {
   /** First failure; undefined when the login of an ordinary client succeeds. */
   readonly code?: string
@@ -94,6 +94,6 @@ export interface DoctorRow {
   readonly warning?: string
   /** Text of the fix of that failure, otherwise of that warning. */
   readonly fix: RegExp
-  /** True when the login gets as far as the renewal of the token. */
+  /** True when the login reaches the renewal of the token. */
   readonly renews: boolean
 }

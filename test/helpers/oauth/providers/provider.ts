@@ -1,6 +1,6 @@
 /**
- * Plays an identity provider by its profile: metadata, registration, authorization without a user, tokens, refresh with
- * rotation and reuse detection. Tokens end on command.
+ * Simulates an identity provider from its profile: metadata, registration, authorization without a user, tokens,
+ * refresh with rotation and reuse detection. Tests end tokens explicitly.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -9,21 +9,21 @@ import { clientId, clientSecret, type IssuedTokens, type Place, type ProviderPro
 
 export interface FakeProvider extends Place {
   readonly profile: ProviderProfile
-  /** True for an access token that has not ended. */
+  /** True for an access token that is still valid. */
   accepts(authorization: string | undefined): boolean
   /** Ends every access token. */
   expire(): void
   /** Revokes every login. */
   revoke(): void
-  /** While set, the response to every refresh. */
+  /** Response to every refresh, while it is set. */
   outage: PeerResponse | undefined
   /** Lifetime of the tokens that are issued next. */
   lifeSec: number
-  /** Called before a refresh is carried out. */
+  /** Called before each refresh. */
   beforeRefresh: (() => Promise<void>) | undefined
-  /** Logins that ended with tokens. */
+  /** Number of completed logins. */
   readonly logins: number
-  /** Requests with a refresh token. */
+  /** Number of requests with a refresh token. */
   readonly refreshes: number
   /** True when a refresh token was used twice. */
   readonly hasReuse: boolean

@@ -4,7 +4,7 @@ import { type Loopback, startLoopback } from '../../loopback.ts'
 import type { FakeProvider } from './provider.ts'
 
 export interface ProtectedTarget extends Loopback {
-  /** Requests to the endpoint that were accepted. */
+  /** Number of accepted requests to the endpoint. */
   readonly accepted: number
 }
 
@@ -22,7 +22,7 @@ export async function startTarget(
       return { body: scopes.length > 0 ? { ...document, scopes_supported: scopes } : document }
     }
     if (path !== '/mcp') return { status: 404 }
-    // Streams are refused before tokens are checked, so that only calls need a token.
+    // Streams are rejected before tokens are checked, so that only calls need a token.
     if (method !== 'POST') return { status: 405 }
     if (!provider.accepts(headers.authorization)) {
       const challenge = `Bearer resource_metadata="${origin}${documentPath}"`

@@ -1,9 +1,9 @@
-/** Backends whose tools, prompts and resources are named after the reasons to reject a call of them. */
+/** Backends whose tools, prompts and resources are named after the reasons to reject their calls. */
 import type { ServerResponse } from 'node:http'
 import { json, type RawBackend, type RawRequest, startRawBackend } from '../../mcp/raw-backend.ts'
 import { type BackendName, backendOf, has, refusedWord, uriFor } from './reasons.ts'
 
-/** Text of a result that guardrails refuse. */
+/** Text of a result that guardrails reject. */
 const refusedText = `found ${refusedWord}`
 
 const object = (properties: object) => ({ type: 'object', properties })
@@ -28,7 +28,7 @@ export function approvedTemplate(name: string): object {
   return { uriTemplate: `test://${name}/{id}`, name }
 }
 
-/** What the backend lists: changed after the approval where arguments are checked against the approved definition. */
+/** The listed definition. It differs from the approved one when the approved arguments are checked. */
 function offered(name: string, approved: object): object {
   return has(name, 'pinned-arguments') ? { ...approved, description: 'Changed after the approval' } : approved
 }
@@ -47,11 +47,11 @@ export interface NamedItems {
 }
 
 export interface ChecksBackend extends Pick<RawBackend, 'url' | 'close'> {
-  /** Requests of clients that arrived, as `method name`. Lists and handshakes are left out. */
+  /** Received client requests, as `method name`, without lists and handshakes. */
   reached(): readonly string[]
 }
 
-/** Starts a backend with those of the named items that belong to it. */
+/** Starts a backend with the items that belong to it. */
 export async function startChecksBackend(backend: BackendName, items: NamedItems): Promise<ChecksBackend> {
   const own = (names: readonly string[]) =>
     names.filter((name) => backendOf(name) === backend && !has(name, 'unknown'))
@@ -96,7 +96,7 @@ export async function startChecksBackend(backend: BackendName, items: NamedItems
   }
 }
 
-/** The name that a request is about. */
+/** Name of the requested item. */
 function subjectOf({ params }: RawRequest): string {
   const { name, uri } = (params['ref'] ?? params) as Readonly<Record<string, unknown>>
   return String(name ?? uri)

@@ -1,4 +1,4 @@
-/** The configuration of a virtual server in which every check rejects what is named after it. */
+/** Configuration of a virtual server in which every check rejects the items that are named after it. */
 import type { TokenIssuer } from '../../authserver/token-issuer.ts'
 import { hook } from '../webhook-rig.ts'
 import type { TestWebhook } from '../webhook.ts'
@@ -9,14 +9,14 @@ export type Settings = Readonly<Record<string, unknown>>
 
 export const serverName = 'checks'
 export const namespace = 'team'
-/** Tokens of the limit that all calls share. */
+/** Number of tokens of the limit that all calls share. */
 export const sharedTokens = 10_000
 
 /** Names of workflows. */
 export const workflowName = (name: string): string => `flow_${name}`
 export const stepWorkflowName = (name: string): string => `step_${name}`
 
-/** What clients call a tool or prompt of a backend. */
+/** Name of a backend's tool or prompt at the clients. */
 export const advertised = (name: string): string => `${backendOf(name)}_${name}`
 
 export interface CheckedItems extends NamedItems {
@@ -80,10 +80,10 @@ function policies({ tools, prompts, resources, workflows, steps }: CheckedItems)
   ]
 }
 
-/** So slow that no token comes back during a test. */
+/** Refills so slowly that no token returns during a test. */
 const yearly = (maxTokens: number) => ({ maxTokens, refillPeriod: '8760h' })
 
-/** Names of tools, as clients know them, of which no further call is allowed. */
+/** Client names of the tools whose rate limit allows no further call. */
 export function limitedTools({ tools, workflows }: CheckedItems): readonly string[] {
   const limited = (name: string) => has(name, 'limited')
   return [...tools.filter(limited).map(advertised), ...workflows.filter(limited).map(workflowName)]
@@ -96,7 +96,7 @@ function rateLimits(items: CheckedItems): Settings {
   }
 }
 
-/** Names of tools, as backends know them, whose quota is used up. */
+/** Backend names of the tools whose quota is used up. */
 export function spentTools({ tools }: CheckedItems): readonly string[] {
   return tools.filter((name) => has(name, 'quota-exceeded'))
 }

@@ -1,11 +1,11 @@
-/** Compares what was observed with a table in test/fixtures/vmcp, or writes the table when a test runs with `--update`. */
+/** Compares observed values with a table in test/fixtures/vmcp. With `--update`, writes the table first. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Test } from 'tap'
 
 const folder = resolve(import.meta.dirname, '../../../fixtures/vmcp')
 
-/** By the title of a cell; each value is compared as it is. */
+/** Observed values by the title of their cell. */
 export type Cells = Readonly<Record<string, unknown>>
 
 export function compareCells(t: Test, file: string, observed: Cells): void {

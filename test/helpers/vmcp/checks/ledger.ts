@@ -1,18 +1,17 @@
 /**
- * What one operation left behind at a virtual server: lines of the audit log, counters, tokens and quotas in Redis.
+ * Records the effects of one operation on a virtual server: audit lines, counters, tokens and quotas in Redis.
  *
- * Values that differ from run to run are left out: times, ids, durations, and the requests by which lists are read and
- * sessions are opened.
+ * Omits values that differ between runs: times, ids, durations, and the requests that read lists and open sessions.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import type { RedisClientType } from '@redis/client'
 import { sharedTokens } from './config.ts'
 
-/** A missing line fails its cell, and not the whole table. */
+/** A missing line fails only its cell, not the whole table. */
 const maxWaitMs = 5_000
 
-/** Reads the audit log, always from where the last read ended. */
+/** Reads the audit log. Each read continues where the previous one ended. */
 export class AuditReader {
   readonly #file: number
   #offset = 0
@@ -22,7 +21,7 @@ export class AuditReader {
     this.#file = openSync(path, 'r')
   }
 
-  /** The lines that were written since the last call, once one of them ends the operation, or none came for too long. */
+  /** Resolves with the new lines once one of them ends the operation, or after the longest wait. */
   async until(isLast: (line: AuditLine) => boolean): Promise<readonly AuditLine[]> {
     const lines: AuditLine[] = []
     const giveUpAt = performance.now() + maxWaitMs
@@ -33,7 +32,7 @@ export class AuditReader {
     return lines
   }
 
-  /** Forgets the lines that were written until now. */
+  /** Skips the lines that exist now. */
   skip(): void {
     this.#next()
   }
@@ -65,12 +64,12 @@ export interface AuditLine {
   readonly metadata: { readonly extra: Members }
 }
 
-/** True for the line of a request of a client, which follows the lines of all that it caused. */
+/** True for the line of a client request, which follows the lines of all its effects. */
 export function isOfRequest({ metadata }: AuditLine): boolean {
   return metadata.extra['transport'] === 'http'
 }
 
-/** A line as a text, such as `mcp_tool_call denied live_x, policy deny`. */
+/** Formats a line, such as `mcp_tool_call denied live_x, policy deny`. */
 export function auditText(line: AuditLine): string {
   const { type, outcome, target, policy, webhooks = [], quotas = [], guardrails = [], metadata } = line
   const { extra } = metadata
@@ -94,14 +93,14 @@ export function auditText(line: AuditLine): string {
 
 export type Figures = ReadonlyMap<string, number>
 
-/** Methods by which a virtual server prepares itself. How often they are called depends on the time. */
+/** Methods of requests that a virtual server makes on its own. Their number depends on timing. */
 const preparing =
   /mcp_method_name="(initialize|ping|logging\/[^"]*|notifications\/[^"]*|server\/discover|[^"]*\/list)"/
-/** Labels that are the same in every cell, repeat another label, or differ from run to run. */
+/** Labels that are the same in every cell, repeat another label, or differ between runs. */
 const dropped =
   /^(server|namespace|transport|network_.*|server_.*|.*_protocol_(version|revision)|target_workload_id|target_transport_type|auth_authenticated|tool_name|prompt_name|action|gen_ai_operation_name)$/
 
-/** As `{method=tools/call,status=error}`. */
+/** Formats labels, such as `{method=tools/call,status=error}`. */
 function labelsIn(text: string): string {
   const labels = [...text.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)].map(([, name = '', value]) => ({
     name,
@@ -111,7 +110,7 @@ function labelsIn(text: string): string {
   return kept.length === 0 ? '' : `{${kept.join(',')}}`
 }
 
-/** Counters, and the counts of histograms, of `/metrics`. */
+/** Reads the counters and the counts of histograms from `/metrics`. */
 export function countersIn(metrics: string): Figures {
   const kinds = new Map(
     [...metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind]) => [name, kind]),
@@ -134,7 +133,7 @@ for _, key in ipairs(redis.call('keys', ARGV[1])) do
 end
 return all`
 
-/** Tokens that were taken and quotas that were counted, by their names in Redis without users and periods. */
+/** Reads the taken tokens and counted quotas, by their names in Redis without users and periods. */
 export async function spendingIn(redis: RedisReader): Promise<Figures> {
   const figures = new Map<string, number>()
   const lines = (await redis.sendCommand([
@@ -153,7 +152,7 @@ export async function spendingIn(redis: RedisReader): Promise<Figures> {
   return figures
 }
 
-/** The figures that grew, as `name +1`. */
+/** Lists the figures that changed, such as `name +1`. */
 export function growth(before: Figures, after: Figures): readonly string[] {
   return [...after]
     .map(([key, value]) => [key, value - (before.get(key) ?? 0)] as const)

@@ -1,6 +1,7 @@
 /**
- * Reasons to reject an operation, as names of what is called: whatever is called `unauthorized--limited` is forbidden by
- * a policy, and its rate limit is used up. All other parts of the rig derive their settings from these names.
+ * Reasons to reject an operation, encoded in the name of an item. For example, a policy forbids the item
+ * `unauthorized--limited`, and its rate limit is used up. All other parts of the rig derive their settings from these
+ * names.
  */
 
 /** In the order of the tables, which is not the order of the checks. */
@@ -26,17 +27,17 @@ export const reasons = [
 ] as const
 export type Reason = (typeof reasons)[number]
 
-/** Backends of the rig. Those that nothing is known of have no tools. */
+/** Backends of the rig: reachable, unreachable, and excluded because of an invalid configuration. */
 export type BackendName = 'live' | 'down' | 'out'
 
 const separator = '--'
 
-/** Name for something that is rejected for all of these reasons; `free` for none. */
+/** Name of an item that has all of these reasons to be rejected; `free` when there is none. */
 export function nameFor(...all: readonly Reason[]): string {
   return all.length === 0 ? 'free' : all.join(separator)
 }
 
-/** True when a name, or a text with the name in it, has this reason. */
+/** True when a name, or a text that contains the name, has this reason. */
 export function has(name: string, reason: Reason): boolean {
   // One reason may begin with the name of another.
   return new RegExp(`(^|[^a-z-]|--)${reason}($|[^a-z-]|--)`).test(name)
@@ -47,7 +48,7 @@ export function backendOf(name: string): BackendName {
   return has(name, 'backend-left-out') ? 'out' : 'live'
 }
 
-/** These exclude each other, because they describe the same property of a tool or of a call. */
+/** Reasons that exclude each other, because they describe the same property of a tool or a call. */
 const exclusive: readonly (readonly Reason[])[] = [
   ['webhook-denies', 'webhook-fails'],
   ['pinned', 'pinned-arguments'],
@@ -76,10 +77,10 @@ export const pairs: readonly (readonly [Reason, Reason])[] = reasons.flatMap((fi
     .map((second) => [first, second] as const),
 )
 
-/** A word that guardrails refuse in arguments and in results. */
+/** A word that guardrails reject in arguments and in results. */
 export const refusedWord = 'EMP-123456'
 
-/** Arguments of a call of something with this name. */
+/** Arguments of a call to an item with this name. */
 export function argumentsFor(name: string): Readonly<Record<string, unknown>> {
   return {
     text: has(name, 'guarded-arguments') ? refusedWord : 'hello',
@@ -88,12 +89,12 @@ export function argumentsFor(name: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Headers of a stateless call of something with this name. */
+/** Headers of a stateless call to an item with this name. */
 export function headersFor(name: string): Readonly<Record<string, string>> {
   return has(name, 'header-mismatch') ? { 'mcp-param-region': 'south' } : {}
 }
 
-/** URI of a resource; of a template where templates are pinned and resources are not. */
+/** URI of a resource. A pinned one matches a template, because resources themselves cannot be pinned. */
 export function uriFor(name: string): string {
   if (has(name, 'pinned')) return `test://${name}/1`
   return has(name, 'guarded-arguments') ? `test://${name}/${refusedWord}` : `test://${name}`

@@ -1,4 +1,4 @@
-/** A virtual server in front of real backends in which each check rejects what is named after it, and a view of what it did. */
+/** A virtual server with real backends. Its checks reject the items that are named after them. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,22 +29,22 @@ import {
 import { AuditReader, auditText, type AuditLine, countersIn, growth, spendingIn } from './ledger.ts'
 import { backendOf, has, type Reason } from './reasons.ts'
 
-/** What came of one operation. */
+/** Response and effects of one operation. */
 export interface Observed {
   readonly answer: string
   readonly audit: readonly string[]
   /** Counters that grew. */
   readonly counters: readonly string[]
-  /** Tokens of rate limits that were taken, and quotas that were counted. */
+  /** Taken tokens of rate limits, and counted quotas. */
   readonly spent: readonly string[]
   /** Requests that arrived at backends. */
   readonly backend: readonly string[]
 }
 
 export interface Work {
-  /** Resolves with the response as a text. */
+  /** Resolves with the formatted response. */
   perform(): Promise<string>
-  /** The audit line after which nothing follows. */
+  /** True for the last audit line of the operation. */
   isLast(line: AuditLine): boolean
 }
 
@@ -57,8 +57,9 @@ export interface ChecksRig {
 }
 
 /**
- * Starts everything. `more` replaces whole members of the configuration. The backend `down` closes once its lists are
- * read; without items of this backend there is none, because a server reads the lists of such a backend again and again.
+ * Starts all parts. `more` replaces whole members of the configuration. The backend `down` closes after its lists have
+ * been read. It is configured only if it has items, because the server would read the lists of an empty backend again
+ * and again.
  */
 export async function startChecksRig(t: Test, items: CheckedItems, more: Settings = {}): Promise<ChecksRig> {
   const folder = mkdtempSync(join(tmpdir(), 'checks-'))
@@ -124,7 +125,7 @@ export async function startChecksRig(t: Test, items: CheckedItems, more: Setting
   }
   async function observe(work: Work): Promise<Observed> {
     let observed = await observeOnce(work)
-    // On a busy machine a response of Redis can be too late; then nothing is counted.
+    // On a busy machine, a response of Redis can arrive too late to be counted.
     for (let more = 2; more > 0 && wasUncounted(observed); more--) observed = await observeOnce(work)
     return observed
   }
@@ -151,7 +152,7 @@ export function consoleCall(
   return vmcp.view.call({
     ...{ caller, tool, era, signal: new AbortController().signal },
     toolArguments: Buffer.from(JSON.stringify(args)),
-    ask: () => Promise.reject(new Error('nothing is asked')),
+    ask: () => Promise.reject(new Error('unexpected question')),
     progress() {},
     log() {},
     decided() {},
@@ -161,11 +162,11 @@ export function consoleCall(
 
 const unavailable: WebhookReply = (res) => void res.writeHead(503).end()
 
-/** Replies by the reason in the name of what a webhook is asked about. */
+/** Selects a reply by the reason in the name of the item. */
 function replyOf(replies: Readonly<Partial<Record<Reason, WebhookReply>>>): TestWebhook['reply'] {
   return ({ mcp_request: { params } }) => {
     const name = JSON.stringify(params['name'] ?? params['uri'] ?? params['ref'])
-    // The step is rejected, and not its workflow.
+    // The step is rejected, not its workflow.
     if (name.startsWith(`"${stepWorkflowName('')}`)) return allow
     const found = Object.entries(replies).find(([reason]) => has(name, reason as Reason))
     return found ? found[1] : allow
@@ -176,7 +177,7 @@ function reachedAt(backends: readonly ChecksBackend[]): string[] {
   return backends.flatMap((backend) => backend.reached())
 }
 
-/** Takes the only token of each limited tool, and counts the only call of each quota of one tool. */
+/** Takes the only token of each limited tool, and uses the only call of each quota for one tool. */
 async function useUp(addr: string, settings: Settings, items: CheckedItems, caller: Caller): Promise<void> {
   const { rateLimiting, quotas } = vmcpConfig({}, settings)
   const store = makeRedisStore({ addr, db: 0, keyPrefix: 'checks:' })

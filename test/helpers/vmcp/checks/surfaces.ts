@@ -1,4 +1,4 @@
-/** The ways in which clients, and the gateway on their behalf, reach something: what is sent, and how the answer reads. */
+/** The ways in which clients, or the gateway on their behalf, use an item: the request and the formatted response. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Era } from '../../decisions/decision-rig.ts'
 import { stateless, type WireAnswer } from '../../mcp/wire.ts'
@@ -8,13 +8,13 @@ import { argumentsFor, headersFor, reasons, type Reason, uriFor } from './reason
 import { type ChecksRig, consoleCall, type Work } from './rig.ts'
 
 export interface Surface {
-  /** Reasons that cannot apply here, each with the reason why not. */
+  /** Reasons that cannot apply here, with an explanation. */
   readonly without: Readonly<Partial<Record<Reason, string>>>
-  /** Reaches the thing of this name. */
+  /** Uses the item with this name. */
   work(rig: ChecksRig, name: string): Work
 }
 
-/** A request of a client of this era. */
+/** A request from a client of this era. */
 function request(era: Era, make: (name: string) => readonly [string, Readonly<Record<string, unknown>>]) {
   return ({ vmcp, session, headers }: ChecksRig, name: string): Work => {
     const [method, params] = make(name)
@@ -65,8 +65,8 @@ function tryTool(era: Era) {
   }
 }
 
-/** Lists are not rejected as a whole: they leave out what the client cannot use. */
-const isList: Surface['without'] = only('a list leaves out what is rejected', ...reasons)
+/** Lists are not rejected: they omit the items that the client cannot use. */
+const isList: Surface['without'] = only('a list omits rejected items', ...reasons)
 
 function list(method: string, member: string): Surface {
   return {
@@ -162,7 +162,7 @@ function only(why: string, ...all: readonly string[]): Surface['without'] {
   return Object.fromEntries(all.map((reason) => [reason, why]))
 }
 
-/** Arguments of prompts are texts. */
+/** Arguments of prompts are strings. */
 function stringsFor(name: string): Record<string, string> {
   return Object.fromEntries(Object.entries(argumentsFor(name)).map(([key, value]) => [key, String(value)]))
 }
@@ -171,7 +171,7 @@ export function reasonsAt({ without }: Surface): readonly Reason[] {
   return reasons.filter((reason) => without[reason] === undefined)
 }
 
-/** Status and message of a response. */
+/** Formats the status and message of a response. */
 function answerText({ status, response, text }: WireAnswer): string {
   return `${status}: ${response ? messageText(response) : text}`
 }
@@ -183,7 +183,7 @@ function messageText(message: { readonly result?: unknown; readonly error?: unkn
   return steady(`${kind} ${JSON.stringify(shown)}${meta}`)
 }
 
-/** Without times and ports. */
+/** Removes times and ports. */
 function steady(text: string): string {
   return text
     .replaceAll(/"(retryAfterSeconds)":\d+/g, '"$1":0')

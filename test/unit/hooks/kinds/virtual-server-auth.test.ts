@@ -65,7 +65,7 @@ t.test('incomingAuth: OIDC from the shared configuration with the values of this
   t.notOk('oidcConfigHash' in statusOf(own), 'the hash goes with the reference')
 })
 
-t.test('incomingAuth: without a client id in the MCPOIDCConfig, it is the audience', async (t) => {
+t.test('incomingAuth: the client id defaults to the audience', async (t) => {
   proves('3.config.incomingAuth.oidc.clientId')
   const expected = {
     oidc: { audience: 'https://door.example.com/mcp', clientId: 'https://door.example.com/mcp' },
@@ -83,7 +83,7 @@ t.test('incomingAuth: without a client id in the MCPOIDCConfig, it is the audien
   t.match(file['incomingAuth'], { oidc: { clientId: longest } })
 })
 
-t.test('authServerConfig: confidential clients are a field, rendered only when it is set', async (t) => {
+t.test('authServerConfig: allowConfidentialClientRegistration is rendered only when it is set', async (t) => {
   const rendered = (more: object): unknown =>
     parse(
       dataOf(door({ incomingAuth: issued, authServerConfig: embedded(more) }, oidcConfig()))[

@@ -1,11 +1,11 @@
-/** Workflows: the types of arguments where the schema of a tool names them indirectly, deep inside, or not at all. */
+/** Workflows: types of arguments that the schema of a tool names indirectly, in nested schemas, or not at all. */
 import t from 'tap'
 import { rig, toolEntry, workflow } from '../../../helpers/vmcp/workflow-rig.ts'
 
 const one = (args: object, more: object = {}) =>
   workflow({ steps: [{ id: 'a', tool: 'x.a', arguments: args }], ...more })
 
-/** As Pydantic writes `Optional`, models and enumerations. */
+/** Schemas in the form that Pydantic generates for `Optional`, models and enumerations. */
 const pydantic = {
   type: 'object',
   $defs: {
@@ -34,7 +34,7 @@ const pydantic = {
   },
 }
 
-t.test('arguments: the schema of a tool is followed through references and alternatives', async (t) => {
+t.test('arguments: types come from the schema, through references and alternatives', async (t) => {
   const tools = [toolEntry('x_a', { inputSchema: pydantic })]
   const value = (name: string) => ({ [name]: '{{.params.v}}' })
   const cases: [object, unknown, object][] = [
@@ -64,7 +64,7 @@ t.test('arguments: the schema of a tool is followed through references and alter
   }
 })
 
-t.test('arguments: nested templates become what the schema asks for at their place', async (t) => {
+t.test('arguments: nested templates get the type that the schema names at their path', async (t) => {
   const tools = [toolEntry('x_a', { inputSchema: pydantic })]
   const given = {
     f: { limit: '{{.params.n}}', tag: '{{.params.n}}', more: '{{.params.list}}' },
