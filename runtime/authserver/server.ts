@@ -267,7 +267,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   }
 }
 
-/** A fetch for each upstream, because each has its own trust anchors. Throws INVALID_CONFIG for a broken bundle. */
+/** Returns one fetch function per upstream, with its trust anchors. Throws INVALID_CONFIG for a broken bundle. */
 function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
   return new Map(
     upstreams.map(({ name, caBundlePath }, index) => {

@@ -24,7 +24,10 @@ export interface ClusterApi {
 const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount'
 const timeoutMs = 10_000
 
-/** `account` is the folder with the certificate and the token. Undefined outside a cluster. Throws INVALID_CONFIG where the account is not mounted. */
+/**
+ * `account` is the folder with the certificate and the token. Returns undefined outside a cluster. Throws
+ * INVALID_CONFIG when the account is not mounted.
+ */
 export function clusterApi(env: Environment, account = serviceAccount): ClusterApi | undefined {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'

@@ -2,8 +2,9 @@
  * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
  *
  * `token_endpoint_auth_method` is the preferred method of the client. `token_endpoint_auth_methods_supported` lists all
- * methods that it can use. This server has no methods with keys or certificates of the client (private_key_jwt,
- * tls_client_auth). It refuses a client that requires one: as a public client it would fail at the token endpoint.
+ * methods that it can use. This server does not support methods that use a key or certificate of the client
+ * (private_key_jwt, tls_client_auth). It refuses a client that requires one, which would otherwise fail at the token
+ * endpoint as a public client.
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
  * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
  */
@@ -17,7 +18,7 @@ const preferred = 'token_endpoint_auth_method'
 const alternatives = 'token_endpoint_auth_methods_supported'
 
 /**
- * Returns the method of a registered client: the first named one that this server supports. A client that asks for a
+ * Returns the method of a registered client: the first named method that this server supports. A client that asks for a
  * secret becomes a public client unless `confidentialClients` is on, because such clients work without one. Throws
  * OAuthError invalid_client_metadata.
  */
@@ -37,7 +38,7 @@ export function selectAuthMethod(
   return confidentialClients ? method : 'none'
 }
 
-/** Throws OAuthError invalid_client_metadata when a metadata document does not allow `none`. It cannot hold a secret. */
+/** Throws invalid_client_metadata when a metadata document does not allow `none`. Such a client has no secret. */
 export function requirePublicClient(document: ClientMetadataDocument): void {
   const named = readMethods(document)
   if (named.length > 0 && !named.includes('none')) {
@@ -52,7 +53,7 @@ function isSupported(method: string): method is AuthMethod {
   return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
 }
 
-/** Returns the named methods, the preferred one first. Null and empty members count as absent. */
+/** Returns the named methods, the preferred one first. Null and empty members are treated as absent. */
 function readMethods(metadata: ClientMetadataDocument): readonly string[] {
   const first = metadata[preferred] ?? ''
   const others = metadata[alternatives] ?? []

@@ -38,7 +38,7 @@ interface Cached {
 
 interface FailedFetch {
   readonly atMs: number
-  /** The broken rule; undefined when the document could not be fetched, because addresses are an untrusted client's. */
+  /** The violated rule. Undefined for a failed fetch: its cause is not shown, because a client chose the address. */
   readonly reason: string | undefined
 }
 
@@ -90,7 +90,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
       const failure = { atMs: now(), reason: brokenRule(error) }
       failed.set(clientId, failure)
       parts.log.info('a client metadata document could not be used', { host, reason: reasonOf(error) })
-      // Only a host that does not respond lets an old copy serve; a bad document replaces it.
+      // An old copy is used only while the host does not respond. A bad document invalidates it.
       if (isTransient(error)) return stale
       cache.delete(clientId)
       return refuseDocument(failure)
@@ -112,12 +112,12 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   return { accepts, find }
 }
 
-/** Throws invalid_client with the reason. Returns undefined, as for an unknown client, when there is none to show. */
+/** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
 function refuseDocument({ reason }: FailedFetch): undefined {
   if (reason !== undefined) throw new OAuthError('invalid_client', reason)
 }
 
-/** Returns the rule that a document breaks, in fixed wording; undefined for every failure to fetch it. */
+/** Returns the rule that a document violates, in fixed wording; undefined when the fetch failed. */
 function brokenRule(error: unknown): string | undefined {
   if (error instanceof OAuthError) return `the client metadata document is not accepted: ${error.message}`
   return error instanceof OAuthClientError && error.kind === 'protocol' ? error.message : undefined

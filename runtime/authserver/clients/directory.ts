@@ -20,7 +20,7 @@ import { clientScopes } from './scopes.ts'
 export interface ClientDirectory {
   /**
    * Returns the client with the scopes that it may request now, or undefined when it is unknown. Throws OAuthError
-   * invalid_client when its document is refused, and 503 when it cannot be fetched now. `caller` is the one whose limits
+   * invalid_client when its document is refused, and 503 when it cannot be fetched now. The limits of `caller`
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
@@ -50,7 +50,7 @@ export function makeClientDirectory(
   async function authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient> {
     const given = credentials(exchange, parameters)
     if (documents?.accepts(given.id)) {
-      // The grant holds what the document said; its host need not be up for every refresh.
+      // The grant contains the values of the document, so its host need not be available for every refresh.
       if (given.method === 'none') return describedElsewhere(given.id)
       throw invalidClient({ basic: given.basic })
     }

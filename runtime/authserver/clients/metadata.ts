@@ -3,7 +3,8 @@
  *
  * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and refused when
  * none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect URIs is
- * native, whatever its application_type is. Redirect URIs are never changed; a document loses its private-use ones.
+ * native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are
+ * skipped.
  * Display texts are the client's own claims; they are shown escaped and marked as such, and nothing they point to is
  * ever fetched.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; docs/specification/external-auth.md.
@@ -28,9 +29,9 @@ const maxRedirects = 10
 const offlineAccess = 'offline_access'
 
 export interface MetadataRules {
-  /** Read from a metadata document: private-use redirect URIs are skipped, because a document cannot own a scheme. */
+  /** True for a metadata document. Its private-use redirect URIs are skipped, because it cannot own a scheme. */
   readonly isDocument: boolean
-  /** The client has a secret: a web client then keeps the redirect rules of its type. */
+  /** True when the client has a secret. A web client then keeps the redirect rules of its type. */
   readonly isConfidential: boolean
 }
 
@@ -42,7 +43,7 @@ export function readClientMetadata(
 ): ClientTraits {
   const declaredType = readApplicationType(metadata)
   const redirectUris = readRedirectUris(metadata, declaredType, rules)
-  // Desktop clients register as web. Their redirect URIs show what they are.
+  // Some desktop clients register as web. Their redirect URIs show that they are native.
   const applicationType = redirectUris.some(isUnownedRedirect) ? 'native' : declaredType
   const grantTypes = narrowed(metadata, 'grant_types', grants, 'authorization_code')
   narrowed(metadata, 'response_types', ['code'], 'code')
@@ -93,7 +94,7 @@ function readRedirectUris(
     return [uri]
   })
   if (accepted.length === 0)
-    throw fail('redirect_uris must have a URI that is https, or http on a loopback address')
+    throw fail('redirect_uris must contain an https URI, or an http URI with a loopback address')
   return accepted
 }
 

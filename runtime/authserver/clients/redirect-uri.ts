@@ -24,8 +24,8 @@ const forbiddenSchemes: ReadonlySet<string> = new Set([
 const maxLength = 2048
 
 /**
- * Returns why the URI cannot be registered, or undefined. A `web` client runs on a server: it has no loopback address and no
- * private-use scheme (OpenID Connect Registration section 2).
+ * Returns why the URI cannot be registered, or undefined. A `web` client runs on a server, so it has no loopback
+ * address and no private-use scheme (OpenID Connect Registration section 2).
  */
 export function redirectUriViolation(uri: string, applicationType: 'native' | 'web'): string | undefined {
   if (uri.length > maxLength) return `must have at most ${maxLength} characters`

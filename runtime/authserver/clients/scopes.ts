@@ -19,8 +19,8 @@ export function supportedScopes(
 }
 
 /**
- * Returns the scopes of a client: the supported ones of those that it asked for, or all supported ones when none is left,
- * and always the baseline.
+ * Returns the scopes of a client: the requested scopes that are supported, or all supported scopes when none is left.
+ * Always includes the baseline.
  */
 export function clientScopes(
   requested: readonly string[] | undefined,

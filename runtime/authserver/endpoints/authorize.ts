@@ -120,7 +120,7 @@ function matchRedirect(draft: Draft): void {
     return
   }
   if (!matchesRedirectUri(given, registered)) {
-    throw new OAuthError('invalid_request', 'redirect_uri is not one that this server accepts for the client')
+    throw new OAuthError('invalid_request', 'this server does not accept this redirect_uri for the client')
   }
   draft.redirectUri = given
 }

@@ -196,7 +196,7 @@ function meaning(failure: unknown): { code: OAuthCode; text: string } {
   }
 }
 
-/** The `server_error` of a redirect is forwarded as it is. As a response of the token endpoint it is temporary. */
+/** True for a temporary failure. A `server_error` of the token endpoint is temporary, one of a redirect is not. */
 function isTemporary(failure: unknown, error: string | undefined): boolean {
   return error === 'server_error' ? isTransient(failure) : tokenRefusal(failure) === 'temporary'
 }

@@ -94,8 +94,8 @@ function checkedJson(name: string, text: string): string {
 }
 
 /**
- * The JSON text of a value. It is a string when the schema accepts strings or restricts no type. Otherwise the text must be
- * JSON of a type that the schema accepts.
+ * Returns the JSON text of a value: a string when the schema accepts strings or restricts no type. Otherwise the text
+ * must be JSON of a type that the schema accepts.
  */
 function typedValue(name: string, text: string, types: readonly SchemaType[]): string {
   if (types.length === 0 || types.includes('string')) return JSON.stringify(text)

@@ -76,8 +76,8 @@ function checkDepth(text: string, file: string): void {
 }
 
 /**
- * The plain value of a node of a text; raw JSON for an integer that a double would round. Of equal names the last counts, as
- * for every JSON reader.
+ * Returns the plain value of a node; raw JSON for an integer that a double would round. When a name is repeated, the
+ * last member wins, as in every JSON parser.
  */
 export function jsonValue(node: Node | undefined, text: string): unknown {
   if (node === undefined) return undefined

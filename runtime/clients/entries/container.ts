@@ -102,7 +102,7 @@ function flagsIn(word: Value): readonly FlagWord[] {
 /** `registry/name:tag`, or `name:tag`. */
 const imageForm = /^[a-z0-9][\w.-]*(?::\d+)?(?:\/[\w.-]+)+(?:[:@].*)?$|^[a-z0-9][\w.-]*[:@][\w.:-]+$/
 
-/** True when the word after an unknown flag is its value: it is no flag, looks like no image, and another word follows. */
+/** True when the word after an unknown flag is its value: neither a flag nor an image, and followed by another word. */
 function isValueNext(words: readonly string[], at: number): boolean {
   const next = words[at] ?? '-'
   return !next.startsWith('-') && !imageForm.test(next) && at + 1 < words.length
@@ -120,7 +120,7 @@ interface Flag {
 
 class ContainerFlags {
   readonly env: Map<string, Value>
-  /** The words of the command up to the image. The values of variables are left to the environment. */
+  /** Words of the command up to the image. They name variables, whose values are in `env`. */
   readonly words: Value[] = []
   readonly volumes: EntryContainer['volumes'][number][] = []
   readonly notes: Note[] = []

@@ -61,7 +61,7 @@ export class EntryMembers {
     return names.every((one) => one !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
-  /** Texts by name; empty when there are none. A member that is null is left out. */
+  /** Returns texts by name; empty when there are none. Null members are left out. */
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
@@ -75,7 +75,7 @@ export class EntryMembers {
     return new Map(texts)
   }
 
-  /** The members of an object inside of the entry; undefined when the member is none. */
+  /** Returns the members of an object inside the entry; undefined when the member is not an object. */
   inner(name: string): EntryMembers | undefined {
     const value = this.peek(name)
     if (!isFields(value)) return undefined
@@ -89,7 +89,7 @@ export class EntryMembers {
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
-  /** Notes that a member has a form with one meaning that the client does not document. */
+  /** Notes that a member has an undocumented form with only one possible meaning. */
   noteRepair(field: string, text: string): void {
     this.#notes.push({ field, text, loses: false })
   }

@@ -108,7 +108,7 @@ function programOf(members: EntryMembers, { form, variables }: ReadingContext): 
   return { kind: 'program', command, args, env }
 }
 
-/** A command line in place of a command, as in `"command": "npx -y package"`, is split into its words. */
+/** Splits a command line in `command`, such as `"command": "npx -y package"`, into words. */
 function lineWords(argv: readonly Value[], members: EntryMembers): readonly Value[] {
   const [line, ...more] = argv
   const words = line && more.length === 0 ? commandWords(line) : []
@@ -133,7 +133,7 @@ function environmentOf(
   return env
 }
 
-/** The command alone next to `args`, or all of it in a list. */
+/** Returns the words of a command, which is a list or a text next to `args`. */
 function argvOf(members: EntryMembers, name: string): readonly string[] {
   if (Array.isArray(members.peek(name))) return members.texts(name) ?? []
   return [members.text(name) ?? '', ...(members.texts('args') ?? [])]

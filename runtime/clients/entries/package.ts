@@ -63,7 +63,7 @@ export function packageOf({ command, args }: Pick<EntryProgram, 'command' | 'arg
 }
 
 const interpreters: ReadonlySet<string> = new Set(['node', 'deno', 'bun', 'tsx', 'python', 'python3', 'ruby'])
-/** True for programs that start others: package runners, interpreters, containers and the Windows shell. */
+/** True for programs that start other programs: package runners, interpreters, containers and the Windows shell. */
 export function startsPrograms(command: Value): boolean {
   const name = programName(command) ?? ''
   return Object.hasOwn(runners, name) || interpreters.has(name) || /^(?:docker|podman|cmd)$/.test(name)

@@ -26,7 +26,7 @@ export function unwrapEntry(entry: ClientEntry): ClientEntry {
 const shellCommand = /^(?:call|cd|echo|for|if|pushd|set|start|type)$/i
 const shellSyntax = /(?:^|\s)(?:&&?|\|\|?|\d?[<>]+)(?:\s|$)|%\w+%/
 
-/** The program that `cmd /c` starts. A line that needs the shell itself stays as it is. */
+/** Returns the program that `cmd /c` starts. A line that needs the shell itself is returned unchanged. */
 function withoutShell(program: EntryProgram): EntryProgram {
   if (programName(program.command) !== 'cmd') return program
   const texts = program.args.map((value) => literalOf(value) ?? '')

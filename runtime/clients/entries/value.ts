@@ -97,7 +97,7 @@ export function fillValue(value: Value, lookup: (reference: Reference) => Value 
 }
 
 /**
- * The words of a command line that stands in one text, such as `npx -y package`. A text that begins with a path is one
+ * Returns the words of a command line in a single text, such as `npx -y package`. A text that begins with a path is one
  * word, because a path may contain blanks.
  */
 export function commandWords(value: Value): readonly Value[] {

@@ -41,7 +41,7 @@ export const authServerEnvironment = {
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
   /** Switched off: no dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** Switched on: clients that ask for a secret are registered with one. Fallback of allowConfidentialClientRegistration. */
+  /** True: clients that ask for a secret get one. Used when allowConfidentialClientRegistration is absent. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
   /** Comma-separated host names; only metadata documents from these are accepted. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',

@@ -76,7 +76,7 @@ interface UpstreamBase {
   readonly scopes: readonly string[]
   readonly provider?: ProviderId
   readonly additionalAuthorizationParams: Readonly<Record<string, string>>
-  /** File with trust anchors in addition to the system's; followed while the server runs. */
+  /** File with trust anchors in addition to the system's. Reloaded when it changes. */
   readonly caBundlePath?: string
 }
 

@@ -1,11 +1,14 @@
 /**
  * The one strict YAML reader: configuration files and manifests. JSON is read as well, being a part of YAML.
  *
- * YAML 1.2 with values that JSON can hold, and plain scalars and merge keys (`<<`) as kubectl reads them: `yes` and `on` are true, `0644` is octal.
- * Otherwise what is checked here would be another thing on a cluster. Files of other programs are read by YAML 1.2. Refused, with the line: syntax errors, repeated keys, keys that are not plain
- * values or integers that a double would round, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too large, too
- * deep or stand for too much through aliases. The library checks repeated keys in quadratic time and writes collection
- * keys in exponential time, so both checks are made here, before a value is built.
+ * YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read like in kubectl, so that a
+ * document means the same here and on a cluster: `yes` and `on` are true, `0644` is octal. Files of other programs are
+ * read as plain YAML 1.2.
+ *
+ * Refused, with the line: syntax errors, repeated keys, keys that are not plain values or are integers that a double
+ * would round, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too
+ * large, too deep or expand too much through aliases. The library checks repeated keys in quadratic time and writes
+ * collection keys in exponential time, so both checks are made here, before a value is built.
  * Source: YAML 1.2.2.
  */
 import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
@@ -208,14 +211,14 @@ class Walk {
   }
 }
 
-/** The value of a scalar; raw JSON when it is an integer that a double would round. */
+/** Returns the value of a scalar; raw JSON when it is an integer that a double would round. */
 function exactValue({ value, source }: Scalar): unknown {
   if (typeof value !== 'number' || Number.isSafeInteger(value) || source === undefined) return value
   const digits = decimalDigits(source)
   return digits === undefined ? value : exactInteger(value, digits)
 }
 
-/** The decimal form of an integer as YAML 1.1 or 1.2 writes it; undefined for other numbers. */
+/** Returns the decimal form of an integer in the notation of YAML 1.1 or 1.2; undefined for other numbers. */
 function decimalDigits(source: string): string | undefined {
   const [, sign, digits = ''] = /^([-+]?)(\w+)$/.exec(source.replaceAll('_', '')) ?? []
   const octal = /^0o?(?=[0-7]+$)/.exec(digits)

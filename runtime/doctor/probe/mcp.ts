@@ -96,7 +96,7 @@ export function explanation({ body }: ProbeReply): string | undefined {
   return wordsOf(text, jsonFields(text))
 }
 
-/** What was observed, with the explanation of the server. */
+/** Returns an observation with the explanation of the server, when there is one. */
 export function withWords(observed: string, words: string | undefined): string {
   return words === undefined ? observed : `${observed}: ${words}`
 }

@@ -1,7 +1,7 @@
 /**
- * Connections of one examination: free to reach what the operator typed, guarded against internal addresses for every
- * URL that a server named. A target that is itself private lifts the guard, but for metadata services and the like. All of
- * them go through the HTTP proxy of the environment.
+ * Connections of one examination. They may reach URLs that the operator typed. For URLs that a server named, internal
+ * addresses are refused. If the target itself is private, only metadata services and similar addresses are refused. All
+ * connections use the HTTP proxy of the environment.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP } from 'node:net'

@@ -91,7 +91,7 @@ export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<Chec
   const seen = `issuer is ${named}, authorization_servers says ${issuer ?? '(nothing)'}`
   const onlySlash = named.replace(/\/$/, '') === issuer?.replace(/\/$/, '')
   if (onlySlash) return warning('issuer.slash', seen)
-  // The document for all tenants of a provider has a template in place of the issuer.
+  // The document for all tenants of a provider contains a template instead of the issuer.
   if (/[{}]/.test(named)) return failed('issuer.mismatch', seen)
   return failed('issuer.mismatch', seen, {
     fix: `Write ${named} into authorization_servers, or correct the public URL of the authorization server.`,

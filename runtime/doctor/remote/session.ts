@@ -48,7 +48,7 @@ function shortError({ code, message }: NonNullable<McpReply['error']>): string {
   return `error ${String(code)} ${typeof message === 'string' ? message : ''}`
 }
 
-/** A rejected host name, and 401 and 403 with what the challenge says of the token. */
+/** Returns the outcome for a rejected host name, and for 401 and 403 with the error in the challenge. */
 function refusal({ reply }: McpReply): CheckOutcome | undefined {
   const words = explanation(reply)
   if (rejectsHost(reply.status, words))

@@ -66,7 +66,7 @@ function isSilent(server: ServerMetadata, provider: string | undefined): boolean
   return server.code_challenge_methods_supported === undefined && hintFor(provider)?.silentPkce === true
 }
 
-/** Returns the reason when no port is available. A client of our own can use any port, unless an address was given. */
+/** Returns the reason when no port is available. Without --redirect-uri, a client that we register can use any. */
 async function openPort(
   facts: RemoteFacts,
 ): Promise<{ readonly callback: Callback; readonly redirectUri: string } | string> {
@@ -79,7 +79,7 @@ async function openPort(
   for (const each of mayMove && port !== 0 ? [port, 0] : [port]) {
     try {
       const callback = await openCallback(each, silentLog, { host, path })
-      // As it was written: servers compare it byte by byte.
+      // Unchanged, because servers compare it byte by byte.
       return { callback, redirectUri: each === 0 ? callback.redirectUri : wanted }
     } catch (error) {
       reason = unavailablePort(error, each)

@@ -6,7 +6,7 @@ import { type LookupAddress, type LookupOptions, lookup as systemLookup } from '
 import { isIP, type LookupFunction } from 'node:net'
 import { type DialPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
 
-/** The rule forbids this host. `code` is stable; the message names the host, not the address it resolved to. */
+/** Thrown when the rule forbids a host. `code` is stable. The message names the host, not its resolved address. */
 export class AddressRefusedError extends ModuleError {
   readonly code = 'ADDRESS_REFUSED'
   constructor(host: string, reason = 'its address is not allowed') {
@@ -50,7 +50,7 @@ export function resolvesToAllowed(
   })
 }
 
-/** A look-up for sockets that others open (exporters of telemetry); gives only addresses that the policy allows. */
+/** Returns a lookup for sockets of other code (telemetry exporters). It only returns addresses that are allowed. */
 export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
   return function lookup(hostname, options, callback) {
     resolve(hostname, options, (error, addresses) => {
@@ -69,7 +69,7 @@ type ConnectCallback = (
 
 function response(
   error: NodeJS.ErrnoException | null,
-  // The system's own look-up passes none at all with an error.
+  // The system's lookup passes undefined with an error.
   addresses: LookupAddress[] | undefined,
   options: LookupOptions,
   callback: ConnectCallback,

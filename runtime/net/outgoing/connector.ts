@@ -145,7 +145,7 @@ function dial({ host, port, policy, resolve, timeoutMs }: Dial): Promise<Socket>
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // The lookup checked the name; this checks the peer itself once more.
+      // The lookup checked the name. This checks the address of the peer again.
       if (isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         reject(new AddressRefusedError(host))
@@ -154,7 +154,7 @@ function dial({ host, port, policy, resolve, timeoutMs }: Dial): Promise<Socket>
   })
 }
 
-/** TLS to an HTTP proxy. */
+/** Starts TLS to an HTTP proxy on a socket. */
 function secured(
   connect: buildConnector.connector,
   { hostname, host, port }: URL,
@@ -168,7 +168,7 @@ function secured(
   })
 }
 
-/** Returns the TLS half of connecting. Builds it again when the material has changed. */
+/** Returns a function that returns the TLS connector. Rebuilds the connector when the material has changed. */
 function tlsOf(
   options: Pick<ConnectorOptions, 'ca' | 'tls' | 'tlsTimeoutMs'>,
   select: (from: TlsMaterial) => TlsMaterial = (from) => from,

@@ -89,8 +89,8 @@ export function networkFailureText({ failure, detail }: NetworkFailure): string 
 }
 
 /**
- * True when a response rejects the host name that the request was sent to: status 421, or a text of the protection against DNS
- * rebinding in SDKs and web frameworks.
+ * True when a response rejects the host name that the request was sent to: status 421, or an error text of the
+ * protection against DNS rebinding in SDKs and web frameworks.
  */
 export function rejectsHost(status: number, text: string | undefined): boolean {
   return (

@@ -16,11 +16,11 @@ export interface ProxyEnvironment {
   readonly https?: string | undefined
   /** NO_PROXY. */
   readonly except?: string | undefined
-  /** GATEHOUSE_PROXY_RESOLVES_NAMES: names from other servers may be left to the proxy when they do not resolve here. */
+  /** GATEHOUSE_PROXY_RESOLVES_NAMES: the proxy may resolve names from other servers that do not resolve here. */
   readonly resolvesNames?: boolean | undefined
 }
 
-/** Never uses a proxy: for the API server of the own cluster. */
+/** Never uses a proxy. For the API server of the cluster that this process runs in. */
 export const directOnly: ProxyEnvironment = {}
 
 /**

@@ -21,7 +21,7 @@ export interface ProxyServer {
   readonly authorization: string | undefined
 }
 
-/** The HTTP proxy prevented a request. The message can be shown to an operator. */
+/** Thrown when the HTTP proxy prevents a request. The message can be shown to an operator. */
 class HttpProxyError extends ModuleError {
   readonly code = 'HTTP_PROXY_FAILED'
 }
@@ -56,7 +56,7 @@ function decoded(text: string): string {
   }
 }
 
-/** No connection to the proxy itself. */
+/** Returns the error for a failed connection to the proxy itself. */
 export function proxyUnreachable({ name, variable }: ProxyServer, cause: Error): HttpProxyError {
   const reason = networkFailureText(failureOf(cause))
   return new HttpProxyError(`no connection to the HTTP proxy ${name}: ${reason}; check ${variable}`, {
@@ -64,7 +64,7 @@ export function proxyUnreachable({ name, variable }: ProxyServer, cause: Error):
   })
 }
 
-/** The proxy answered with an error. `target` is the host and port of the target. */
+/** Returns the error for an error response of the proxy. `target` is the host and port of the target. */
 export function proxyRefused({ name, variable, authorization }: ProxyServer, target: string, status: number) {
   if (status === 407) {
     return new HttpProxyError(

@@ -2,7 +2,7 @@
  * Decides how each origin is reached: directly, or through the HTTP proxy of the environment.
  *
  * Loopback, NO_PROXY entries and names that only the local resolver knows are reached directly. A proxy opens the
- * connection out of sight of our connector, so the address rule applies before the proxy is asked:
+ * connection where our connector cannot check it, so the address rule applies before the proxy is asked:
  * - URLs that the operator wrote: the proxy resolves the name. Addresses that are known here and forbidden are refused.
  * - URLs that another server named: local names are refused; other names must resolve here, to allowed addresses only.
  *   `GATEHOUSE_PROXY_RESOLVES_NAMES=true` permits names that do not resolve here.

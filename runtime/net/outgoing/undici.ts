@@ -5,7 +5,7 @@
 import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// As the index does. Of its five methods only this one is used.
+// The index of undici does the same. Of its five methods, only this one is used.
 Object.assign(Dispatcher.prototype, { request })
 
 export { Dispatcher }

@@ -1,8 +1,8 @@
 /**
- * The local HTTP server that a login's redirect comes back to, on every address that the browser may use for it.
+ * The local HTTP server that receives the redirect of a login, on every address that the browser may use for it.
  *
- * A browser resolves localhost to 127.0.0.1 or to ::1. If another program has the port on one of them, it could receive the
- * code, so the port is then refused.
+ * A browser resolves localhost to 127.0.0.1 or to ::1. If another program has the port on one of them, it could receive
+ * the code, so the port is then refused.
  * Open only while a login runs. A redirect whose state is not ours is answered and otherwise ignored: any web page can
  * send one, and it must not be able to end the login.
  * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/specification/proxy-command.md (--remote-auth-callback-port).
@@ -136,7 +136,7 @@ function isMissingAddress(error: unknown): boolean {
   return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT'
 }
 
-/** Why `openCallback` rejected, for the user. */
+/** Returns the reason why `openCallback` rejected, for the user. */
 export function unavailablePort(error: unknown, port: number): string {
   if (!(error instanceof Error) || !('code' in error)) return `port ${port} is not available`
   const address = 'address' in error ? String(error.address) : ''

@@ -1,6 +1,6 @@
 /**
- * Categories of what goes wrong with a backend, in words for everybody who may read `/status`, and what to do about each. They
- * contain no addresses. The backend's own explanation may follow (`withDetail`).
+ * Failure categories of backends: a text for readers of `/status`, and the fix. They contain no addresses. The
+ * backend's own explanation may follow (`withDetail`).
  */
 interface Words {
   readonly text: string

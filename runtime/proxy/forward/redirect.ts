@@ -1,5 +1,5 @@
 /**
- * Which redirects of the target the proxy follows itself: same authority, no step down from https. Redirects of MCP
+ * Which redirects of the target the proxy follows itself: same authority, no downgrade from https. Redirects of MCP
  * requests to an absolute address are refused, because a client that follows one bypasses this proxy. Everything else
  * passes unchanged.
  */

@@ -1,9 +1,9 @@
 /**
- * Aliases of tools whose names are longer than clients take: what clients are told and what they send is translated here, so
- * that everything else (policies, webhooks, limits, workflows) sees the tools' own names. Own names are understood too.
+ * Aliases for tools whose names are longer than clients accept. Names in lists and calls are translated here, so that
+ * everything else (policies, webhooks, limits, workflows) sees the tools' own names. Clients may use own names too.
  *
- * Lists are changed outermost. Calls are translated once, before the guards, those of scripts and of tool search as well: a
- * name that was translated may itself be the alias of another tool.
+ * Lists are translated outside the feature surfaces. Calls, including those of scripts and tool search, are translated
+ * exactly once and before the checks, because a translated name may itself be the alias of another tool.
  * Source: docs/specification/virtual-server.md#aggregation.
  */
 import {
@@ -21,7 +21,7 @@ import { type Link, type Operation, type Perform, withParams } from '../model/op
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
-/** Calls by an alias continue under the tool's own name. `limit` is the longest name that clients receive. */
+/** Replaces the alias in a call with the tool's own name. `limit` is the longest name that clients receive. */
 export function resolveAliases(
   limit: number,
   nameOf: (client: OperationClient, alias: string) => Promise<string | undefined>,
@@ -39,7 +39,7 @@ export function resolveAliases(
   }
 }
 
-/** Lists show aliases instead of long names. `aliasesOf` returns the known aliases without contacting a backend. */
+/** Replaces long names in lists with aliases. `aliasesOf` returns the known aliases without contacting a backend. */
 export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Link {
   const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
   return function showAliases(operation, next) {

@@ -1,13 +1,17 @@
 /**
- * Authorization in the pipeline of the virtual server: the check before an operation, the filter of lists after it.
+ * Authorizes operations of the virtual server: checks each operation before it runs, and filters lists afterwards.
  *
- * Stands before the rate limit, so that a denied call costs nothing, and before everything that looks up what was named
- * (optimizer, code mode, workflows, the core), so that a denied caller cannot tell what exists; and outside of whatever
- * adds items to lists, so that these are checked too. Inner calls of a script pass through it again, one by one, under their real names and with their real
- * arguments; the steps of a workflow do not: the workflow itself was permitted.
+ * Comes before the rate limit, so that a denied call costs nothing, and before every link that looks up the named item
+ * (optimizer, code mode, workflows, the core), so that a denied caller cannot find out what exists. The filtered lists
+ * contain workflows. The surface of a feature adds the feature's own tools outside this link, after its own check.
  *
- * A refusal is a FORBIDDEN error with the text of its kind; lists are answered with what the caller may use.
- * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints (execute_tool_script); ARCHITECTURE.md, "A tool call".
+ * Each call of a script passes through this link with its real name and arguments. Steps of a workflow do not, because
+ * the workflow itself was authorized.
+ *
+ * A denied operation is rejected with FORBIDDEN and the text for its action. Lists contain only items that the caller
+ * may use.
+ * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints
+ * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'
@@ -17,15 +21,15 @@ import type { Link, Operation } from '../model/operation.ts'
 export interface AuthorizeOptions {
   readonly gate: Gate
   /**
-   * What is known of something that this client could use, looked up as the request itself would. Whatever offers tools
-   * of its own must be asked here too, because a tool that is said not to exist cannot be called.
+   * Returns the facts of the item that a request names, looked up like the request itself. Must cover every source of
+   * tools, because a tool that is reported as nonexistent cannot be called.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
-  /** The same of what is known without asking any backend, for shadow policies about a request that is refused. */
+  /** Like `factsOf`, but only consults the cache. Used by shadow policies for requests that are refused. */
   readonly peekFacts?: (client: OperationClient, request: AccessRequest) => Facts | undefined
-  /** Where the items of a list come from, by the raw result that the core made. */
+  /** Returns the lookup from item ids of a list to their origins. `result` is the raw result that the core rendered. */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
-  /** Called with each decision about a request. */
+  /** Receives each decision about an operation. */
   readonly decided?: (
     operation: Operation,
     decision: AccessDecision,
@@ -33,7 +37,7 @@ export interface AuthorizeOptions {
   ) => void
 }
 
-/** `error`: the decision could not be made, so that the request is refused. */
+/** `error`: no decision could be made, so the operation is refused. */
 export type AccessDecision = 'allowed' | 'denied' | 'error'
 
 export function authorize({
@@ -72,12 +76,12 @@ export function authorize({
   }
 }
 
-/** Throws BACKEND_UNAVAILABLE when webhooks were asked about another thing than policies. */
+/** Returns the origin that was decided on. Throws BACKEND_UNAVAILABLE when webhooks and policies saw different ones. */
 function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): Origin | undefined {
   if (!asked || !decided) return decided ?? asked
   if (asked.backend === decided.backend && asked.original === decided.original) return decided
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: 'what was asked for has moved while it was looked up; try again',
+    detail: 'the requested item has moved during the request; try again',
   })
 }
 

@@ -7,10 +7,10 @@
  *
  * - A caller without rights learns nothing and pays nothing: `authorize` comes before `reject`, which reports unknown and
  *   withheld names, and both come before the rate limit and the quota.
- * - A feature (tool search, scripts) has two places. Its surface is outside the checks, because it shows only what the
- *   caller may use. Its tools are behind them, so that a call of one costs a token and can be denied.
- * - A workflow is a tool of the catalog. Its steps enter at `step`, because the checks before it were made for the
- *   workflow.
+ * - A feature (tool search, scripts) has two places. Its surface comes before the checks, because it shows only what
+ *   the caller may use. Its tools come after the checks, so that a call to one costs a token and can be denied.
+ * - A workflow is a tool of the catalog. Its steps enter at `resource links`, because the earlier checks were made for
+ *   the workflow itself.
  *
  * Links without configuration are not in the list.
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints.
@@ -28,7 +28,7 @@ export interface ChainLinks {
   readonly callAliases?: Link | undefined
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
-  /** Takes the names of the tools that a later link runs. */
+  /** `featureTools` are the names of the tools that a later link runs. */
   readonly reject: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
   readonly readableQuotas?: Link | undefined
@@ -41,7 +41,7 @@ export interface ChainLinks {
   readonly send: Perform
 }
 
-/** Entries of the chain. They follow the configuration: each operation uses the links that are in force when it enters. */
+/** Entry points of the chain. Each operation uses the links that are in force when it enters. */
 export interface ChainEntries {
   /** For operations of clients. */
   readonly perform: Perform
@@ -51,7 +51,7 @@ export interface ChainEntries {
   readonly performStep: Perform
 }
 
-/** `linksNow` returns the same object as long as the configuration is the same. */
+/** `linksNow` returns the same object until the configuration changes. */
 export function makeChain(linksNow: () => ChainLinks): ChainEntries {
   let chain: Chain | undefined
   function current(): Chain {

@@ -1,7 +1,7 @@
 /**
  * Reads the catalog for operations: what a client sees, which entry an operation names, and the pages of lists.
  *
- * Knows no protocol revision and no HTTP. The order of checks is in chain.ts.
+ * Does not depend on protocol revisions or HTTP. The order of checks is in chain.ts.
  * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import type { ViewOptions } from '../catalog/listings.ts'
@@ -80,9 +80,9 @@ export class Core {
   }
 
   /**
-   * Returns the target that an operation names; undefined for lists and for completions that no backend offers. Throws, or
-   * rejects with, INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, FORBIDDEN when the entry is withheld,
-   * HEADER_MISMATCH, and BACKEND_UNAVAILABLE when the entry cannot be determined now.
+   * Returns the target that an operation names; undefined for lists and for completions that no backend offers. Throws,
+   * or rejects with, INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is
+   * withheld, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
    */
   targetOf(operation: Operation): Target | undefined | Promise<Target | undefined> {
     const { method } = operation
@@ -103,24 +103,24 @@ export class Core {
     }
   }
 
-  /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
+  /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
   view(client: OperationClient, options: ViewOptions): Promise<Catalog> {
     return this.#lookup.view(client, options)
   }
 
-  /** What a client sees, whatever is down. Never rejects. */
+  /** Returns the catalog that a client sees, even when backends are down. Never rejects. */
   async present(client: OperationClient): Promise<Catalog> {
     const { members, views } = this.#parts
     return (await views.of(members, client, { waitForFresh: true })).catalog
   }
 
-  /** What is known without asking any backend. */
+  /** Returns the cached catalog of a client, without contacting a backend. */
   peek(client: OperationClient): Catalog {
     const { members, views } = this.#parts
     return views.peek(members, client)
   }
 
-  /** The own name of a tool that a client may call by an alias; undefined when it is none. */
+  /** Returns the tool's own name for an alias or for that name itself; undefined when neither exists. */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.#lookup.nameOf(client, alias)
   }
@@ -146,7 +146,7 @@ export class Core {
     for (const { backend } of this.#parts.members.values()) backend.notify(session, method)
   }
 
-  /** Tells the backends of a session which log level its client wants. */
+  /** Sends the log level that the client of a session requested to its backends. */
   setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }): void {
     const { logLevel } = session
     if (logLevel === undefined) return
@@ -167,8 +167,8 @@ export class Core {
   }
 
   /**
-   * What is known of something that a client names, looked up as the request would; undefined when there is no such
-   * thing, an error when that cannot be known now.
+   * Returns the facts of an item that a client names, looked up like the request itself. Undefined when the item does
+   * not exist; an error when that cannot be determined now.
    */
   async factsOf(
     client: OperationClient,
@@ -185,14 +185,14 @@ export class Core {
     return this.#lookup.unlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
   }
 
-  /** The same of what is known without asking any backend. */
+  /** Like `factsOf`, but only consults the cache. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
     const entry = lookFor(action, id, linked)(this.peek(client))
     return entry && factsIn(entry, id)
   }
 
-  /** What of a structured result is not as the called tool says, as clients are told it; one line each. */
+  /** Lists mismatches between a structured result and the output schema that the client sees, one line each. */
   async misfits(operation: Operation, structured: Buffer | undefined): Promise<readonly string[]> {
     const { client, params } = operation
     const entry = visible(this.peek(client).tools.get(params.text('name') ?? ''))
@@ -234,7 +234,8 @@ export class Core {
 
   /**
    * Reads the lists of a backend again and returns the new target of a call that the backend rejected for its mirrored
-   * headers. Undefined when the tool is gone. Throws BACKEND_UNAVAILABLE when the name now belongs to another tool.
+   * headers. Undefined when the tool no longer exists. Rejects with BACKEND_UNAVAILABLE when the name now belongs to
+   * another tool.
    */
   async retargeted(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
     const name = requireText(operation.params, 'name')
@@ -246,8 +247,8 @@ export class Core {
   }
 
   /**
-   * Returns the target of a workflow step, whose tool was found when the workflow began and may have changed. Rejects with
-   * FORBIDDEN when pinning refuses the tool, and with INVALID_PARAMS when it is gone.
+   * Returns the target of a workflow step. Its tool was found when the workflow started and may have changed since.
+   * Rejects with FORBIDDEN when the tool is now refused, and with INVALID_PARAMS when it no longer exists.
    */
   async stepTarget({ client }: Operation, held: ToolEntry, timeoutMs: number | undefined): Promise<Target> {
     const { members, views } = this.#parts
@@ -261,8 +262,8 @@ export class Core {
   }
 
   /**
-   * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. A tool that is not known is
-   * not checked here.
+   * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. An unknown tool is not
+   * checked here.
    */
   async checkMirrored(
     client: OperationClient,
@@ -296,8 +297,8 @@ export class Core {
   }
 
   /**
-   * The entry behind a URI. Rejects with FORBIDDEN when it is withheld from clients, with RESOURCE_NOT_FOUND, or with
-   * BACKEND_UNAVAILABLE when that cannot be known now.
+   * Returns the entry of a URI. Rejects with FORBIDDEN when it is withheld from clients, with RESOURCE_NOT_FOUND, or
+   * with BACKEND_UNAVAILABLE when the entry cannot be determined now.
    */
   async #findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const linked = this.#linkedBackend(client, uri)

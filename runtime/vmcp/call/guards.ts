@@ -1,9 +1,10 @@
 /**
- * What stands between an authenticated request and the core: webhooks, authorization, then rate limits, as the
- * configuration says.
+ * Builds the configured checks between an authenticated request and the core: webhooks, authorization, rate limits and
+ * quotas.
  *
- * Made again for a changed configuration; requests in flight keep the responses that they got.
- * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A tool call".
+ * A changed configuration builds new guards. Decisions that requests in flight have already received stay valid.
+ * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A
+ * tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
@@ -32,40 +33,40 @@ import type { Clock } from '../model/time/clock.ts'
 import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
 
 export interface Guards {
-  /** Undefined: everybody may do everything. */
+  /** Undefined when every caller may do everything. */
   readonly gate: Gate | undefined
-  /** What an external gate was made from; undefined for another. */
+  /** Settings of an external gate, to detect changes. Undefined for other gates. */
   readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
-  /** Undefined: there are none. */
+  /** Undefined when no quotas are configured. */
   readonly quotas?: QuotaGuard | undefined
-  /** Undefined: none is asked. */
+  /** Undefined when no webhooks are configured. */
   readonly webhooks?: WebhookChain | undefined
-  /** What they were made from. */
+  /** Settings of the webhooks, to detect changes. */
   readonly webhookSettings?: string | undefined
 }
 
 export interface GuardParts {
-  /** The shared store; rate limits need it. */
+  /** The shared store. Rate limits require it. */
   readonly store: Store | undefined
-  /** Where quotas count. */
+  /** Store of the quota counters. */
   readonly counters: Store
   readonly clock: Clock
   /** Part of the keys of rate limits and quotas. */
   readonly namespace: string
-  /** Where variables that settings name are looked up. */
+  /** Environment variables that settings refer to. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Instruments
   readonly events: Events
-  /** The guards in force until now; a gate with a decision point behind it goes on while its settings are the same. */
+  /** The previous guards. External gates, webhooks and quotas are kept while their settings are unchanged. */
   readonly before?: Guards | undefined
-  /** Tools that are permitted by being switched on. */
+  /** True for tools that are permitted because their feature is enabled. */
   readonly granted: (tool: string) => boolean
   readonly log: Log
 }
 
-/** Throws INVALID_CONFIG naming what cannot be used. */
+/** Throws INVALID_CONFIG that names the invalid setting. */
 export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   const external = externalOf(config)
   const isSame = external !== undefined && parts.before?.external === external
@@ -79,7 +80,7 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   }
 }
 
-/** Those that are the same go on, with what is known of them. */
+/** Returns the previous webhooks, with their state, when the settings are unchanged. */
 function webhooksOf(
   { name, webhooks }: VmcpConfig,
   parts: GuardParts,
@@ -96,9 +97,9 @@ function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | und
   return externalPoint(authz) ? JSON.stringify([name, authz]) : undefined
 }
 
-/** Ends what guards hold open, unless it goes on in those that follow. */
+/** Closes the parts of guards that `after`, which replaces them, does not contain. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
-  // Before those that follow tell anything.
+  // Called before the new quotas report anything.
   const ended = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
   if (gate !== after?.gate) await gate?.close?.()
   if (webhooks !== after?.webhooks) await webhooks?.close()
@@ -133,7 +134,7 @@ function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | u
   return makeGate(authorizer, { unknownMethods: 'pass', granted, shadow })
 }
 
-/** Without the token of their provider the policies refuse everything. */
+/** Uses `required` where it exists, because policies refuse everything without the token of their provider. */
 function ofPolicies(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
   if (tokens?.required === undefined) return tokens
   return { get: async (caller, provider, signal) => tokens.required?.(caller, provider, signal) }
@@ -162,7 +163,7 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
   else if (event.kind === 'store_up') events.emit('limits_store', { up: true })
 }
 
-/** Asks the guards in force whether a caller may use a tool of the gateway itself. */
+/** Returns a function that checks whether a caller may use a tool of Gatehouse itself. */
 export function permitting(guards: () => Guards) {
   return async function permits(caller: Caller, tool: string, signal: AbortSignal): Promise<boolean> {
     const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))

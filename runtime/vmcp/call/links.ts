@@ -1,6 +1,6 @@
 /**
- * Makes the links of the chain from the configuration. The result stays the same object until a reload replaces one of its
- * sources, so that the chain is built once for each configuration.
+ * Builds the links of the chain from the configuration. Returns the same object until a reload replaces one of its
+ * sources, so that the chain is composed once for each configuration.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Feature } from '../model/feature.ts'
@@ -40,7 +40,7 @@ export interface FixedParts {
   readonly events: Events
 }
 
-/** Returns a function that makes the links again only after a source has changed. */
+/** Returns a function that rebuilds the links only after a source has changed. */
 export function linksOf(sources: () => LinkSources, fixed: FixedParts): () => ChainLinks {
   let made: { readonly sources: LinkSources; readonly links: ChainLinks } | undefined
   return () => {
@@ -107,10 +107,10 @@ function makeLinks(
   }
 }
 
-/** Performs a step of a workflow with a tool that was found when the workflow began. */
+/** Performs a step of a workflow with the tool that was found when the workflow started. */
 export type PerformStep = (operation: Operation, tool: ToolEntry, timeoutMs?: number) => Promise<Outcome>
 
-/** Webhooks see a step with the name that clients use for its tool. */
+/** Returns the function that performs steps. Webhooks see the name that clients use for the tool of a step. */
 export function stepPerformer(
   core: Core,
   guards: () => Pick<Guards, 'webhooks'>,

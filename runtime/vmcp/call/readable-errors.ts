@@ -1,9 +1,9 @@
 /**
- * Returns failures of a backend in the form that the method requires: a failed tool is a result that a model can read, and
- * a resource that no list contains is not found when its backend has no resources.
+ * Converts failures of a backend to the form that the method requires. A failed tool call returns a result that a model
+ * can read. A read of an unlisted resource fails with RESOURCE_NOT_FOUND when its backend has no resources.
  *
- * Also repeats a tool call once when the backend rejects the mirrored headers (HEADER_MISMATCH), because its list may have
- * changed. The backend has not executed that call.
+ * Also repeats a tool call once when the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
+ * have changed since it was listed. The backend has not executed the rejected call.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode } from '../../mcp/index.ts'

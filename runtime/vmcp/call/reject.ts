@@ -1,7 +1,6 @@
 /**
- * Finds the catalog entry that an operation names, and rejects the operation when no entry may be used: the name is unknown
- * or withheld, the backend of the entry is not the one that was authorized, or the request headers do not match the
- * arguments.
+ * Finds the catalog entry that an operation names. Rejects the operation when the name is unknown or withheld, when the
+ * entry belongs to another backend than the authorized one, or when the request headers do not match the arguments.
  *
  * Comes after authorization, so that a caller without rights cannot find out which names exist.
  */

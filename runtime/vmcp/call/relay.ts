@@ -10,14 +10,14 @@ interface RelayOptions {
   readonly watched: (passage: ResultPassage | undefined) => ResultPassage | undefined
 }
 
-/** The client's side of an operation, as a backend connection uses it. */
+/** Connects a backend connection to the client of an operation: progress, logs, questions and streamed results. */
 export class OperationRelay implements Relay {
   readonly bridges: boolean
   readonly #context: OperationContext
   readonly #options: RelayOptions
   /**
-   * Runs a function in the asynchronous context of the operation. Events arrive in the context of whichever request opened
-   * the connection, and would be audited and traced as part of that request.
+   * Runs a function in the asynchronous context of the operation. Without it, events arrive in the context of the
+   * request that opened the connection, and are audited and traced as part of that request.
    */
   readonly #inContext = AsyncLocalStorage.snapshot()
 

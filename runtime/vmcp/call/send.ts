@@ -80,8 +80,8 @@ function requestOf(
 }
 
 /**
- * Removes state and answers that must not reach the backend. Throws INVALID_PARAMS when they are for another backend.
- * Members that belong to no backend are removed, because the client invented them.
+ * Removes `requestState` and `inputResponses` that no backend issued, because the client invented them. Throws
+ * INVALID_PARAMS when another backend issued them.
  */
 function withoutForeignState({ params, stateFor }: Operation, { settings }: Backend): Changes {
   const carried = stateMembers.filter((name) => params.raw(name) !== undefined)
@@ -100,8 +100,8 @@ const providerErrors: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Limits a failure of an upstream provider to its backend: the caller stays signed in here, and no circuit breaker counts
- * the failure.
+ * Converts a failure of an upstream provider to an error of its backend alone. The caller stays signed in to Gatehouse,
+ * and no circuit breaker counts the failure.
  */
 function ofBackendAlone(backend: string, error: unknown): unknown {
   const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined

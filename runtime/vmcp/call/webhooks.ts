@@ -1,10 +1,10 @@
 /**
- * Webhooks in the pipeline of the virtual server: asked before authorization, and about what comes back.
+ * Webhooks of the virtual server: asked before authorization, and again about the result.
  *
- * Stands before everything else that checks a call: policies, pins, limits and the catalog see the call as the webhooks have
- * made it, so that a change by one of them escapes none of these. They cannot change what is called. What matched by its
- * backend is carried out there or not at all. Inner calls of scripts and what tool search calls come through here by
- * themselves; the steps of workflows, which pass no guards, come by `askedStep`.
+ * They come before every other check, so that policies, pins, limits and the catalog see the call as the webhooks have
+ * changed it. They cannot change which item is called. A call that a webhook matched by its backend runs on that
+ * backend or not at all. Calls of scripts and of tool search pass through this link. Steps of workflows skip the checks
+ * and use `askedStep`.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -23,11 +23,11 @@ import type { Outcome } from '../model/outcome.ts'
 
 export interface WebhookParts {
   readonly chain: WebhookChain
-  /** What is known of something that this client could use, looked up as the request itself would. */
+  /** Returns the facts of the item that a request names, looked up like the request itself. */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
-  /** True for a tool of the gateway itself, which the catalog does not know. */
+  /** True for a tool of Gatehouse itself that the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean
-  /** What of a structured result is not as the called tool says. */
+  /** Lists mismatches between a structured result and the tool's output schema. */
   readonly misfits: (operation: Operation, structured: Buffer | undefined) => Promise<readonly string[]>
 }
 
@@ -49,12 +49,12 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   }
 }
 
-/** Where the tool of a step is, and what clients call it. */
+/** Backend, original name and advertised name of the tool of a step. */
 export interface StepTool extends Origin {
   readonly name: string
 }
 
-/** The same for the step of a workflow: webhooks see the tool by its advertised name. */
+/** Performs a step of a workflow with webhooks. They see the advertised name of the tool. */
 export async function askedStep(
   chain: WebhookChain | undefined,
   operation: Operation,
@@ -94,7 +94,7 @@ function insteadOf(operation: Operation, params: JsonObject, origin: Origin | un
   return withParams(operation, params, origin)
 }
 
-/** Questions of a backend go on as they are: they are no result. */
+/** Asks about an outcome. Questions of a backend are not results and are returned unchanged. */
 async function respond(chain: WebhookChain, call: WebhookCall, outcome: Outcome): Promise<Outcome> {
   if (outcome.kind === 'input') return outcome
   const { kind } = outcome

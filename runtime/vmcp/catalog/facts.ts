@@ -53,7 +53,7 @@ export function requireDecided(decided: Origin | undefined, { backend, original 
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: 'what was asked for has moved while it was looked up; try again',
+    detail: 'the requested item has moved during the request; try again',
   })
 }
 

@@ -1,9 +1,9 @@
-/** The outcome that the audit log has for a call that was made inside of this server: of a script, or of the console. */
+/** Audit outcomes of calls that start inside this server: calls of scripts and of the console. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuditOutcome, isToolError } from '../../observe/index.ts'
 import type { Outcome } from './outcome.ts'
 
-/** `outcome` undefined: there was none, and `failure` says why. */
+/** Returns the audit outcome of a call. `outcome` is undefined when the call failed with `failure`. */
 export function auditOutcome(outcome: Outcome | undefined, failure: unknown): AuditOutcome {
   if (failure instanceof GatehouseError && failure.code === 'FORBIDDEN') return 'denied'
   if (!outcome) return 'error'

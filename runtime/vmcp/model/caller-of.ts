@@ -1,8 +1,8 @@
-/** Whom work in a worker is counted for: the caller, or one session where callers cannot be told apart. */
+/** Attributes work in a worker to the caller, or to one session when callers cannot be distinguished. */
 import { localIssuer } from '../../net/index.ts'
 import type { OperationClient } from './session.ts'
 
-/** A key for counting. Not for logs: it may contain the id of a session. */
+/** Returns the key for counting. It may contain a session id and must not be logged. */
 export function callerOf({ caller, session }: Pick<OperationClient, 'caller' | 'session'>): string {
   return caller.issuer === localIssuer && session ? `${caller.key}\0${session.id}` : caller.key
 }

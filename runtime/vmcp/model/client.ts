@@ -1,5 +1,5 @@
 /**
- * Reads what a client declared about itself. A member of the wrong type counts as not declared.
+ * Reads what a client declared about itself. A member of the wrong type is treated as not declared.
  */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -9,10 +9,10 @@ import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from './session.ts'
 
 const maxDistinct = 1_000
-/** What a client may say about itself; it is stored with its session and shown to every backend. */
+/** Limits for declarations of a client, which are stored with its session and sent to every backend. */
 const maxCapabilitiesBytes = 16 * 1024
 const maxInfoBytes = 16 * 1024
-/** What the protocol itself defines of capabilities, by name. */
+/** Capabilities that the protocol itself defines, with their members. */
 const defined: Readonly<Record<string, readonly string[]>> = {
   elicitation: ['form', 'url'],
   sampling: ['context', 'tools'],
@@ -24,8 +24,8 @@ const known = new Map<string, ClientAbilities>()
 export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Tasks are left out, in the form of either era: they are not relayed.
- * Throws INVALID_PARAMS when they are larger than allowed or name something twice.
+ * Reads declared capabilities (raw JSON object). Tasks, in the form of either era, are left out because they are not
+ * relayed. Throws INVALID_PARAMS when the capabilities are too large or contain a member twice.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalid(`more than ${maxCapabilitiesBytes} bytes`)
@@ -38,7 +38,7 @@ export function readAbilities(raw: Buffer): ClientAbilities {
   return abilities
 }
 
-/** As readAbilities, for a request: throws MessageError with its id. */
+/** Like `readAbilities`, for a request: throws MessageError with the id of the request. */
 export function abilitiesOf(raw: Buffer, id: string): ClientAbilities {
   try {
     return readAbilities(raw)
@@ -76,7 +76,7 @@ function plainPart(declared: JsonObject): Record<string, Record<string, unknown>
   return plain
 }
 
-/** An object counts as declared whatever is in it; of the rest only `true` says something. */
+/** An object is treated as declared, whatever it contains. Other values are ignored, except `true`. */
 function shape(name: string, raw: Buffer | undefined): [string, unknown][] {
   if (raw?.[0] === 0x7b) return [[name, {}]]
   return raw?.toString() === 'true' ? [[name, true]] : []
@@ -88,12 +88,12 @@ function invalid(what: string): GatehouseError {
   })
 }
 
-/** A copy of what a client calls itself; undefined when it is no object, or larger than is worth keeping. */
+/** Returns a copy of a client's `Implementation` object; undefined when it is not an object or too large to store. */
 export function readInfo(raw: Buffer | undefined): Buffer | undefined {
   return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
 }
 
-/** JSON with sorted members: equal values have one text. */
+/** Returns JSON with sorted members, so that equal values have equal text. */
 export function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
@@ -101,7 +101,7 @@ export function canonical(value: unknown): string {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
 }
 
-/** The headers of a request that the allowlist lets through; the first value of a repeated one. */
+/** Returns the request headers on the allowlist. A repeated header keeps its first value. */
 export function passedHeaders(
   headers: IncomingHttpHeaders,
   allowed: readonly string[],
@@ -118,7 +118,7 @@ export function passedHeaders(
 
 const noHeaders: Readonly<Record<string, string>> = {}
 
-/** True for callers without a token: all of them look alike, so limits for one caller would be limits for everybody. */
+/** True for callers without a token. They cannot be distinguished, so a limit for one caller would apply to all. */
 export function isShared({ token }: Caller): boolean {
   return token === undefined
 }

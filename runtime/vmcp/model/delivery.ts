@@ -1,10 +1,10 @@
-/** How links of the chain bound and observe the request to a backend. */
+/** Lets links of the chain limit and observe the request to a backend. */
 import type { GatehouseError } from '../../../schemas/index.ts'
 
 /** Limit for a response, or for a single event of a stream. */
 export interface ResponseLimit {
   readonly bytes: number
-  /** Returns the error of a larger response. */
+  /** Returns the error for a larger response. */
   readonly error: () => GatehouseError
 }
 

@@ -1,4 +1,4 @@
-/** What the stages of the virtual server know about one HTTP request. */
+/** State of one HTTP request that the stages of the virtual server share. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Era, headerName, type JsonObject, type Message, single } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
@@ -9,7 +9,7 @@ export const messagesPath = '/messages'
 const mcpPaths: readonly string[] = [mcpPath, ssePath, messagesPath]
 
 export class VmcpExchange extends Exchange {
-  /** The message of a POST, once parsed. */
+  /** Message of a POST. Set when it is parsed. */
   message: Message | undefined
   params: JsonObject | undefined
   era: Era | undefined

@@ -1,12 +1,12 @@
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Operation, type Perform } from './operation.ts'
 
-/** Pages are not asked for without end. */
+/** Stops a list whose pages never end. */
 const maxPages = 1_000
 
 /**
- * All tools that `perform` lists for the client of an operation: the raw tool objects, in order. Rejects with what the
- * list is refused with.
+ * Returns all tools that `perform` lists for the client of an operation: the raw tool objects, in order. Rejects with
+ * the error of the list.
  */
 export async function listTools(operation: Operation, perform: Perform): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = []

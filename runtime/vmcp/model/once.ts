@@ -1,4 +1,4 @@
-/** Gives what `make` gives, which is called with the first use. */
+/** Returns a function that calls `make` on its first call and then always returns that value. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => (made ??= { value: make() }).value

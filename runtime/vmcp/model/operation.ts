@@ -1,6 +1,6 @@
 /**
- * A request of a client, independent of the protocol revision. The client codecs build it from the wire, the links of the
- * chain read and derive it, and the backend codecs send it.
+ * A client request, independent of the protocol revision. The client codecs build it from the wire, the links of the
+ * chain read it or derive another one, and the backend codecs send it.
  *
  * An operation is an immutable record: `{ ...operation, params }` derives another one. Its context is shared by all
  * operations that are derived for one request. Params and results stay JSON bytes. Times are milliseconds.
@@ -77,7 +77,7 @@ export interface OperationContext {
 /** The catalog entry that an operation resolves to, and how its backend is called. */
 export interface Target {
   readonly entry: CatalogEntry
-  /** Members of the params that differ for the backend, such as its own name of a tool. */
+  /** Members of the params that differ for the backend, such as the original name of a tool. */
   readonly changes: Changes
   /** Runs a tool of Gatehouse itself, such as a workflow, instead of a backend. */
   readonly run?: Perform | undefined
@@ -89,7 +89,7 @@ export interface Target {
   readonly isStep?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
-  /** True when a link reads the result, which then has to be whole. */
+  /** True when a link reads the result, so that the backend connection must buffer it. */
   readonly needsWholeResult?: boolean | undefined
   /** Set by quotas. */
   readonly delivery?: Delivery | undefined
@@ -99,8 +99,8 @@ export interface Target {
 export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
- * A link of the chain. `next` continues with the given operation, or with one derived from it. A link that does not apply
- * to an operation returns `next(operation)` unchanged. Order: runtime/vmcp/call/chain.ts.
+ * A link of the chain. `next` continues with the given operation, or with one derived from it. A link that does not
+ * apply to an operation returns `next(operation)` unchanged. Order: runtime/vmcp/call/chain.ts.
  */
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
 
@@ -126,9 +126,9 @@ export function withWholeResult(operation: Operation): Operation {
 }
 
 /**
- * Starts another operation for the same client within a request: cancellation, progress, log messages and questions belong
- * to the request. Observers of the request do not see the inner operation, and its result is buffered. The request
- * headers do not match its arguments and are dropped.
+ * Starts another operation for the same client within a request. Cancellation, progress, log messages and questions
+ * belong to the request. Observers of the request do not see the inner operation, and its result is buffered. The
+ * request headers do not match its arguments and are dropped.
  */
 export function innerOperation(
   { client, context }: Operation,

@@ -2,19 +2,19 @@
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
 import { annotateDenial } from '../../observe/index.ts'
 
-/** How an operation ended. Errors of the gateway itself are thrown as GatehouseError instead. */
+/** How an operation ended. Errors of Gatehouse itself are thrown as GatehouseError instead. */
 export type Outcome =
   | {
       readonly kind: 'result'
       readonly result: Buffer
-      /** What has gone on to the client already: large members, for which something small stands in `result`. */
+      /** Large members that the client has already received. `result` contains small placeholders. */
       readonly passed?: PassedMembers | undefined
-      /** Why the gateway refused the call, as a code, where it tells that as a result of the tool. */
+      /** Code of the reason when Gatehouse refused the call and returns the refusal as a tool result. */
       readonly denial?: string
     }
-  /** A JSON-RPC error object of the backend, passed on as it is. */
+  /** A JSON-RPC error object of the backend, forwarded unchanged. */
   | { readonly kind: 'error'; readonly error: Buffer }
-  /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
+  /** A raw InputRequiredResult of the stateless era: the client repeats the request with the requested answers. */
   | {
       readonly kind: 'input'
       readonly result: Buffer
@@ -22,13 +22,13 @@ export type Outcome =
       readonly backend?: string | undefined
     }
 
-/** Bytes of what a backend has answered. */
+/** Returns the size of a backend's response in bytes. */
 export function sizeOf(outcome: Outcome): number {
   if (outcome.kind === 'error') return outcome.error.length
   return outcome.result.length + ((outcome.kind === 'result' && outcome.passed?.bytes) || 0)
 }
 
-/** The backend says that the headers do not fit the arguments. */
+/** True when the backend reports that the headers do not match the arguments. */
 export function isHeaderMismatch(outcome: Outcome): boolean {
   return (
     outcome.kind === 'error' &&
@@ -41,20 +41,20 @@ export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
 }
 
-/** A refusal that a model can read: it looks like a result of the tool. */
-export function refusedOutcome(denial: string, { code, message, data }: RefusalTold): Outcome {
+/** Returns a refusal as a tool result, so that a model can read it. Records the denial for the audit log. */
+export function refusedOutcome(denial: string, { code, message, data }: RefusalContent): Outcome {
   annotateDenial(denial)
-  const told = { content: [{ type: 'text', text: message }], structuredContent: { code, message, data } }
-  return { kind: 'result', result: Buffer.from(JSON.stringify({ ...told, isError: true })), denial }
+  const result = { content: [{ type: 'text', text: message }], structuredContent: { code, message, data } }
+  return { kind: 'result', result: Buffer.from(JSON.stringify({ ...result, isError: true })), denial }
 }
 
-interface RefusalTold {
+interface RefusalContent {
   readonly code: number
   readonly message: string
   readonly data: unknown
 }
 
-/** The result of a tool that failed: text that a model can read, not an error of the protocol. */
+/** Returns the result of a failed tool: text that a model can read, not a protocol error. */
 export function toolErrorOutcome(text: string, more: readonly TextContent[] = []): Outcome {
   return resultOutcome({ content: [{ type: 'text', text }, ...more], isError: true })
 }

@@ -2,20 +2,20 @@
 import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 
-/** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
+/** The capabilities that a client declared, reduced to those that decide whether a backend may ask it. */
 export interface ClientAbilities extends Abilities {
-  /** The declared capabilities, raw JSON object, passed on to backends as they are. */
+  /** Declared capabilities as a raw JSON object. Forwarded to backends unchanged. */
   readonly raw: Buffer
   /** Equal for clients whose declared capabilities are equal. */
   readonly signature: string
   /**
-   * The same without what no revision of the protocol defines (extensions, experiments): there are few of these, while
-   * anybody can make up any number of the others. Undefined when nothing is left out.
+   * The abilities without members that no protocol revision defines (extensions, experiments). Clients can invent any
+   * number of those, while the defined ones have few combinations. Undefined when nothing is left out.
    */
   readonly plain?: ClientAbilities | undefined
 }
 
-/** The client as the core sees it, during one operation. */
+/** The client as the core sees it during one operation. */
 export interface OperationClient {
   readonly era: Era
   readonly protocolVersion: string
@@ -39,21 +39,21 @@ export interface ClientSession {
    * stored backend session has another binding.
    */
   resume?(backend: string, binding: string): BackendSession | undefined
-  /** Told when a backend has opened a session for this one. */
+  /** Called when a backend has opened a session for this one. */
   opened?(backend: string, session: BackendSession): void
-  /** True once it is over: nothing is opened for it any more. */
+  /** True once the session has ended. Backends then open nothing for it. */
   readonly over?: boolean
-  /** Told when a backend has forgotten its session for this one. */
+  /** Called when a backend has lost its session for this one. */
   lost?(backend: string): void
-  /** Asks the client outside any operation. Rejects when it cannot be asked. */
+  /** Asks the client outside any operation. Rejects when the client cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
 
-/** What it takes to go on with a backend's session. */
+/** Everything that is required to resume a backend's session. */
 export interface BackendSession {
   readonly sessionId: string
   readonly protocolVersion: string
-  /** True when the backend takes `logging/setLevel`. */
+  /** True when the backend accepts `logging/setLevel`. */
   readonly logging: boolean
   /**
    * Digest of the backend's name and address and of the requester's identity. The session is not used for any other

@@ -2,9 +2,9 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 
 export interface UnavailableOptions {
-  /** What the client can do about it; default: try again later. */
+  /** Next step for the client. Default: try again later. */
   readonly hint?: string | undefined
-  /** The missing list, such as `prompts/list`. Default: the whole backends. */
+  /** The missing list, such as `prompts/list`. Default: everything of the backends. */
   readonly list?: string | undefined
   /** Replaces the text when a retry does not help. Names each backend and the required change. */
   readonly reason?: string | undefined

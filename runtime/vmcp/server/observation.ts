@@ -134,7 +134,7 @@ function settingsOf({ audit, telemetry, sessionStorage, console, operational }: 
   }
 }
 
-/** Puts operations under the span of their request, and tells the audit log how they ended. */
+/** Returns the link that traces operations within the span of their request and audits their outcome. */
 function observe(observer: Observer): Link {
   return function observeOperations(operation, next) {
     const { method, params, client } = operation

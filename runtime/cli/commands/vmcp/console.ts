@@ -74,7 +74,7 @@ interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | '
   readonly payloads: 'none' | 'failures' | 'all'
 }
 
-/** Reaches the issuer of the console's login. */
+/** Returns the fetch function for the issuer of the console's login. */
 export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }

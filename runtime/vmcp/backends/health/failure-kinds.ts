@@ -42,7 +42,7 @@ const categories: Readonly<Record<string, string>> = {
   ENTERPRISE_REQUIRED: 'credential_unavailable',
 }
 
-/** Causes that the backend's own response tells more precisely than the code of the error. */
+/** Categories for causes that the backend's own response describes more precisely than the error code. */
 const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
   host: 'host_rejected',
   path: 'wrong_path',

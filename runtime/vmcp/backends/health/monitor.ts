@@ -303,7 +303,7 @@ export class HealthMonitor {
     }
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
-    // A check is sent in the name of no caller, so every reader of the status may see its explanation.
+    // A check is not sent for a caller, so every reader of the status may see its explanation.
     const detail = answerBehind(error)?.text
     watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)

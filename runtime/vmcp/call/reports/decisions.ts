@@ -1,4 +1,7 @@
-/** Tells of the decisions of policies and of an external decision point: metric, event and audit line. Clients learn nothing of it. */
+/**
+ * Reports decisions of policies and of an external decision point: metrics, events and audit lines. Clients do not see
+ * them.
+ */
 import type { DecisionReport, Facts, PointEvent } from '../../../policy/index.ts'
 import {
   type AuditTrail,
@@ -45,7 +48,7 @@ export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOption
   }
 }
 
-/** Tells what came of each question to the decision point. */
+/** Reports the answers of the decision point, and when it becomes available or unavailable. */
 export function tellDecisionPoint(
   server: string,
   { telemetry, events }: Pick<DecisionParts, 'telemetry' | 'events'>,
@@ -106,7 +109,7 @@ function policyRecord(
   }
 }
 
-/** Undefined where the request cannot be read, which is why it was refused. */
+/** Returns undefined when the request cannot be read, which is also why it was refused. */
 function inputsJson(
   { inputs }: DecisionReport,
   mode: 'read' | 'all',

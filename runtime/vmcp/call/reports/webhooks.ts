@@ -1,4 +1,4 @@
-/** Tells what came of asking webhooks: metric, event and audit line. */
+/** Reports the answers and the state of webhooks: metrics, events and audit lines. */
 import { annotateDenial, annotateWebhook, type Events, type Instruments } from '../../../observe/index.ts'
 import type { WebhookEvent } from '../../../policy/index.ts'
 

@@ -1,4 +1,4 @@
-/** How calls end of what pinning or guardrails keep from clients. */
+/** Refuses calls to items that pinning or guardrails withhold, and arguments that the approved definition forbids. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { annotateDenial, type Events, visibleText } from '../../../observe/index.ts'
 import type { ArgumentCheck, MatchSchemas, PinReason } from '../../model/catalog/pinning.ts'
@@ -7,7 +7,7 @@ import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { Link, Operation, Perform } from '../../model/operation.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 
-/** A call of something that is not as it was approved. */
+/** A call that pinning refuses. */
 export interface PinRefusal {
   readonly backend: string
   readonly item: string
@@ -22,9 +22,9 @@ export interface WithheldCall extends Omit<PinRefusal, 'reason'> {
 export interface PinParts {
   /** Called for each call that pinning refuses. */
   readonly onRefusal: (refusal: PinRefusal) => void
-  /** Called for each call of something that guardrails have left out of a list. */
+  /** Called for each call of an item that guardrails have removed from a list. */
   readonly onWithheld: (withheld: WithheldCall) => void
-  /** Checks arguments of something for whoever sent them. */
+  /** Returns the matcher for arguments of an item. Its work is attributed to the client of the operation. */
   readonly matcherFor: (
     operation: Pick<Operation, 'client' | 'context'>,
     subject: Pick<CatalogEntry, 'backend' | 'original'>,
@@ -42,7 +42,7 @@ export function tellRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'onWi
 const maxName = 128
 const maxViolations = 10
 
-/** As a denial by a policy: who calls learns no more; why it was stands in audit, log and status. */
+/** Returns the same error as a denial by a policy. Only the audit log, the log and `/status` contain the reason. */
 export function refusal(
   { backend, original, refused }: RefusedEntry,
   method: string,
@@ -85,7 +85,7 @@ export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'
 }
 
 /**
- * Checks the argument that a completion is for, and the arguments that are already given. Rejects with INVALID_PARAMS.
+ * Checks the argument to complete, and the arguments that are already given. Rejects with INVALID_PARAMS.
  */
 export async function requireFittingCompletion(
   { params }: Operation,

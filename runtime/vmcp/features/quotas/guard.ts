@@ -1,8 +1,8 @@
 /**
- * The quotas in force, and what they tell: metrics, events, problems and the audit line, by the name of the quota and
- * never by that of a user.
+ * The quotas in force and their reports: metrics, events, problems and the audit line. Reports name the quota, never a
+ * user.
  *
- * A problem is open while some budget of a quota is used to 80 % and more, as this replica sees it, and ends with the period.
+ * A problem is open while this replica sees a budget of the quota used to 80 % or more. It ends with the period.
  */
 import type { Quota } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -12,7 +12,7 @@ import type { Store } from '../../../store/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 
 export interface QuotaGuardParts {
-  /** Where the counters are. */
+  /** Store of the counters. */
   readonly counters: Store
   /** Part of the keys of the counters. */
   readonly namespace: string
@@ -21,7 +21,7 @@ export interface QuotaGuardParts {
   readonly clock: Clock
 }
 
-/** How full the fullest budget of a quota is in the present period. */
+/** How much of its fullest budget a quota has used in the current period. */
 export interface QuotaUsage {
   readonly quota: Quota
   readonly share: number
@@ -36,16 +36,16 @@ interface Followed {
   level: Level
 }
 
-/** How often it is looked whether a period is over. */
+/** Longest time between checks for the end of a period. */
 const maxWaitMs = 3_600_000
 
-/** What quotas are made from; quotas whose settings are the same go on. */
+/** Returns the settings of the quotas. Quotas stay in use while these are unchanged. */
 function settingsOf({ name, quotas, costs, incomingAuth: { authz } }: VmcpConfig) {
   const groupClaimName = authz?.type === 'cedar' ? authz.groupClaimName : undefined
   return { name, quotas: quotas ?? [], costs, groupClaimName }
 }
 
-/** The quotas of a configuration; `before` when they are the same. Undefined: there are none. */
+/** Returns the quotas of a configuration, or `before` when they are unchanged. Undefined when none are configured. */
 export function quotaGuard(
   config: VmcpConfig,
   parts: QuotaGuardParts,
@@ -85,7 +85,7 @@ export class QuotaGuard {
     })
   }
 
-  /** Of each quota. */
+  /** Returns the usage of each quota. */
   usage(): readonly QuotaUsage[] {
     const now = this.#parts.clock.now()
     return this.#all.map((quota) => {
@@ -133,7 +133,7 @@ export class QuotaGuard {
     else if (share >= nearShare && followed.level === 'below') this.#setLevel(quota, followed, 'near')
   }
 
-  /** Undefined for a period that is over: calls may end late. */
+  /** Returns undefined for a period that is over, because calls may end late. */
   #followedIn(quota: Quota, period: Period): Followed | undefined {
     if (this.#closed || period.endMs <= this.#parts.clock.now()) return undefined
     let followed = this.#followed.get(quota.name)
@@ -167,7 +167,7 @@ export class QuotaGuard {
     if (level !== 'below') this.#endLater()
   }
 
-  /** Closes the problems of periods that are over, also when nobody calls any more. */
+  /** Closes the problems of periods that are over, even when there are no further calls. */
   #endLater(): void {
     if (this.#cancel) return
     const { clock } = this.#parts
@@ -184,7 +184,7 @@ export class QuotaGuard {
     })
   }
 
-  /** `replaced`: other quotas, or none, are in force from now on, so that nothing is wrong with these any more. */
+  /** With `replaced`, other quotas or none are in force from now on, so the open problems of these are closed. */
   async close({ replaced }: { readonly replaced: boolean }): Promise<void> {
     this.#cancel?.()
     if (replaced) {

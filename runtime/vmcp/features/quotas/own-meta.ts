@@ -1,6 +1,6 @@
 /**
- * Members of a result's `_meta` that only the gateway may write. What a backend puts there is taken out, so that clients can
- * believe what they read under our names.
+ * Members of a result's `_meta` that only Gatehouse may write. They are removed from results of backends, so that
+ * clients can trust them.
  * Source: docs/guides/quotas.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -9,7 +9,7 @@ import type { Outcome } from '../../model/outcome.ts'
 
 const ownPrefix = 'gatehouse.dev/'
 
-/** Rejects with BACKEND_PROTOCOL when a result cannot be read in which there may be some. */
+/** Rejects with BACKEND_PROTOCOL when a result that may contain such members cannot be read. */
 export function withoutOwnMeta(outcome: Outcome): Outcome | Promise<Outcome> {
   return outcome.kind === 'result' && mayHold(outcome.result) ? without(outcome) : outcome
 }
@@ -33,7 +33,7 @@ async function without(outcome: Extract<Outcome, { readonly kind: 'result' }>): 
   }
 }
 
-/** Names can be written with escapes; those of ASCII letters all begin so. */
+/** Names may contain escapes. All escapes of ASCII characters start with `\u00`. */
 function mayHold(result: Buffer): boolean {
   return result.includes('gatehouse.dev') || result.includes('\\u00')
 }

@@ -1,6 +1,7 @@
 /**
- * How clients are told that a quota is used up: as of rate limits, a result that a model can read in the session era, an error
- * with code 429 in the stateless era. Both say what is left, until when, and after how many seconds that is over.
+ * Reports a used-up quota to clients in the same form as a rate limit: session-era clients get a result that their
+ * model can read, stateless clients an error with code 429. Both contain what is left, when the period ends, and the
+ * seconds until then.
  */
 import { errors, GatehouseError } from '../../../../schemas/index.ts'
 import { quotaDenial } from '../../../observe/index.ts'

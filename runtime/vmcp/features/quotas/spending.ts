@@ -1,8 +1,8 @@
 /**
- * Stands around each call of a backend's tool, whoever makes it: a client, a step of a workflow, a script, tool search. Counts
- * it before it is made, and tells the quotas afterwards what it was.
+ * Counts each call of a backend's tool, whether a client, a workflow step, a script or tool search makes it. Reserves
+ * the call before it is sent, and settles its actual use afterwards.
  *
- * Past 80 % of a budget the result of a client's own call says what is left, in `_meta`.
+ * From 80 % of a budget, the result of a client's own call reports what is left, in `_meta`.
  * Source: docs/guides/quotas.md.
  */
 import { emptyObject, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
@@ -17,27 +17,27 @@ const costKey = 'gatehouse.dev/cost'
 /** Member of `_meta` in which a client reads what is left of its budgets. */
 const leftKey = 'gatehouse.dev/quota'
 
-/** The most that one call can cost. */
+/** Highest valid cost of one call. */
 const maxCost = 1_000_000_000_000
-/** Metadata that is looked into. */
+/** Larger `_meta` is not read. */
 const maxMetaBytes = 64 * 1024
 
 export interface QuotaParts {
   readonly quotas: Quotas
-  /** A backend reports a cost that is no whole number of micro-units. */
+  /** Called when a backend reports a cost that is not a valid number of micro-units. */
   readonly costUnreadable: (backend: string) => void
 }
 
 /**
- * Counts each call of a backend's tool. Rejects with QUOTA_EXCEEDED. Every result loses the members of `_meta` that only
- * Gatehouse may write.
+ * Counts each call of a backend's tool. Rejects with QUOTA_EXCEEDED. Removes the members of `_meta` that only Gatehouse
+ * may write from every result.
  */
 export function spendQuota(parts: QuotaParts): Link {
   const spending = new Spending(parts)
   return (operation, next) => spending.spend(operation, next)
 }
 
-/** Removes the members of `_meta` that only Gatehouse may write from a result. Used without quotas. */
+/** Removes the members of `_meta` that only Gatehouse may write. Used when no quotas are configured. */
 export const removeOwnMeta: Link = async (operation, next) => {
   const { target } = operation
   const outcome = await next(operation)
@@ -69,7 +69,7 @@ class Spending {
     }
     const near = reservation.settle(await this.#useOf(reservation, backend, delivery, outcome))
     const cleaned = await withoutOwnMeta(outcome)
-    return target.isStep !== true && near.length > 0 ? telling(cleaned, near) : cleaned
+    return target.isStep !== true && near.length > 0 ? addRemaining(cleaned, near) : cleaned
   }
 
   async #useOf(
@@ -78,7 +78,7 @@ class Spending {
     { sent }: Delivery,
     outcome: Outcome,
   ): Promise<QuotaUse> {
-    // It was not carried out, and is made again.
+    // The backend did not execute this call, which is repeated.
     if (isHeaderMismatch(outcome)) return { sent: false, bytes: 0 }
     const bytes = sizeOf(outcome)
     if (!readsCost || outcome.kind !== 'result' || !outcome.result.includes('"_meta"')) return { sent, bytes }
@@ -91,7 +91,7 @@ class Spending {
   }
 }
 
-async function telling(outcome: Outcome, near: readonly QuotaState[]): Promise<Outcome> {
+async function addRemaining(outcome: Outcome, near: readonly QuotaState[]): Promise<Outcome> {
   if (outcome.kind !== 'result') return outcome
   const meta = await metaOf(outcome.result)
   if (!meta) return outcome
@@ -99,7 +99,7 @@ async function telling(outcome: Outcome, near: readonly QuotaState[]): Promise<O
   return { ...outcome, result: new JsonObject(outcome.result).with({ _meta: changed }) }
 }
 
-/** Empty where there is none; undefined where there is something else in its place, or it is too large. */
+/** Returns the `_meta` of a result: empty when absent, undefined when it is unreadable or too large. */
 async function metaOf(result: Buffer): Promise<JsonObject | undefined> {
   try {
     await workOn(result, readMembers(result))

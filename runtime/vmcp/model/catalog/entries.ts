@@ -1,4 +1,4 @@
-/** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
+/** Types of the catalog: the items that clients can use, and the backend behind each name. */
 import type { MirroredArgument } from '../../../mcp/index.ts'
 import type { CatalogEntry } from './entry.ts'
 import type { Perform } from '../operation.ts'
@@ -7,26 +7,26 @@ import type { ArgumentCheck, PinDigests, PinReason } from './pinning.ts'
 export interface CatalogItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
   readonly key: string
-  /** The whole item as it is offered. */
+  /** Complete definition that clients see. */
   readonly json: Buffer
-  /** As it is offered to clients of the session era, where that is another form. */
+  /** Definition that session-era clients see, when it differs from `json`. */
   readonly sessionJson?: Buffer
-  /** Digests of what clients rely on, where pinning is on. */
+  /** Digests of the parts that clients rely on. Present when pinning is on. */
   readonly pin?: PinDigests
-  /** What keeps it from being offered. */
+  /** Reason why the item is not offered. */
   readonly refused?: Refused
-  /** Arguments of a call must pass it: the approved definition stands in for a changed one. */
+  /** Checks the arguments of each call. Present when the approved definition replaces a changed one. */
   readonly check?: ArgumentCheck
 }
 
-/** Pinning, with its reason, or a rule of the guardrails. */
+/** A reason of pinning, or a rule of the guardrails. */
 export type Refused = PinReason | { readonly guardrail: string }
 
 export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
 }
 
-/** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */
+/** A name that is withheld from clients. A call to it is refused and reaches no other backend. */
 export interface RefusedEntry {
   readonly key: string
   readonly backend: string
@@ -35,26 +35,26 @@ export interface RefusedEntry {
 }
 
 export interface RefusedTool extends RefusedEntry {
-  /** What the backend offers: for people, never for clients. */
+  /** Definition from the backend: for operators, never for clients. */
   readonly json: Buffer
 }
 
 /**
- * What was approved holds its name while it is refused, so that a call leads to no other backend; so does what guardrails
- * refuse. What never was approved has no claim to a name, and takes none away from others.
+ * True when an item keeps its name. An approved item keeps it while it is refused, so that calls reach no other
+ * backend. So does an item that guardrails refuse. An item that was never approved takes no name from other items.
  */
 export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'
 }
 
 export interface ToolEntry extends CatalogEntry {
-  /** Name after override, before prefix: what filters and workflows use. */
+  /** Name with overrides and without prefix, as filters and workflows use it. */
   readonly base: string
-  /** False: not listed and not callable by clients, but reachable for workflows. */
+  /** False when clients can neither list nor call the tool, but workflows can. */
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
-  /** Carries out a call when the tool is the gateway's own; `backend` is empty then. */
+  /** Runs a tool of Gatehouse itself, whose `backend` is empty. */
   readonly run?: Perform
 }
 
@@ -67,8 +67,8 @@ export interface UnlistedTools {
 }
 
 /**
- * Makes tools of the gateway's own out of those of the backends; asked once for each catalog. Must be pure. A name that
- * a listed tool has already is not taken.
+ * Builds tools of Gatehouse itself from the tools of the backends. Called once for each catalog; must be pure. A built
+ * tool does not replace a listed tool of the same name.
  */
 export type Composer = (
   tools: ReadonlyMap<string, ToolEntry>,
@@ -80,7 +80,7 @@ export type Composer = (
 
 export type ItemKind = 'tools' | 'resources' | 'templates' | 'prompts'
 
-/** Something an operator should know: a name that could not be offered as it stands. */
+/** A notice for operators about a name that could not be offered unchanged. */
 export interface CatalogNotice {
   readonly kind:
     | 'collision'

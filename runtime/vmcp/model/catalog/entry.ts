@@ -3,18 +3,18 @@ import type { ArgumentCheck } from './pinning.ts'
 
 /** A tool, prompt, resource or resource template that clients can name. */
 export interface CatalogEntry {
-  /** What clients call it: name, URI or URI template. */
+  /** Name, URI or URI template that clients use. */
   readonly key: string
   readonly backend: string
-  /** What the backend calls it. */
+  /** Name, URI or URI template that the backend uses. */
   readonly original: string
-  /** As clients see it in a list. */
+  /** Definition that clients see in lists. */
   readonly json: Buffer
-  /** As clients of the session era see it, where that is another form. */
+  /** Definition that session-era clients see, when it differs from `json`. */
   readonly sessionJson?: Buffer
   /** Arguments that are mirrored in headers (tools). */
   readonly mirrored?: readonly MirroredArgument[]
-  /** Arguments of a call must pass it (pinning). */
+  /** Checks the arguments of each call (pinning). */
   readonly check?: ArgumentCheck
   /** True for a resource that no list contains. Its backend may not have it. */
   readonly isUnlisted?: boolean

@@ -1,4 +1,4 @@
-/** Time as the virtual server sees it; tests pass their own. */
+/** The clock of the virtual server. Tests provide another one. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   readonly now: () => number

@@ -1,7 +1,7 @@
 /**
  * The time limit of one request to a backend, joined with the client's own cancellation.
  *
- * The clock stands still while the backend waits for a response of the client: users take longer than machines, and
+ * The clock is paused while the backend waits for a response of the client, because users take longer than machines and
  * questions have their own limit.
  */
 import { type AnySignal, LazySignal, reasonOf } from '../../../net/index.ts'
@@ -50,7 +50,7 @@ export class Deadline extends LazySignal {
     }
   }
 
-  /** Releases timer and listener; call when the request is over. */
+  /** Releases the timer and the listener. Call it when the request has ended. */
   end(): void {
     clearTimeout(this.#timer)
     this.#paused = Number.POSITIVE_INFINITY

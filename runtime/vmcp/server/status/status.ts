@@ -1,6 +1,6 @@
 /**
- * What `/status`, `/readyz` and the health endpoints return: names, states and causes, without addresses. The explanation of
- * a backend is short, masked, and in members of its own (`detail`) or at the end of a message.
+ * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. The
+ * explanation of a backend is short and masked. It is in a separate member (`detail`) or at the end of a message.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
 import { byText } from '../../../../schemas/index.ts'

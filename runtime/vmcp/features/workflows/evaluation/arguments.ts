@@ -75,7 +75,7 @@ function templatePaths(value: ArgumentTemplate): readonly ValuePath[] {
   return 'fields' in value ? value.fields.flatMap(([, inner]) => templatePaths(inner)) : []
 }
 
-/** A member without a value is left out. Throws StepError, WorkLimitError. */
+/** Expands the templates. A member without a value is left out. Throws StepError, WorkLimitError. */
 export function expandArguments(
   args: ArgumentTemplates,
   scope: ExpansionScope,
@@ -110,7 +110,7 @@ function expandTemplate(
   if (!single) return converted(expandText(template, scope, where), types, meter)
   const { value } = single
   if (value === undefined || types.length === 0 || types.some((type) => isOfType(value, type))) return value
-  // No text stands for a null that the tool does not accept.
+  // The tool does not accept null, and no text represents it.
   if (value === null) return undefined
   return converted(
     guarded(where, () => valueText(value, meter)),
@@ -119,7 +119,7 @@ function expandTemplate(
   )
 }
 
-/** A text that cannot be converted stays a text: the tool reports the error. */
+/** Returns the text itself when it cannot be converted. The tool then reports the error. */
 function converted(text: string, types: readonly SchemaType[], meter: TemplateMeter): TemplateValue {
   if (types.includes('string')) return text
   for (const type of types) {

@@ -11,7 +11,7 @@ import {
   type TemplateValue,
 } from '../../../../expr/template/index.ts'
 
-/** The value of a type that a text represents; undefined when it represents none. Throws WorkLimitError. */
+/** Returns the value of the given type that a text represents; undefined when there is none. Throws WorkLimitError. */
 export function fromText(text: string, type: SchemaType, meter: TemplateMeter): TemplateValue {
   switch (type) {
     case 'integer':
