@@ -54,7 +54,7 @@ export function readClientMetadata(
   return {
     redirectUris,
     // A client that is registered for the code grant always gets to refresh when the scope allows it.
-    grantTypes: metadata['grant_types'] === undefined ? grants : grantTypes,
+    grantTypes: isAbsentList(metadata['grant_types']) ? grants : grantTypes,
     scopes: readScopes(metadata, config, { refreshing: grantTypes.includes('refresh_token') }),
     applicationType,
     ...(name === undefined ? {} : { name }),
@@ -98,6 +98,11 @@ function readRedirectUris(
   return accepted
 }
 
+/** An empty list is treated as absent, as null is. */
+function isAbsentList(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
+}
+
 /** The supported ones of a list; it is fine to ask for more, but the needed one must be there. */
 function narrowed(
   metadata: ClientMetadataDocument,
@@ -106,7 +111,7 @@ function narrowed(
   needed: string,
 ): readonly string[] {
   const value = metadata[member]
-  if (value === undefined || value === null) return [needed]
+  if (isAbsentList(value)) return [needed]
   if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string')) {
     throw refuse(`${member} must be a list of strings`)
   }

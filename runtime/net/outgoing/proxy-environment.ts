@@ -60,10 +60,15 @@ function matches(entry: string, host: string, port: string): boolean {
   if (entry.includes('/')) return inBlock(entry, host)
   const { name, entryPort } = splitPort(entry)
   if (entryPort !== undefined && entryPort !== port) return false
-  if (isIP(name) !== 0 || isIP(host) !== 0) return name === host
+  if (isIP(name) !== 0 || isIP(host) !== 0) return canonicalAddress(name) === host
   const below = name.replace(/^\*?\./, '')
   if (host.endsWith(`.${below}`)) return true
   return below === name && host === name
+}
+
+/** Returns an IPv6 address in the form that URLs have; other text unchanged. */
+function canonicalAddress(address: string): string {
+  return isIP(address) === 6 ? unbracket(new URL(`http://[${address}]`).hostname) : address
 }
 
 function splitPort(entry: string): { name: string; entryPort: string | undefined } {

@@ -43,11 +43,12 @@ export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): bo
   )
 }
 
-const proxyBase = 'http://proxy.invalid'
+/** The client may reach the proxy over either scheme, and `http:host` is relative to an http base only. */
+const proxyBases = ['http://proxy.invalid', 'https://proxy.invalid']
 
 /** True when a client of the proxy that follows this `Location` sends its next request to another address. */
 export function leavesProxy(location: string | undefined): boolean {
-  return URL.parse(location ?? '', proxyBase)?.origin !== new URL(proxyBase).origin
+  return proxyBases.some((base) => URL.parse(location ?? '', base)?.origin !== base)
 }
 
 /** The refusal of a redirect. Names the origin only: paths and queries may contain credentials. */

@@ -52,6 +52,7 @@ await t.test('every form of a location outside the proxy is rejected', async (t)
     '//elsewhere.example/mcp',
     '/\\elsewhere.example/mcp',
     'https:elsewhere.example',
+    'http:elsewhere.example/mcp',
     'cursor://open',
     'http://user:pass@[::1]/x',
   ]) {

@@ -40,6 +40,8 @@ await t.test('proxy environment: exceptions by name, suffix, address, block and 
     ['10.1.2.3', '10.1.2.3', true],
     ['[fd00::1]:80', '[fd00::1]', true],
     ['fd00::/8', '[fd12::1]', true],
+    ['FD00:0:0::1', '[fd00::1]', true],
+    ['[fd00:0::1]:80', '[fd00::1]', true],
   ]
   for (const [except, host, direct] of cases) {
     t.equal(proxyFor(`http://${host}`, { ...both, except }) === undefined, direct, `${except} and ${host}`)
