@@ -23,7 +23,7 @@ run: build ## Run the quickstart: three MCP servers behind one address
 test: lint build ## Everything that guards main: lint, types, generated files, all tests
 	@node test/run.ts
 
-check: lint unit ## Lint, types, generated files and unit tests, in less than two minutes
+check: lint unit ## Lint, types, generated files and unit tests, in about three minutes on two cores
 
 build: $(INSTALLED) ## Make dist/: the two programs, with licences and lists of what is inside
 	@node manifests/bundle/main.ts

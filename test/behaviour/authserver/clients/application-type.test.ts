@@ -1,4 +1,4 @@
-/** The application_type of public clients: the server replaces a value that contradicts the redirect URIs. */
+/** Metadata that the server replaces: the application_type of public clients, and empty lists of grant types. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -142,4 +142,15 @@ t.test('cimd: private-use redirect URIs are skipped, and the others stay usable'
   t.equal(refused.status, 400)
   t.match(await jsonOf(refused), { error_description: /not one that this server accepts/ })
   t.match(rig.logged(), /ignored private-use redirect URIs/)
+})
+
+t.test('register: null and empty lists of grant and response types are treated as absent', async (t) => {
+  const rig = await startAuthServer(t)
+  for (const value of [undefined, null, []]) {
+    const metadata = { redirect_uris: [redirectUri], grant_types: value, response_types: value }
+    t.match(await jsonOf(await register(rig, metadata)), {
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+    })
+  }
 })

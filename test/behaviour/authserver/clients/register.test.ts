@@ -95,17 +95,6 @@ t.test('register: what cannot be supported is replaced, as RFC 7591 allows', asy
   })
 })
 
-t.test('register: null and empty lists of grant and response types are treated as absent', async (t) => {
-  const rig = await startAuthServer(t)
-  for (const value of [undefined, null, []]) {
-    const metadata = { redirect_uris: [redirectUri], grant_types: value, response_types: value }
-    t.match(await jsonOf(await post(rig, metadata)), {
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-    })
-  }
-})
-
 t.test('register: names are written in every script, joined emoji included', async (t) => {
   const rig = await startAuthServer(t)
   const names = [
