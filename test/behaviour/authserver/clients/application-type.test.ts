@@ -140,7 +140,7 @@ t.test('cimd: private-use redirect URIs are skipped, and the others stay usable'
   t.equal((await startLogin(rig, clientId)).status, 303)
   const refused = await startLogin(rig, clientId, { redirect_uri: cursor })
   t.equal(refused.status, 400)
-  t.match(await jsonOf(refused), { error_description: /not one that this server accepts/ })
+  t.match(await jsonOf(refused), { error_description: /does not accept this redirect_uri/ })
   t.match(rig.logged(), /ignored private-use redirect URIs/)
 })
 
