@@ -1,6 +1,5 @@
 /**
- * Builds the links of the chain from the configuration. Returns the same object until a reload replaces one of its
- * sources, so that the chain is composed once for each configuration.
+ * Builds the links of the chain from the configuration, once for each configuration.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Feature } from '../model/feature.ts'
@@ -99,7 +98,7 @@ function makeLinks(
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
     route: route(() => core.parts),
-    pinnedArguments: callParts.checksArguments ? checkPinnedArguments(core.pins) : undefined,
+    pinnedArguments: checkPinnedArguments(core.pins),
     quota: quotas
       ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
       : removeOwnMeta,

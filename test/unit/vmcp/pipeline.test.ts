@@ -115,3 +115,74 @@ t.test("pipeline: a feature's tool stands behind the guards, and sees only what 
     'core tools/list',
   ])
 })
+
+function reloadRig(before: Partial<ChainLinks>, after: Partial<ChainLinks>) {
+  const pass: Link = (operation, next) => next(operation)
+  const common: ChainLinks = {
+    features: [],
+    reject: () => pass,
+    readableErrors: pass,
+    route: pass,
+    quota: pass,
+    send: () => Promise.resolve(resultOutcome({})),
+  }
+  let links: ChainLinks = { ...common, ...before }
+  const { perform } = makeChain(() => links)
+  return { perform, reload: () => (links = { ...common, ...after }) }
+}
+
+t.test('pipeline: a call in flight passes the links of a reload that it has not reached', async (t) => {
+  const waiting = Promise.withResolvers<undefined>()
+  const seen: string[] = []
+  const noting =
+    (label: string): Link =>
+    (operation, next) => {
+      seen.push(label)
+      return next(operation)
+    }
+  const wait: Link = async (operation, next) => {
+    await waiting.promise
+    return next(operation)
+  }
+  const { perform, reload } = reloadRig(
+    { webhooks: wait, authorize: noting('old policies'), rateLimit: noting('old limit') },
+    {
+      webhooks: noting('new webhooks'),
+      authorize: noting('new policies'),
+      guardrail: noting('new guardrail'),
+    },
+  )
+  const outcome = perform(call('x'))
+  reload()
+  waiting.resolve(undefined)
+  await outcome
+  t.same(seen, ['new policies', 'new guardrail'], 'the old policies are closed; the old limit is gone')
+})
+
+t.test('pipeline: a script of a removed feature passes the present checks', async (t) => {
+  const waiting = Promise.withResolvers<undefined>()
+  const seen: string[] = []
+  const noting =
+    (label: string): Link =>
+    (operation, next) => {
+      seen.push(`${label} ${operation.params.text('name') ?? ''}`)
+      return next(operation)
+    }
+  const script: OwnTool = {
+    name: 'script',
+    run: async (operation, inside) => {
+      await waiting.promise
+      return inside(innerOperation(operation, 'tools/call', json({ name: 'y' })))
+    },
+  }
+  const { perform, reload } = reloadRig(
+    { features: [feature('code', [], [script])], authorize: noting('old') },
+    { authorize: noting('new') },
+  )
+  const outcome = perform(call('script'))
+  await Promise.resolve()
+  reload()
+  waiting.resolve(undefined)
+  await outcome
+  t.same(seen, ['old script', 'new y'])
+})
