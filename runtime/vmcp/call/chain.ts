@@ -3,7 +3,7 @@
  *
  *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → reject → rate limit →
  *     readable quotas → tools of features → readable errors → resource links → guardrail → route → pinned arguments →
- *     quota → send
+ *     request state → quota → send
  *
  * - A caller without rights learns nothing and pays nothing: `authorize` comes before `reject`, which reports unknown and
  *   withheld names, and both come before the rate limit and the quota.
@@ -37,6 +37,7 @@ export interface ChainLinks {
   readonly guardrail?: Link | undefined
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
+  readonly requestState?: Link | undefined
   readonly quota: Link
   readonly send: Perform
 }
@@ -79,7 +80,7 @@ function composeChain(features: readonly Feature[], linksNow: () => ChainLinks):
     }
   }
   const { reject, send } = linksNow()
-  const names = ['resourceLinks', 'guardrail', 'route', 'pinnedArguments', 'quota'] as const
+  const names = ['resourceLinks', 'guardrail', 'route', 'pinnedArguments', 'requestState', 'quota'] as const
   const step = names.map(linkAt)
   const end = [linkAt('readableErrors'), ...step]
   const checked = (tools: FeatureTools) => [

@@ -19,7 +19,7 @@ import { rateLimit } from './rate-limit.ts'
 import { readableErrors } from './readable-errors.ts'
 import { reject } from './reject.ts'
 import { recordResourceLinks } from './resource-links.ts'
-import { route, send } from './send.ts'
+import { checkState, route, send } from './send.ts'
 import { askedStep, askWebhooks } from './webhooks.ts'
 
 /** The parts that a reload replaces. Each is replaced as a whole. */
@@ -99,6 +99,7 @@ function makeLinks(
     guardrail: callParts.guard?.link,
     route: route(() => core.parts),
     pinnedArguments: checkPinnedArguments(core.pins),
+    requestState: checkState(() => core.parts),
     quota: quotas
       ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
       : removeOwnMeta,

@@ -11,6 +11,9 @@ import {
 } from '../../../runtime/vmcp/model/operation.ts'
 import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
+import type { CallParts } from '../../../runtime/vmcp/call/core.ts'
+import { checkState } from '../../../runtime/vmcp/call/send.ts'
+import { backendIdentity } from '../../../runtime/vmcp/backends/backend-identity.ts'
 import type { Feature, OwnTool } from '../../../runtime/vmcp/model/feature.ts'
 import { listTools } from '../../../runtime/vmcp/model/list-tools.ts'
 
@@ -185,4 +188,30 @@ t.test('pipeline: a script of a removed feature passes the present checks', asyn
   waiting.resolve(undefined)
   await outcome
   t.same(seen, ['old script', 'new y'])
+})
+
+t.test('pipeline: state of another backend is rejected before the quota counts the call', async (t) => {
+  const settings = { name: 'one', target: { url: new URL('http://one.test/mcp') } }
+  const members = new Map([['one', { available: () => true, backend: { name: 'one', settings } }]])
+  const parts = { members, leftOut: [] } as unknown as CallParts
+  const entry = { key: 'x', backend: 'one', original: 'x', json: Buffer.from('{}') }
+  let counted = 0
+  const { perform } = reloadRig(
+    {
+      reject: () => (operation, next) => next({ ...operation, target: { entry, changes: {} } }),
+      requestState: checkState(() => parts),
+      quota(operation, next) {
+        counted++
+        return next(operation)
+      },
+    },
+    {},
+  )
+  await t.rejects(perform({ ...call('x'), stateFor: 'another' }), { code: 'INVALID_PARAMS' })
+  t.equal(counted, 0)
+  await perform({ ...call('x'), stateFor: backendIdentity(settings as never) })
+  t.equal(counted, 1)
+  members.clear()
+  await t.rejects(perform(call('x')), { code: 'BACKEND_UNAVAILABLE' })
+  t.equal(counted, 1)
 })
