@@ -39,12 +39,15 @@ export interface FixedParts {
   readonly events: Events
 }
 
-/** Returns a function that rebuilds the links only after a source has changed. */
-export function linksOf(sources: () => LinkSources, fixed: FixedParts): () => ChainLinks {
+/** Returns a function that rebuilds the links only after a source has changed. `sources` has the present parts. */
+export function linksOf(sources: LinkSources, fixed: FixedParts): () => ChainLinks {
   let made: { readonly sources: LinkSources; readonly links: ChainLinks } | undefined
   return () => {
-    const now = sources()
-    if (!made || !isSame(made.sources, now)) made = { sources: now, links: makeLinks(now, fixed) }
+    if (!made || !isSame(made.sources, sources)) {
+      const { guards, features, callParts, maxToolNameLength } = sources
+      const present = { guards, features, callParts, maxToolNameLength }
+      made = { sources: present, links: makeLinks(present, fixed) }
+    }
     return made.links
   }
 }
