@@ -68,8 +68,11 @@ function makeLinks(
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0
-  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) =>
-    (await core.factsOf(client, request)) ?? 'no such thing'
+  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
+    // The catalog does not contain the tools of features.
+    if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
+    return (await core.factsOf(client, request)) ?? 'no such thing'
+  }
   return {
     observe,
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
