@@ -3,7 +3,7 @@
  *
  *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → reject → rate limit →
  *     readable quotas → tools of features → readable errors → resource links → guardrail → route → pinned arguments →
- *     quota → send
+ *     request state → quota → send
  *
  * - A caller without rights learns nothing and pays nothing: `authorize` comes before `reject`, which reports unknown and
  *   withheld names, and both come before the rate limit and the quota.
@@ -12,14 +12,14 @@
  * - A workflow is a tool of the catalog. Its steps enter at `resource links`, because the earlier checks were made for
  *   the workflow itself.
  *
- * Links without configuration are not in the list.
+ * Links without configuration are skipped.
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints.
  */
 import type { Feature } from '../model/feature.ts'
 import type { Link, Operation, Perform } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
-/** The links that the configuration requires. */
+/** The links that the configuration requires. A reload may replace each of them. */
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
@@ -37,11 +37,14 @@ export interface ChainLinks {
   readonly guardrail?: Link | undefined
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
+  readonly requestState?: Link | undefined
   readonly quota: Link
   readonly send: Perform
 }
 
-/** Entry points of the chain. Each operation uses the links that are in force when it enters. */
+type LinkName = Exclude<keyof ChainLinks, 'features' | 'reject' | 'send'>
+
+/** Entry points of the chain. */
 export interface ChainEntries {
   /** For operations of clients. */
   readonly perform: Perform
@@ -51,13 +54,16 @@ export interface ChainEntries {
   readonly performStep: Perform
 }
 
-/** `linksNow` returns the same object until the configuration changes. */
+/**
+ * An operation keeps the features that are in force when it enters. All other links are read when the operation reaches
+ * them, because a reload closes the links that it replaces.
+ */
 export function makeChain(linksNow: () => ChainLinks): ChainEntries {
-  let chain: Chain | undefined
-  function current(): Chain {
-    const links = linksNow()
-    if (chain?.links !== links) chain = new Chain(links, current)
-    return chain
+  let chain: { readonly features: readonly Feature[]; readonly entries: ChainEntries } | undefined
+  function current(): ChainEntries {
+    const { features } = linksNow()
+    if (chain?.features !== features) chain = { features, entries: composeChain(features, linksNow) }
+    return chain.entries
   }
   return {
     perform: async (operation) => current().perform(operation),
@@ -66,51 +72,39 @@ export function makeChain(linksNow: () => ChainLinks): ChainEntries {
   }
 }
 
-/** The composed links of one configuration. */
-class Chain {
-  readonly links: ChainLinks
-  readonly perform: Perform
-  readonly performOwn: Perform
-  readonly performStep: Perform
-  readonly #current: () => Chain
-  /** The part of the chain inside the surface of each feature. */
-  readonly #inside = new Map<Feature, Perform>()
-
-  constructor(links: ChainLinks, current: () => Chain) {
-    this.links = links
-    this.#current = current
-    const step = [links.resourceLinks, links.guardrail, links.route, links.pinnedArguments, links.quota]
-    const end = [links.readableErrors, ...step]
-    const checked = (tools: FeatureTools) => [
-      links.callAliases,
-      links.webhooks,
-      links.authorize,
-      links.reject(new Set(tools.keys())),
-      links.rateLimit,
-      links.readableQuotas,
-      runFeatureTools(tools),
-      ...end,
-    ]
-
-    const surfaces: Link[] = []
-    const tools = new Map<string, RunTool>()
-    for (const feature of links.features.toReversed()) {
-      this.#inside.set(feature, compose([...surfaces, ...checked(new Map(tools))], links.send))
-      surfaces.unshift(feature.surface)
-      for (const tool of feature.tools)
-        tools.set(tool.name, (operation) => tool.run(operation, this.#insideNow(feature)))
+function composeChain(features: readonly Feature[], linksNow: () => ChainLinks): ChainEntries {
+  function linkAt(name: LinkName): Link {
+    return (operation, next) => {
+      const link = linksNow()[name]
+      return link ? link(operation, next) : next(operation)
     }
-    this.perform = compose([links.observe, links.listAliases, ...surfaces, ...checked(tools)], links.send)
-    this.performOwn = compose([links.reject(new Set()), ...end], links.send)
-    this.performStep = compose(step, links.send)
   }
+  const { reject, send } = linksNow()
+  const names = ['resourceLinks', 'guardrail', 'route', 'pinnedArguments', 'requestState', 'quota'] as const
+  const step = names.map(linkAt)
+  const end = [linkAt('readableErrors'), ...step]
+  const checked = (tools: FeatureTools) => [
+    linkAt('callAliases'),
+    linkAt('webhooks'),
+    linkAt('authorize'),
+    reject(new Set(tools.keys())),
+    linkAt('rateLimit'),
+    linkAt('readableQuotas'),
+    runFeatureTools(tools),
+    ...end,
+  ]
 
-  /** Inner operations use the current configuration, unless it no longer contains the feature. */
-  #insideNow(feature: Feature): Perform {
-    return async (operation) => {
-      const perform = this.#current().#inside.get(feature) ?? this.#inside.get(feature)
-      return (perform ?? this.links.send)(operation)
-    }
+  const surfaces: Link[] = []
+  const tools = new Map<string, RunTool>()
+  for (const feature of features.toReversed()) {
+    const inside = compose([...surfaces, ...checked(new Map(tools))], send)
+    surfaces.unshift(feature.surface)
+    for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
+  }
+  return {
+    perform: compose([linkAt('observe'), linkAt('listAliases'), ...surfaces, ...checked(tools)], send),
+    performOwn: compose([reject(new Set()), ...end], send),
+    performStep: compose(step, send),
   }
 }
 

@@ -33,8 +33,6 @@ export interface CallParts extends LookupParts {
   readonly onlyBackend: string | undefined
   /** Resource URIs that backends returned in results. */
   readonly links: ResourceLinks
-  /** True when tools may be pinned, so that arguments are checked against the approved definition. */
-  readonly checksArguments: boolean
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {

@@ -1,6 +1,5 @@
 /**
- * Builds the links of the chain from the configuration. Returns the same object until a reload replaces one of its
- * sources, so that the chain is composed once for each configuration.
+ * Builds the links of the chain from the configuration, once for each configuration.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Feature } from '../model/feature.ts'
@@ -20,7 +19,7 @@ import { rateLimit } from './rate-limit.ts'
 import { readableErrors } from './readable-errors.ts'
 import { reject } from './reject.ts'
 import { recordResourceLinks } from './resource-links.ts'
-import { route, send } from './send.ts'
+import { checkState, route, send } from './send.ts'
 import { askedStep, askWebhooks } from './webhooks.ts'
 
 /** The parts that a reload replaces. Each is replaced as a whole. */
@@ -40,12 +39,15 @@ export interface FixedParts {
   readonly events: Events
 }
 
-/** Returns a function that rebuilds the links only after a source has changed. */
-export function linksOf(sources: () => LinkSources, fixed: FixedParts): () => ChainLinks {
+/** Returns a function that rebuilds the links only after a source has changed. `sources` has the present parts. */
+export function linksOf(sources: LinkSources, fixed: FixedParts): () => ChainLinks {
   let made: { readonly sources: LinkSources; readonly links: ChainLinks } | undefined
   return () => {
-    const now = sources()
-    if (!made || !isSame(made.sources, now)) made = { sources: now, links: makeLinks(now, fixed) }
+    if (!made || !isSame(made.sources, sources)) {
+      const { guards, features, callParts, maxToolNameLength } = sources
+      const present = { guards, features, callParts, maxToolNameLength }
+      made = { sources: present, links: makeLinks(present, fixed) }
+    }
     return made.links
   }
 }
@@ -66,8 +68,11 @@ function makeLinks(
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0
-  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) =>
-    (await core.factsOf(client, request)) ?? 'no such thing'
+  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
+    // The catalog does not contain the tools of features.
+    if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
+    return (await core.factsOf(client, request)) ?? 'no such thing'
+  }
   return {
     observe,
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
@@ -99,7 +104,8 @@ function makeLinks(
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
     route: route(() => core.parts),
-    pinnedArguments: callParts.checksArguments ? checkPinnedArguments(core.pins) : undefined,
+    pinnedArguments: checkPinnedArguments(core.pins),
+    requestState: checkState(() => core.parts),
     quota: quotas
       ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
       : removeOwnMeta,

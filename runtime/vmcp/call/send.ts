@@ -27,13 +27,25 @@ export function route(parts: () => CallParts): Link {
   }
 }
 
+/**
+ * Rejects an operation whose `requestState` another backend issued, or whose backend was removed while the arguments
+ * were checked. Comes before the quota, so that such an operation is not counted.
+ */
+export function checkState(parts: () => CallParts): Link {
+  return function checkState(operation, next) {
+    const { target } = operation
+    if (target && !target.run) withoutForeignState(operation, backendOf(parts(), target))
+    return next(operation)
+  }
+}
+
 export function send(core: Core): Perform {
   return async function send(operation) {
     const { target } = operation
     if (!target) return core.answer(operation)
     if (target.run) return target.run(operation)
     const parts = core.parts
-    // The backend may have been removed while the arguments were checked.
+    // The backend may have been removed while the quota was reserved.
     const backend = backendOf(parts, target)
     try {
       const outcome = await backend.call(operation.client, requestOf(operation, target, backend, parts))

@@ -18,12 +18,20 @@ export interface ChainOptions {
 /** Returns the chain of a server. It follows the parts that a reload replaces. */
 export function chainOf({ server, core, reloadable, observation, events }: ChainOptions): ChainEntries {
   const links = linksOf(
-    () => ({
-      guards: reloadable.guards,
-      features: reloadable.features,
-      callParts: core.parts,
-      maxToolNameLength: reloadable.config.aggregation.maxToolNameLength,
-    }),
+    {
+      get guards() {
+        return reloadable.guards
+      },
+      get features() {
+        return reloadable.features
+      },
+      get callParts() {
+        return core.parts
+      },
+      get maxToolNameLength() {
+        return reloadable.config.aggregation.maxToolNameLength
+      },
+    },
     {
       core,
       observe: observation.observe,

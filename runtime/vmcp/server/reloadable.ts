@@ -1,8 +1,8 @@
 /**
  * What a changed configuration replaces while the server runs: guards, features, and the check of credentials.
  *
- * Requests in flight keep the parts that they began with. Backends are replaced by the engine; listener, session store,
- * audit and telemetry stay as they are until the next start.
+ * A request in flight passes the new guards that it has not reached, and keeps the features that it began with. The
+ * engine replaces backends. Listener, session store, audit and telemetry take changes at the next start.
  * Source: docs/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'

@@ -6,8 +6,8 @@ import t, { type Test } from 'tap'
 import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { changed, approved, lockOf, pinning, startChanging } from '../../helpers/vmcp/pinning.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
-import { allow, deny, patch, startWebhook, type TestWebhook } from '../../helpers/vmcp/webhook.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
+import { allow, answer, deny, patch, startWebhook, type TestWebhook } from '../../helpers/vmcp/webhook.ts'
 import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'
 
 const args = '/mcp_request/params/arguments'
@@ -167,5 +167,32 @@ t.test('arguments that a webhook has made fit what was approved, or the call is 
   t.notOk(
     backend.requests.some(({ method }) => method === 'tools/call'),
     'the backend hears nothing',
+  )
+})
+
+t.test('a call that waits for a webhook is checked by the policies of a reload', async (t) => {
+  const { promise: reloaded, resolve: continueCall } = Promise.withResolvers<undefined>()
+  const { promise: waiting, resolve: reportWaiting } = Promise.withResolvers<undefined>()
+  const webhook = await started(t, () => (res, request) => {
+    reportWaiting(undefined)
+    void reloaded.then(() => answer(res, request, allow))
+  })
+  const backend = await startChanging(t, [approved])
+  const settings = { aggregation: bareNames('raw'), webhooks: { validating: [hook('slow', webhook)] } }
+  const authz = (policy: string) => ({
+    ...settings,
+    incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: [policy] } },
+  })
+  const allowed = authz('permit(principal, action, resource);')
+  const vmcp = await startTestVmcp({ raw: backend.url }, allowed)
+  t.teardown(() => vmcp.close())
+  const response = stateless(vmcp.url, 'tools/call', { name: 'read', arguments: { path: 'a' } })
+  await waiting
+  vmcp.reload(vmcpConfig({ raw: backend.url }, authz('forbid(principal, action, resource);')))
+  continueCall(undefined)
+  t.match((await response).response?.error, { code: 403 })
+  t.notOk(
+    backend.requests.some(({ method }) => method === 'tools/call'),
+    'the backend receives no call',
   )
 })

@@ -11,6 +11,9 @@ import {
 } from '../../../runtime/vmcp/model/operation.ts'
 import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
+import type { CallParts } from '../../../runtime/vmcp/call/core.ts'
+import { checkState } from '../../../runtime/vmcp/call/send.ts'
+import { backendIdentity } from '../../../runtime/vmcp/backends/backend-identity.ts'
 import type { Feature, OwnTool } from '../../../runtime/vmcp/model/feature.ts'
 import { listTools } from '../../../runtime/vmcp/model/list-tools.ts'
 
@@ -114,4 +117,101 @@ t.test("pipeline: a feature's tool stands behind the guards, and sees only what 
     'guard tools/list',
     'core tools/list',
   ])
+})
+
+function reloadRig(before: Partial<ChainLinks>, after: Partial<ChainLinks>) {
+  const pass: Link = (operation, next) => next(operation)
+  const common: ChainLinks = {
+    features: [],
+    reject: () => pass,
+    readableErrors: pass,
+    route: pass,
+    quota: pass,
+    send: () => Promise.resolve(resultOutcome({})),
+  }
+  let links: ChainLinks = { ...common, ...before }
+  const { perform } = makeChain(() => links)
+  return { perform, reload: () => (links = { ...common, ...after }) }
+}
+
+t.test('pipeline: a call in flight passes the links of a reload that it has not reached', async (t) => {
+  const waiting = Promise.withResolvers<undefined>()
+  const seen: string[] = []
+  const noting =
+    (label: string): Link =>
+    (operation, next) => {
+      seen.push(label)
+      return next(operation)
+    }
+  const wait: Link = async (operation, next) => {
+    await waiting.promise
+    return next(operation)
+  }
+  const { perform, reload } = reloadRig(
+    { webhooks: wait, authorize: noting('old policies'), rateLimit: noting('old limit') },
+    {
+      webhooks: noting('new webhooks'),
+      authorize: noting('new policies'),
+      guardrail: noting('new guardrail'),
+    },
+  )
+  const outcome = perform(call('x'))
+  reload()
+  waiting.resolve(undefined)
+  await outcome
+  t.same(seen, ['new policies', 'new guardrail'], 'the old policies are closed; the old limit is gone')
+})
+
+t.test('pipeline: a script of a removed feature passes the present checks', async (t) => {
+  const waiting = Promise.withResolvers<undefined>()
+  const seen: string[] = []
+  const noting =
+    (label: string): Link =>
+    (operation, next) => {
+      seen.push(`${label} ${operation.params.text('name') ?? ''}`)
+      return next(operation)
+    }
+  const script: OwnTool = {
+    name: 'script',
+    run: async (operation, inside) => {
+      await waiting.promise
+      return inside(innerOperation(operation, 'tools/call', json({ name: 'y' })))
+    },
+  }
+  const { perform, reload } = reloadRig(
+    { features: [feature('code', [], [script])], authorize: noting('old') },
+    { authorize: noting('new') },
+  )
+  const outcome = perform(call('script'))
+  await Promise.resolve()
+  reload()
+  waiting.resolve(undefined)
+  await outcome
+  t.same(seen, ['old script', 'new y'])
+})
+
+t.test('pipeline: state of another backend is rejected before the quota counts the call', async (t) => {
+  const settings = { name: 'one', target: { url: new URL('http://one.test/mcp') } }
+  const members = new Map([['one', { available: () => true, backend: { name: 'one', settings } }]])
+  const parts = { members, leftOut: [] } as unknown as CallParts
+  const entry = { key: 'x', backend: 'one', original: 'x', json: Buffer.from('{}') }
+  let counted = 0
+  const { perform } = reloadRig(
+    {
+      reject: () => (operation, next) => next({ ...operation, target: { entry, changes: {} } }),
+      requestState: checkState(() => parts),
+      quota(operation, next) {
+        counted++
+        return next(operation)
+      },
+    },
+    {},
+  )
+  await t.rejects(perform({ ...call('x'), stateFor: 'another' }), { code: 'INVALID_PARAMS' })
+  t.equal(counted, 0)
+  await perform({ ...call('x'), stateFor: backendIdentity(settings as never) })
+  t.equal(counted, 1)
+  members.clear()
+  await t.rejects(perform(call('x')), { code: 'BACKEND_UNAVAILABLE' })
+  t.equal(counted, 1)
 })

@@ -217,7 +217,6 @@ export class VmcpEngine {
       guard: this.#guards.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
-      checksArguments: config.pinning !== undefined,
     }
   }
 
