@@ -13,10 +13,12 @@ export type ValuePath = readonly (string | number)[]
 
 /** The schema comes from a server and may refer to itself. */
 const maxVisited = 1_000
+/** List items and characters of references that one search reads. A cycle may visit the same long list again and again. */
+const maxRead = 100_000
 
 /**
  * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type there, or
- * when the search visits more than 1,000 schemas.
+ * when the search visits more than 1,000 schemas or reads more than 100,000 list items and characters of references.
  */
 export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
   const search = new TypeSearch(root)
@@ -63,24 +65,29 @@ function decoded(text: string): string {
   }
 }
 
+const listingKeywords = ['$ref', 'type', 'enum', 'allOf', 'anyOf', 'oneOf'] as const
+
 /** Undefined when every type is accepted. */
 type Types = readonly SchemaType[] | undefined
 
 class TypeSearch {
   readonly #root: unknown
   #visited = 0
+  #read = 0
 
   constructor(root: unknown) {
     this.#root = root
   }
 
   get isExhausted(): boolean {
-    return this.#visited > maxVisited
+    return this.#visited > maxVisited || this.#read > maxRead
   }
 
   types(schema: unknown, path: ValuePath): Types {
     this.#visited += 1
     if (this.isExhausted || !isFields(schema)) return undefined
+    this.#read += readLength(schema)
+    if (this.isExhausted) return undefined
     const reference = schema['$ref']
     const referenced =
       typeof reference === 'string' ? this.types(pointedSchema(this.#root, reference), path) : undefined
@@ -111,6 +118,14 @@ class TypeSearch {
     if (known.length === 0 || (path.length === 0 && known.length < all.length)) return undefined
     return [...new Set(known.flat())]
   }
+}
+
+/** Counts what a visit of `schema` reads apart from its subschemas. */
+function readLength(schema: Fields): number {
+  return listingKeywords.reduce((sum, keyword) => {
+    const value = schema[keyword]
+    return typeof value === 'string' || Array.isArray(value) ? sum + value.length : sum
+  }, 0)
 }
 
 function namedTypes(schema: Fields): Types {

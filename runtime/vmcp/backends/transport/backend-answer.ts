@@ -73,7 +73,9 @@ export class SentHeaders {
     let masked = text
     // A secret may contain another one.
     for (const secret of [...secrets].sort((a, b) => b.length - a.length))
-      if (secret.length >= minSecret) masked = masked.replaceAll(secret, '[redacted]')
+      if (secret.length >= minSecret)
+        for (const form of new Set([secret, JSON.stringify(secret).slice(1, -1)]))
+          masked = masked.replaceAll(form, '[redacted]')
     return masked
   }
 }
@@ -147,7 +149,14 @@ export function rejectionOf(
 const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
 
 function masked(text: string, { sent }: AnsweredRequest, secrets: readonly string[]): string {
-  return redactText((sent?.mask(text, secrets) ?? text).slice(0, maxRead)).replaceAll(uuid, '…')
+  const plain = withoutNeedlessEscapes(text)
+  return redactText((sent?.mask(plain, secrets) ?? plain).slice(0, maxRead)).replaceAll(uuid, '…')
+}
+
+/** Writes JSON again, because an escape such as `\\/` would hide a credential from a search for it. */
+function withoutNeedlessEscapes(text: string): string {
+  const fields = text.includes('\\') ? jsonFields(text) : undefined
+  return fields === undefined ? text : JSON.stringify(fields)
 }
 
 function kindOf(status: number, text: string | undefined, isPage: boolean): AnswerKind {
