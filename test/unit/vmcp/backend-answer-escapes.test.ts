@@ -1,4 +1,4 @@
-/** Backends repeat credentials in JSON with escapes. */
+/** Backends repeat credentials in other forms than the sent one. */
 import t from 'tap'
 import { answerOf, SentHeaders } from '../../../runtime/vmcp/backends/transport/backend-answer.ts'
 
@@ -11,5 +11,24 @@ t.test('backend text: a credential in escaped JSON is masked', async (t) => {
   ]) {
     const response = { status: 400, headers: {}, body: Buffer.from(body) }
     t.equal(answerOf(response, { sent, isQuoted: true }).text, 'bad key [redacted]', body)
+  }
+})
+
+t.test('backend text: a credential in a URL, in HTML or in another case is masked', async (t) => {
+  const sent = new SentHeaders()
+  sent.note({ authorization: 'Bearer aB3+x/y&z=', cookie: 'theme=dark-blue; sid=s3cr3t-session' })
+  for (const text of [
+    'aB3%2Bx%2Fy%26z%3D',
+    'aB3+x/y&amp;z=',
+    'AB3+X/Y&Z=',
+    's3cr3t-session',
+    'S3CR3T-SESSION',
+  ]) {
+    const response = {
+      status: 400,
+      headers: {},
+      body: Buffer.from(JSON.stringify({ message: `bad ${text}` })),
+    }
+    t.equal(answerOf(response, { sent, isQuoted: true }).text, 'bad [redacted]', text)
   }
 })

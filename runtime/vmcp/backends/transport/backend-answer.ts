@@ -69,19 +69,47 @@ export class SentHeaders {
     for (const headers of this.#recent)
       for (const name of Object.keys(headers))
         if (!openHeaders.has(name.toLowerCase()))
-          for (const part of partsOf(headers[name] ?? '')) secrets.add(part)
+          for (const part of partsOf(name, headers[name] ?? '')) secrets.add(part)
     let masked = text
     // A secret may contain another one.
     for (const secret of [...secrets].sort((a, b) => b.length - a.length))
-      if (secret.length >= minSecret)
-        for (const form of new Set([secret, JSON.stringify(secret).slice(1, -1)]))
-          masked = masked.replaceAll(form, '[redacted]')
+      if (secret.length >= minSecret) for (const form of formsOf(secret)) masked = withoutText(masked, form)
     return masked
   }
 }
 
-/** A header value, its credential without the scheme, and the password of Basic credentials. */
-function partsOf(value: string): string[] {
+/** The forms in which a backend may repeat a secret: as it is, in JSON, in a URL and in HTML. */
+function formsOf(secret: string): ReadonlySet<string> {
+  const html = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return new Set([
+    secret,
+    JSON.stringify(secret).slice(1, -1),
+    encodeURIComponent(secret.toWellFormed()),
+    html.replaceAll('"', '&quot;'),
+  ])
+}
+
+/** Replaces every occurrence of a secret, in upper and lower case. */
+function withoutText(text: string, secret: string): string {
+  const wanted = secret.toLowerCase()
+  const lower = text.toLowerCase()
+  // The lower case of a few characters has another length.
+  if (lower.length !== text.length) return text.replaceAll(secret, '[redacted]')
+  let result = ''
+  let from = 0
+  for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
+    result += `${text.slice(from, at)}[redacted]`
+    from = at + wanted.length
+  }
+  return result + text.slice(from)
+}
+
+/**
+ * A header value, its credential without the scheme, the password of Basic credentials, and the values of single cookies.
+ */
+function partsOf(name: string, value: string): string[] {
+  if (name.toLowerCase() === 'cookie')
+    return [value, ...value.split(';').map((pair) => pair.slice(pair.indexOf('=') + 1).trim())]
   const [, scheme = '', credential = ''] = /^(\S+) +(\S.*)$/.exec(value) ?? []
   if (credential === '') return [value]
   if (scheme.toLowerCase() !== 'basic') return [value, credential]
@@ -153,7 +181,7 @@ function masked(text: string, { sent }: AnsweredRequest, secrets: readonly strin
   return redactText((sent?.mask(plain, secrets) ?? plain).slice(0, maxRead)).replaceAll(uuid, '…')
 }
 
-/** Writes JSON again, because an escape such as `\\/` would hide a credential from a search for it. */
+/** Writes JSON again, because an escape such as `\/` would hide a credential from a search for it. */
 function withoutNeedlessEscapes(text: string): string {
   const fields = text.includes('\\') ? jsonFields(text) : undefined
   return fields === undefined ? text : JSON.stringify(fields)
