@@ -1,5 +1,5 @@
 /** Schemas of backends that would make the search for accepted types long. Counts reads, because clocks vary. */
-import { test } from 'tap'
+import t from 'tap'
 import { acceptedTypes } from '../../../schemas/index.ts'
 
 /** Returns a list, and a function that counts how often its items were read. */
@@ -17,7 +17,7 @@ function countedList(length: number, item: unknown): { list: unknown[]; reads: (
   return { list, reads: () => reads }
 }
 
-test('types: a long list in a schema that refers to itself is not read again and again', async (t) => {
+t.test('types: a long list in a schema that refers to itself is not read again and again', async (t) => {
   for (const keyword of ['allOf', 'anyOf', 'oneOf']) {
     const { list, reads } = countedList(10_000, { $ref: '#' })
     t.same(acceptedTypes({ [keyword]: list }), [], keyword)
@@ -25,7 +25,7 @@ test('types: a long list in a schema that refers to itself is not read again and
   }
 })
 
-test('types: a long enum behind many references is not read for each of them', async (t) => {
+t.test('types: a long enum behind many references is not read for each of them', async (t) => {
   const { list, reads } = countedList(10_000, 'one')
   const anyOf = Array.from({ length: 900 }, () => ({ $ref: '#/$defs/long' }))
   t.same(acceptedTypes({ anyOf, $defs: { long: { enum: list } } }), [])
@@ -33,7 +33,7 @@ test('types: a long enum behind many references is not read for each of them', a
   t.same(acceptedTypes({ $ref: '#/$defs/long', $defs: { long: { enum: list } } }), ['string'])
 })
 
-test('types: a long reference is not followed again and again', async (t) => {
+t.test('types: a long reference is not followed again and again', async (t) => {
   let reads = 0
   const target: Record<string, unknown> = {}
   const self = new Proxy(target, {
