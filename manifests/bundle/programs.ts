@@ -20,10 +20,10 @@ export const programs: readonly BuiltProgram[] = [
     folder: 'runtime',
     entries: {
       main: 'runtime/cli/main.ts',
-      kubectl: 'runtime/cli/cluster/plugin.ts',
+      kubectl: 'runtime/tools/cluster/plugin.ts',
       'script-worker': 'runtime/vmcp/features/scripts/worker.ts',
       'workflow-worker': 'runtime/vmcp/features/workflows/evaluation/worker.ts',
-      'lock-worker': 'runtime/cli/lock/worker.ts',
+      'lock-worker': 'runtime/tools/lock/worker.ts',
       ...bundleParts,
     },
     launchers: { gatehouse: 'main', 'kubectl-gatehouse': 'kubectl' },

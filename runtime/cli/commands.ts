@@ -19,96 +19,99 @@ export function commandsOf(
     proxy: {
       summary: 'a transparent proxy in front of one MCP server',
       load: async () =>
-        (await import('./commands/proxy/proxy.ts')).addProxyCommand(program, {
+        (await import('./proxy/proxy.ts')).addProxyCommand(program, {
           virtualServer: async (request) =>
-            (await import('./commands/vmcp/virtual-server.ts')).serveAsVirtualServer(request),
+            (await import('./vmcp/virtual-server.ts')).serveAsVirtualServer(request),
         }),
     },
     vmcp: {
       summary: 'many MCP servers behind one address',
-      load: async () => (await import('./commands/vmcp/vmcp.ts')).addVmcpCommand(program),
+      load: async () => (await import('./vmcp/vmcp.ts')).addVmcpCommand(program),
     },
     relay: {
       summary: 'the public end of tunnels',
-      load: async () => (await import('./commands/proxy/relay.ts')).addRelayCommand(program),
+      load: async () => (await import('../tools/relay/command.ts')).addRelayCommand(program),
     },
     validate: {
       summary: 'check manifests offline',
-      load: async () => (await import('./commands/validate.ts')).addValidateCommand(program),
+      load: async () => (await import('./validate.ts')).addValidateCommand(program),
     },
     render: {
       summary: 'print the child objects of manifests, offline',
-      load: async () => (await import('./commands/render.ts')).addRenderCommand(program),
+      load: async () => (await import('./render.ts')).addRenderCommand(program),
     },
     lock: {
       summary: 'write or check what was approved of backends (MCPToolLock)',
-      load: async () => (await import('./lock/command.ts')).addLockCommand(program),
+      load: async () => (await import('../tools/lock/command.ts')).addLockCommand(program),
     },
     dev: {
       summary: 'run manifests here, without a cluster',
-      load: async () => (await import('./commands/dev.ts')).addDevCommand(program),
+      load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
       summary: 'print the output of a server that "gatehouse dev" runs',
-      load: async () => (await import('./commands/logs.ts')).addLogsCommand(program),
+      load: async () => (await import('./dev/logs-command.ts')).addLogsCommand(program),
     },
     run: {
       summary: 'run MCP servers behind one address, without manifests',
-      load: async () => (await import('./commands/run.ts')).addRunCommand(program),
+      load: async () => (await import('../tools/run/command.ts')).addRunCommand(program),
     },
     tools: {
       summary: 'list and call the tools of an MCP server',
-      load: async () => (await import('./commands/shell.ts')).addToolsCommand(program),
+      load: async () => (await import('../tools/shell/command.ts')).addToolsCommand(program),
     },
     resources: {
       summary: 'list and read the resources of an MCP server',
-      load: async () => (await import('./commands/shell.ts')).addResourcesCommand(program),
+      load: async () => (await import('../tools/shell/command.ts')).addResourcesCommand(program),
     },
     prompts: {
       summary: 'list and get the prompts of an MCP server',
-      load: async () => (await import('./commands/shell.ts')).addPromptsCommand(program),
+      load: async () => (await import('../tools/shell/command.ts')).addPromptsCommand(program),
     },
     import: {
       summary: 'turn the servers of MCP clients, or of ToolHive, into manifests',
-      load: async () => (await import('./commands/import.ts')).addImportCommand(program),
+      load: async () => {
+        const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
+        ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
+      },
     },
     client: {
       summary: 'put the gateway into MCP clients, and take it out',
-      load: async () => (await import('./commands/client.ts')).addClientCommand(program),
+      load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
     },
     doctor: {
       summary: 'find out why a client cannot reach or log in to an MCP server',
-      load: async () => (await import('./commands/doctor.ts')).addDoctorCommand(program),
+      load: async () => (await import('../tools/doctor/command.ts')).addDoctorCommand(program),
     },
     cluster: {
       summary: 'what runs in a cluster, and why something does not',
-      load: async () => (await import('./cluster/command.ts')).addClusterCommand(program),
+      load: async () => (await import('../tools/cluster/command.ts')).addClusterCommand(program),
     },
     explain: {
       summary: 'say why somebody can or cannot use a tool',
-      load: async () => (await import('./explain/command.ts')).addExplainCommand(program),
+      load: async () => (await import('../tools/explain/command.ts')).addExplainCommand(program),
     },
     policy: {
       summary: 'test, explain and replay authorization policies',
-      load: async () => (await import('./policy/command.ts')).addPolicyCommand(program),
+      load: async () => (await import('../tools/policy/command.ts')).addPolicyCommand(program),
     },
     version: {
       summary: 'print the version, the platform and the protocol revisions',
-      load: async () => (await import('./commands/version.ts')).addVersionCommand(program),
+      load: async () => (await import('./version.ts')).addVersionCommand(program),
     },
     completion: {
       summary: 'print the script that completes commands in a shell',
-      load: async () => (await import('./commands/completion.ts')).addCompletionCommand(program),
+      load: async () => (await import('./completion.ts')).addCompletionCommand(program),
     },
     __complete: {
       summary: 'what may come next on the command line',
       hidden: true,
-      load: async () => (await import('./commands/completion.ts')).addCompleteCommand(program, loadCommand),
+      load: async () => (await import('./completion.ts')).addCompleteCommand(program, loadCommand),
     },
     unpack: {
       summary: 'copy this program, to run inside another image',
       hidden: true,
-      load: async () => (await import('./commands/unpack.ts')).addUnpackCommand(program),
+      load: async () => (await import('./unpack.ts')).addUnpackCommand(program),
     },
   }
 }

@@ -5,9 +5,9 @@
  * Only the command that is asked for is loaded, with what it needs; of the others the name and a line for the help are
  * known.
  */
-import type { CliCommand } from './command.ts'
+import type { CliCommand } from '../toolkit/terminal/command.ts'
 import { commandsOf } from './commands.ts'
-import { rootCommand, runProgram } from './program.ts'
+import { rootCommand, runProgram } from '../toolkit/terminal/program.ts'
 const program = rootCommand('gatehouse')
 program
   .description('One guarded entrance to all of a team’s MCP servers.')

@@ -1,7 +1,31 @@
-/** The version of this build: the one in package.json, inlined by the bundler. */
-import manifest from '../../package.json' with { type: 'json' }
+/** `gatehouse version`: what this build is, for people and for scripts. */
+import { type Command, Option } from 'commander'
+import { print, printJson } from '../toolkit/terminal/output.ts'
+import { version } from '../toolkit/terminal/version.ts'
 
-export const version: string = manifest.version
+export function addVersionCommand(program: Command): void {
+  program
+    .command('version')
+    .summary('print the version, the platform and the protocol revisions')
+    .description('Prints what this build is. With -o json for scripts.')
+    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText('after', '\nExample:\n  gatehouse version -o json\n\nExit codes: 0 done, 2 wrong usage.')
+    .action(async ({ output }: { readonly output: 'text' | 'json' }) => {
+      const facts = await factsOf()
+      if (output === 'json') return printJson(facts)
+      print(
+        `gatehouse ${facts.version}\nnode      ${facts.node}\nplatform  ${facts.platform}\n` +
+          `mcp       ${facts.protocolVersions.join(', ')}`,
+      )
+    })
+}
 
-/** The image that pods of this version run. */
-export const runtimeImage = `ghcr.io/gatehouse-dev/gatehouse:${version}`
+async function factsOf() {
+  const { allVersions } = await import('../mcp/index.ts')
+  return {
+    version,
+    node: process.versions.node,
+    platform: `${process.platform}/${process.arch}`,
+    protocolVersions: allVersions,
+  }
+}

@@ -7,9 +7,9 @@ import fc from 'fast-check'
 import { stringify as stringifyToml } from 'smol-toml'
 import t from 'tap'
 import { stringify as stringifyYaml } from 'yaml'
-import { parseDocument } from '../../runtime/clients/document/document.ts'
-import { applyChanges, invertChanges } from '../../runtime/clients/edit/changes.ts'
-import { dropEntry, type EditTarget, putEntry } from '../../runtime/clients/edit/edit.ts'
+import { parseDocument } from '../../runtime/toolkit/clients/document/document.ts'
+import { applyChanges, invertChanges } from '../../runtime/toolkit/clients/edit/changes.ts'
+import { dropEntry, type EditTarget, putEntry } from '../../runtime/toolkit/clients/edit/edit.ts'
 
 const runs = { numRuns: 300 }
 const entry = { url: 'http://127.0.0.1:4483/mcp', args: ['a, b', '}'] }

@@ -33,37 +33,39 @@ const runtimeModules: Record<string, readonly string[]> = {
   mcp: ['expr', 'net', 'store', 'observe'],
   oauth: ['expr', 'net', 'store', 'observe', 'mcp'],
   config: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth'],
-  clients: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
-  migration: ['clients'],
   policy: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
   outgoing: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy'],
   incoming: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy', 'outgoing'],
   proxy: foundation,
   vmcp: foundation,
   authserver: foundation,
-  doctor: foundation,
-  explain: foundation,
   console: foundation,
-  cli: [...foundation, 'clients', 'migration', 'proxy', 'vmcp', 'authserver', 'doctor', 'explain', 'console'],
+  toolkit: [...foundation, 'proxy'],
+  /** Each tool. None imports another. */
+  tools: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'toolkit'],
+  cli: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'toolkit', 'tools'],
 }
 
 function below(module: string, order: readonly string[]): readonly string[] {
   return order.slice(0, order.indexOf(module))
 }
 
-/** Module of a path relative to the root: 'schemas', 'hooks', 'manifests', 'test' or 'runtime/<module>'. */
+/** Module of a path relative to the root: 'schemas', 'hooks', 'runtime/<module>', 'runtime/tools/<tool>' … */
 function moduleOf(path: string): string {
-  const [top = '', second = ''] = path.split('/')
-  return top === 'runtime' ? `runtime/${second}` : top
+  const [top = '', second = '', third = ''] = path.split('/')
+  if (top !== 'runtime') return top
+  return second === 'tools' ? `runtime/tools/${third}` : `runtime/${second}`
 }
 
 function allowed(from: string, to: string): boolean {
   if (from === to || from === 'test') return true
   if (to === 'schemas') return true
   if (from === 'manifests') return to === 'hooks'
-  if (from === 'runtime/cli' && to === 'hooks') return true
-  if (!from.startsWith('runtime/') || !to.startsWith('runtime/')) return false
-  return runtimeModules[from.slice(8)]?.includes(to.slice(8)) ?? false
+  const [top, floor = ''] = from.split('/')
+  if (to === 'hooks') return ['cli', 'tools', 'toolkit'].includes(floor)
+  const [target, below = ''] = to.split('/')
+  if (top !== 'runtime' || target !== 'runtime') return false
+  return runtimeModules[floor]?.includes(below) ?? false
 }
 
 /** Third-party packages that enter through one module only. */
@@ -80,10 +82,10 @@ const gates: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-metrics': ['runtime/observe'],
   preact: ['runtime/console'],
   '@preact/signals': ['runtime/console'],
-  commander: ['runtime/cli', 'hooks'],
-  'jsonc-parser': ['runtime/clients'],
-  'smol-toml': ['runtime/clients'],
-  diff: ['runtime/clients'],
+  commander: ['runtime/cli', 'runtime/tools', 'runtime/toolkit', 'hooks'],
+  'jsonc-parser': ['runtime/toolkit'],
+  'smol-toml': ['runtime/toolkit'],
+  diff: ['runtime/toolkit'],
 }
 
 /** The pages of the console run in browsers. These files they share with the server, one by one: a public API is too large. */
@@ -133,6 +135,16 @@ t.test('modules: every import goes the way the table says, to the public API', a
 const layers: Readonly<Record<string, readonly string[]>> = {
   'runtime/vmcp': ['server', 'clients', 'call', 'features', 'catalog', 'backends', 'model'],
   'runtime/vmcp/features': [],
+  'runtime/toolkit': [
+    'local',
+    'targets',
+    'client-files',
+    'manifests',
+    'cluster',
+    'mcp-client',
+    'clients',
+    'terminal',
+  ],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {
@@ -169,8 +181,13 @@ t.test(
   },
 )
 
-/** A module's index.ts, and JSON data that a module publishes. */
+/**
+ * A module's index.ts and the JSON data that a module publishes; the command of a tool; every file of the toolkit, so
+ * that a command loads only what it needs.
+ */
 function isPublic(target: string): boolean {
+  if (/^runtime\/tools\/[^/]+\/command\.ts$/.test(target)) return true
+  if (target.startsWith('runtime/toolkit/') && !target.startsWith('runtime/toolkit/clients/')) return true
   return target.endsWith('/index.ts') || target.endsWith('.json')
 }
 
@@ -219,7 +236,8 @@ t.test('modules: third-party packages enter through one module', async (t) => {
         ? specifier.split('/').slice(0, 2).join('/')
         : specifier.split('/')[0]
       const owners = gates[name ?? '']
-      if (owners && !owners.includes(moduleOf(file))) t.fail(`${file} may not import ${specifier}`)
+      if (owners && !owners.some((owner) => file.startsWith(`${owner}/`)))
+        t.fail(`${file} may not import ${specifier}`)
     }
   }
 })
@@ -244,7 +262,7 @@ t.test('environment: only the listed files read process.env', async (t) => {
       // Default for every connection, so that no caller can omit it.
       file === 'runtime/net/outgoing/proxy-environment.ts' ||
       file === 'hooks/server/main.ts' ||
-      file.startsWith('runtime/cli/dev/')
+      file.startsWith('runtime/toolkit/local/')
     if (reads && !may) t.fail(`${file} reads process.env`)
   }
 })

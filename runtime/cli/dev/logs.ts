@@ -7,9 +7,9 @@ import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exitCode } from '../output.ts'
-import { outputWriter } from '../plain-text.ts'
-import { sessionFolders } from './running.ts'
+import { exitCode } from '../../toolkit/terminal/output.ts'
+import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
+import { sessionFolders } from '../../toolkit/targets/running.ts'
 
 const followEveryMs = 200
 

@@ -5,7 +5,7 @@
  * place that takes one gets no candidates.
  */
 import type { Command, Option } from 'commander'
-import { NamedArgument } from '../command.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
 
 /** One candidate: the word, and a line about it. */
 export interface Completion {

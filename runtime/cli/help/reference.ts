@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { CliCommand } from '../command.ts'
+import { CliCommand } from '../../toolkit/terminal/command.ts'
 import { commandsOf } from '../commands.ts'
 
 const page = join(resolve(import.meta.dirname, '../../..'), 'docs/reference/cli.md')

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { argumentsFrom } from '../../../runtime/cli/shell/arguments.ts'
+import { argumentsFrom } from '../../../runtime/tools/shell/arguments.ts'
 import { freePort, program as gatehouse, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 
 t.setTimeout(400_000)

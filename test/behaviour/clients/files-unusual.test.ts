@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { addEntry, removeEntry, undoOperation } from '../../../runtime/cli/clients/operate.ts'
+import { addEntry, removeEntry, undoOperation } from '../../../runtime/toolkit/client-files/operate.ts'
 import { entry, original, setUp } from './rig.ts'
 
 t.setTimeout(120_000)

@@ -15,9 +15,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { addEntry, type Done, removeEntry, undoOperation } from '../../../runtime/cli/clients/operate.ts'
-import { hashOfEntry, Records } from '../../../runtime/cli/clients/records.ts'
-import { maskedDiff } from '../../../runtime/clients/index.ts'
+import { addEntry, type Done, removeEntry, undoOperation } from '../../../runtime/toolkit/client-files/operate.ts'
+import { hashOfEntry, Records } from '../../../runtime/toolkit/client-files/records.ts'
+import { maskedDiff } from '../../../runtime/toolkit/clients/index.ts'
 import { entry, original, setUp } from './rig.ts'
 
 t.setTimeout(120_000)

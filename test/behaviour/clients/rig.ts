@@ -2,8 +2,8 @@
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { type FileOperation } from '../../../runtime/cli/clients/operate.ts'
-import { type Location } from '../../../runtime/clients/index.ts'
+import { type FileOperation } from '../../../runtime/toolkit/client-files/operate.ts'
+import { type Location } from '../../../runtime/toolkit/clients/index.ts'
 
 export const entry = { url: 'http://127.0.0.1:4483/mcp' }
 

@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { greet } from '../../../runtime/doctor/index.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { greet } from '../../../runtime/toolkit/mcp-client/greeting.ts'
 
 /** Longer than any of these needs: a greeting that waits for the end of a stream runs into the limit of the test. */
 const timeoutMs = 60_000

@@ -5,9 +5,10 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { issue } from '../../../hooks/certificates/issue.ts'
-import { type ExamineOptions, examineRemote, type Finding } from '../../../runtime/doctor/index.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 import { resolverOf, sendJson, startBare, startStage } from '../../helpers/doctor/staged.ts'
+import { type ExamineOptions, examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
+import type { Finding } from '../../../runtime/tools/doctor/report/finding.ts'
 
 t.setTimeout(180_000)
 

@@ -1,10 +1,11 @@
 /** `gatehouse doctor --login`: each step of a login with a real provider, and the step that fails when one thing is bent. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { type ExamineOptions, examineRemote, type Finding } from '../../../runtime/doctor/index.ts'
 import { walk } from '../../helpers/authserver/oidc-provider.ts'
 import { shown } from '../../helpers/doctor/cases.ts'
 import { type Bend, sendJson, type Stage, startStage } from '../../helpers/doctor/staged.ts'
+import { type ExamineOptions, examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
+import type { Finding } from '../../../runtime/tools/doctor/report/finding.ts'
 
 t.setTimeout(180_000)
 

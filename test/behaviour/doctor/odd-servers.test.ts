@@ -1,7 +1,7 @@
 /** The doctor reads the responses of servers that deviate from the protocol, and waits for no more than the response. */
 import t from 'tap'
-import { askMcp, initializeParams } from '../../../runtime/doctor/probe/mcp.ts'
-import { makePeers } from '../../../runtime/doctor/probe/peers.ts'
+import { askMcp, initializeParams } from '../../../runtime/toolkit/mcp-client/mcp.ts'
+import { makePeers } from '../../../runtime/toolkit/mcp-client/peers.ts'
 import { startOddBackend } from '../../helpers/mcp/odd-backend.ts'
 import {
   encodingOddities,

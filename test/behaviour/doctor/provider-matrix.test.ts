@@ -3,13 +3,14 @@
  * differences appear as findings with the provider's own fix.
  */
 import t, { type Test } from 'tap'
-import { examineRemote, type Finding } from '../../../runtime/doctor/index.ts'
 import { walk } from '../../helpers/authserver/oidc-provider.ts'
 import { shown } from '../../helpers/doctor/cases.ts'
 import { clientId, clientSecret, type ProviderProfile } from '../../helpers/oauth/providers/profile.ts'
 import { providerProfiles } from '../../helpers/oauth/providers/profiles.ts'
 import { type FakeProvider, startProvider } from '../../helpers/oauth/providers/provider.ts'
 import { startTarget } from '../../helpers/oauth/providers/target.ts'
+import { examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
+import type { Finding } from '../../../runtime/tools/doctor/report/finding.ts'
 
 t.setTimeout(120_000)
 

@@ -3,7 +3,6 @@
  * In each the doctor must name the right check, hop and code, and the fix. This file: the login, the session, and what is well.
  */
 import t from 'tap'
-import { examineRemote } from '../../../runtime/doctor/index.ts'
 import {
   type Case,
   client,
@@ -17,6 +16,7 @@ import {
   withToken,
 } from '../../helpers/doctor/cases.ts'
 import { sendJson, startStage } from '../../helpers/doctor/staged.ts'
+import { examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
 
 t.setTimeout(180_000)
 

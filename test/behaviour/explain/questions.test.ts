@@ -3,8 +3,8 @@
  * tool not listed, why was this call denied, where does it lead?
  */
 import t, { type Test } from 'tap'
-import { explainLive } from '../../../runtime/cli/explain/live.ts'
-import { explain, type ExplainQuestion, type Explanation } from '../../../runtime/explain/index.ts'
+import { explainLive } from '../../../runtime/tools/explain/live.ts'
+import { explain, type ExplainQuestion, type Explanation } from '../../../runtime/tools/explain/index.ts'
 import { type GivenState, snapshotOffline } from '../../../runtime/vmcp/index.ts'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'

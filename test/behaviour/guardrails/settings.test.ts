@@ -1,7 +1,7 @@
 /** Settings of guardrails that cannot be used or match nothing; `gatehouse explain`; a changed configuration. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
-import { explain } from '../../../runtime/explain/index.ts'
+import { explain } from '../../../runtime/tools/explain/index.ts'
 import { allWarnings, checkAll, snapshotOffline, startWarnings } from '../../../runtime/vmcp/index.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'

@@ -1,6 +1,6 @@
 /** `gatehouse explain` lists the webhooks that would be asked about a call, in their order, by original names. */
 import t from 'tap'
-import { explain } from '../../../runtime/explain/index.ts'
+import { explain } from '../../../runtime/tools/explain/index.ts'
 import { snapshotOffline } from '../../../runtime/vmcp/index.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 

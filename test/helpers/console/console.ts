@@ -1,13 +1,13 @@
 /** A virtual server with its console, in process, and requests as the pages make them. */
 import { randomBytes } from 'node:crypto'
-import { makeApprover } from '../../../runtime/cli/lock/approval/approver.ts'
+import { makeApprover } from '../../../runtime/tools/lock/approval/approver.ts'
 import {
   type Approver,
   CallRecorder,
   type ConsoleOptions,
   startConsole,
 } from '../../../runtime/console/index.ts'
-import { explain } from '../../../runtime/explain/index.ts'
+import { explain } from '../../../runtime/tools/explain/index.ts'
 import { anonymousCaller } from '../../../runtime/incoming/index.ts'
 import { type Log, silentLog } from '../../../runtime/net/index.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'

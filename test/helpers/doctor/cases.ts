@@ -1,7 +1,8 @@
 /** Staged failures: each case breaks one part, and states the expected finding of the doctor. */
 import type { Test } from 'tap'
-import { type ExamineOptions, examineRemote, type Finding } from '../../../runtime/doctor/index.ts'
 import { type Bend, type Place, type Stage, startStage } from './staged.ts'
+import { type ExamineOptions, examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
+import type { Finding } from '../../../runtime/tools/doctor/report/finding.ts'
 
 export interface Case {
   readonly name: string

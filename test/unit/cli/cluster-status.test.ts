@@ -2,11 +2,11 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { podProblem } from '../../../runtime/cli/cluster/pods.ts'
-import { problemsOf, stateOf } from '../../../runtime/cli/cluster/state.ts'
-import { ageText, Table } from '../../../runtime/cli/cluster/table.ts'
-import { conclude } from '../../../runtime/cli/cluster/why.ts'
-import { type ClusterAccess, pagesOf } from '../../../runtime/cli/kubeconfig.ts'
+import { podProblem } from '../../../runtime/tools/cluster/pods.ts'
+import { problemsOf, stateOf } from '../../../runtime/tools/cluster/state.ts'
+import { ageText, Table } from '../../../runtime/tools/cluster/table.ts'
+import { conclude } from '../../../runtime/tools/cluster/why.ts'
+import { type ClusterAccess, pagesOf } from '../../../runtime/toolkit/cluster/kubeconfig.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 const recorded = globSync('test/hooks/*/*/response.json').flatMap((file) => {

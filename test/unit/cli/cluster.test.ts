@@ -2,10 +2,10 @@
  * The cluster in memory behaves as Metacontroller does, as far as hooks can see.
  */
 import t from 'tap'
-import { applyChild } from '../../../runtime/cli/local/apply.ts'
-import { type Hook, type Hooks, LocalCluster } from '../../../runtime/cli/local/cluster.ts'
-import type { LocalObject } from '../../../runtime/cli/local/objects.ts'
-import { matchesRule } from '../../../runtime/cli/local/related.ts'
+import { applyChild } from '../../../runtime/toolkit/local/cluster/apply.ts'
+import { type Hook, type Hooks, LocalCluster } from '../../../runtime/toolkit/local/cluster/cluster.ts'
+import type { LocalObject } from '../../../runtime/toolkit/manifests/objects.ts'
+import { matchesRule } from '../../../runtime/toolkit/local/cluster/related.ts'
 
 const api = 'gatehouse.dev/v1beta1'
 const group = (name: string, spec = {}): LocalObject => ({

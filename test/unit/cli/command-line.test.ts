@@ -1,5 +1,5 @@
 import t from 'tap'
-import { splitCommand } from '../../../runtime/cli/dev/command-line.ts'
+import { splitCommand } from '../../../runtime/toolkit/local/command-line.ts'
 
 t.test('command line: words, quotes and escapes are read as a shell reads them', async (t) => {
   t.same(splitCommand('npx -y  server'), ['npx', '-y', 'server'])

@@ -4,7 +4,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Option } from 'commander'
-import { CliCommand } from '../../../runtime/cli/command.ts'
+import { CliCommand } from '../../../runtime/toolkit/terminal/command.ts'
 import { candidates } from '../../../runtime/cli/help/complete.ts'
 import { hooksProgram, program, runGatehouse } from '../../helpers/gatehouse.ts'
 

@@ -1,6 +1,6 @@
 /** Secrets and ConfigMaps that a kustomization generates, for runs without kustomize. */
 import t from 'tap'
-import { generatedObjects } from '../../../runtime/cli/manifests/generators.ts'
+import { generatedObjects } from '../../../runtime/toolkit/manifests/generators.ts'
 
 t.test('generators: envs, literals and files, with their own names', async (t) => {
   const folder = t.testdir({

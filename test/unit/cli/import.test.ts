@@ -2,12 +2,12 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { thisHost } from '../../../runtime/cli/clients/host.ts'
-import { type ImportOptions, importServers } from '../../../runtime/cli/clients/import.ts'
-import { reportLines, reportObject } from '../../../runtime/cli/clients/report.ts'
-import { readSources } from '../../../runtime/cli/clients/sources.ts'
-import { painter } from '../../../runtime/cli/output.ts'
-import { convertEntries } from '../../../runtime/clients/index.ts'
+import { thisHost } from '../../../runtime/toolkit/client-files/host.ts'
+import { type ImportOptions, importServers } from '../../../runtime/tools/clients/import.ts'
+import { reportLines, reportObject } from '../../../runtime/tools/clients/report.ts'
+import { readSources } from '../../../runtime/toolkit/client-files/sources.ts'
+import { painter } from '../../../runtime/toolkit/terminal/output.ts'
+import { convertEntries } from '../../../runtime/toolkit/clients/index.ts'
 import { validateResource } from '../../../hooks/index.ts'
 
 const aliasBomb = Array.from(

@@ -1,9 +1,9 @@
 /** Folders with a kustomization of their own are sets of their own. */
 import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
-import { checkManifests } from '../../../runtime/cli/manifests/check.ts'
-import { kustomizationSets } from '../../../runtime/cli/manifests/kustomizations.ts'
-import { readManifests } from '../../../runtime/cli/manifests/read.ts'
+import { checkManifests } from '../../../runtime/toolkit/manifests/check.ts'
+import { kustomizationSets } from '../../../runtime/toolkit/manifests/kustomizations.ts'
+import { readManifests } from '../../../runtime/toolkit/manifests/read.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 import { group, server } from '../../hooks/resources.ts'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readManifests } from '../../../runtime/cli/manifests/read.ts'
+import { readManifests } from '../../../runtime/toolkit/manifests/read.ts'
 
 const none = () => ''
 

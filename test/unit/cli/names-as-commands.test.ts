@@ -4,10 +4,10 @@
  */
 import t from 'tap'
 import type { Command } from 'commander'
-import type { CliCommand } from '../../../runtime/cli/command.ts'
+import type { CliCommand } from '../../../runtime/toolkit/terminal/command.ts'
 import { commandsOf } from '../../../runtime/cli/commands.ts'
-import { rootCommand } from '../../../runtime/cli/program.ts'
-import { settledCluster } from '../../../runtime/cli/dev/settled.ts'
+import { rootCommand } from '../../../runtime/toolkit/terminal/program.ts'
+import { settledCluster } from '../../../runtime/toolkit/local/cluster/settled.ts'
 import { servingCertificate } from '../../hooks/serving-certificate.ts'
 import { untyped } from '../../helpers/untyped.ts'
 

@@ -1,8 +1,8 @@
 /** What manifests refer to, checked offline among the given files. */
 import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
-import { checkManifests } from '../../../runtime/cli/manifests/check.ts'
-import { readManifests } from '../../../runtime/cli/manifests/read.ts'
+import { checkManifests } from '../../../runtime/toolkit/manifests/check.ts'
+import { readManifests } from '../../../runtime/toolkit/manifests/read.ts'
 import { auth, entry, group, oidcConfig, resource, secret, server, virtual } from '../../hooks/resources.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { type RunCommandOptions, runServers } from '../../../runtime/cli/run/run.ts'
+import { type RunCommandOptions, runServers } from '../../../runtime/tools/run/run.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 const nothing: RunCommandOptions = {

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { saveFolder } from '../../../runtime/cli/clients/save.ts'
+import { saveFolder } from '../../../runtime/toolkit/client-files/save.ts'
 
 const files = [
   { name: 'secrets.yaml', text: 'canary', secret: true },

@@ -1,6 +1,6 @@
 /** What the workers of a virtual server share: each kind of record has bounds of its own. */
 import t from 'tap'
-import { offerMemory, sharedMemory } from '../../../runtime/cli/commands/vmcp/shared-memory.ts'
+import { offerMemory, sharedMemory } from '../../../runtime/cli/vmcp/shared-memory.ts'
 
 t.test('what fills one kind of record takes nothing from the others', async (t) => {
   const offers = offerMemory({ sessions: { maxEntries: 2 }, counters: { maxEntries: 2 }, logins: {} })

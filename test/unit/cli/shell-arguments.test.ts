@@ -1,6 +1,6 @@
 /** Tool arguments as a user writes them in a shell. */
 import t from 'tap'
-import { argumentsFrom } from '../../../runtime/cli/shell/arguments.ts'
+import { argumentsFrom } from '../../../runtime/tools/shell/arguments.ts'
 
 const schema = {
   type: 'object',

@@ -1,9 +1,9 @@
 /** What somebody types into the form of a server, and text of servers on a terminal. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
-import { fieldsOf, valueFor } from '../../../runtime/cli/shell/form.ts'
-import { forTerminal, oneLine } from '../../../runtime/cli/plain-text.ts'
-import { ProgressLine } from '../../../runtime/cli/shell/progress.ts'
+import { fieldsOf, valueFor } from '../../../runtime/tools/shell/form.ts'
+import { forTerminal, oneLine } from '../../../runtime/toolkit/terminal/plain-text.ts'
+import { ProgressLine } from '../../../runtime/tools/shell/progress.ts'
 
 const schema = {
   type: 'object',

@@ -1,8 +1,8 @@
 /** Entries as manifests: names, secrets, images, and what a cluster and `gatehouse dev` make of them. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
-import { splitCommand } from '../../../runtime/cli/dev/command-line.ts'
-import { expand } from '../../../runtime/cli/dev/expand.ts'
+import { splitCommand } from '../../../runtime/toolkit/local/command-line.ts'
+import { expand } from '../../../runtime/toolkit/local/expand.ts'
 import {
   type ConvertOptions,
   convertEntries,
@@ -10,8 +10,8 @@ import {
   objectName,
   packageName,
   readEntries,
-} from '../../../runtime/clients/index.ts'
-import { isSecret } from '../../../runtime/clients/convert/secrets.ts'
+} from '../../../runtime/toolkit/clients/index.ts'
+import { isSecret } from '../../../runtime/toolkit/clients/convert/secrets.ts'
 
 const options: ConvertOptions = {
   group: 'imported',

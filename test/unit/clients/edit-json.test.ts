@@ -1,7 +1,7 @@
 /** One entry into JSON with comments, and out again: every other byte stays. */
 import t from 'tap'
-import { applyChanges, invertChanges } from '../../../runtime/clients/edit/changes.ts'
-import { dropEntry, putEntry } from '../../../runtime/clients/edit/edit.ts'
+import { applyChanges, invertChanges } from '../../../runtime/toolkit/clients/edit/changes.ts'
+import { dropEntry, putEntry } from '../../../runtime/toolkit/clients/edit/edit.ts'
 
 const entry = { type: 'http', url: 'http://127.0.0.1:4483/mcp' }
 const path = ['mcpServers', 'gatehouse']

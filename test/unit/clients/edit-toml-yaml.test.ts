@@ -1,9 +1,9 @@
 /** One entry into TOML and YAML, and out again: every other byte stays. */
 import { parse as parseToml } from 'smol-toml'
 import t from 'tap'
-import { applyChanges, invertChanges } from '../../../runtime/clients/edit/changes.ts'
-import { dropEntry, putEntry } from '../../../runtime/clients/edit/edit.ts'
-import { scanToml } from '../../../runtime/clients/edit/toml-scan.ts'
+import { applyChanges, invertChanges } from '../../../runtime/toolkit/clients/edit/changes.ts'
+import { dropEntry, putEntry } from '../../../runtime/toolkit/clients/edit/edit.ts'
+import { scanToml } from '../../../runtime/toolkit/clients/edit/toml-scan.ts'
 
 const toml = (text: string) =>
   ({ format: 'toml', text, path: ['mcp_servers', 'gatehouse'], file: 'config.toml' }) as const

@@ -1,7 +1,7 @@
 /** Entries of clients in the common form: what is taken, what is told, and what is behind a wrapper. */
 import t from 'tap'
-import { type ClientId, readEntries } from '../../../runtime/clients/index.ts'
-import { clientOfPath } from '../../../runtime/clients/entries/read.ts'
+import { type ClientId, readEntries } from '../../../runtime/toolkit/clients/index.ts'
+import { clientOfPath } from '../../../runtime/toolkit/clients/entries/read.ts'
 
 function read(client: ClientId | 'plain', servers: unknown) {
   const keys = { vscode: 'servers', zed: 'context_servers', opencode: 'mcp', goose: 'extensions' }

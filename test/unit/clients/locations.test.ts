@@ -1,6 +1,6 @@
 /** Where the files of clients are, on each platform. */
 import t from 'tap'
-import { clientIds, clientRow, type Host, locationsOf } from '../../../runtime/clients/index.ts'
+import { clientIds, clientRow, type Host, locationsOf } from '../../../runtime/toolkit/clients/index.ts'
 
 const nothing = () => []
 const linux: Host = { platform: 'linux', home: '/home/ada', cwd: '/home/ada/shop', env: {}, list: nothing }

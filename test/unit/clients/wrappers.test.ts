@@ -1,7 +1,7 @@
 /** Programs that only start a program or connect to a server: shells, containers, bridges, and Gatehouse itself. */
 import t from 'tap'
-import { literalOf } from '../../../runtime/clients/entries/value.ts'
-import { type ClientId, readEntries } from '../../../runtime/clients/index.ts'
+import { literalOf } from '../../../runtime/toolkit/clients/entries/value.ts'
+import { type ClientId, readEntries } from '../../../runtime/toolkit/clients/index.ts'
 
 const one = (client: ClientId | 'plain', entry: unknown) =>
   readEntries({ file: 'x.json', client, text: JSON.stringify({ mcpServers: { s: entry } }) }).entries[0]

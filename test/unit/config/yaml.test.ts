@@ -2,7 +2,7 @@
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { join } from 'node:path'
 import t from 'tap'
-import { readManifests } from '../../../runtime/cli/manifests/read.ts'
+import { readManifests } from '../../../runtime/toolkit/manifests/read.ts'
 import {
   loadAuthServerConfig,
   loadProxyFile,

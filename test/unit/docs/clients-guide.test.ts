@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import t from 'tap'
-import { addClientCommand } from '../../../runtime/cli/commands/client.ts'
-import { addImportCommand } from '../../../runtime/cli/commands/import.ts'
-import { addRunCommand } from '../../../runtime/cli/commands/run.ts'
-import { clientIds } from '../../../runtime/clients/index.ts'
+import { addClientCommand, addImportCommand } from '../../../runtime/tools/clients/command.ts'
+import { addImportToolhiveCommand } from '../../../runtime/tools/migration/command.ts'
+import { addRunCommand } from '../../../runtime/tools/run/command.ts'
+import { clientIds } from '../../../runtime/toolkit/clients/index.ts'
 
 const page = readFileSync('docs/guides/clients.md', 'utf8')
 
 t.test('guide: every flag in it exists', async (t) => {
   const program = new Command().enablePositionalOptions()
-  addImportCommand(program)
+  addImportCommand(program, addImportToolhiveCommand)
   addClientCommand(program)
   addRunCommand(program)
   const all = program.commands.flatMap((command) => [command, ...command.commands])

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import t from 'tap'
-import { addDoctorCommand } from '../../../runtime/cli/commands/doctor.ts'
-import { profiles } from '../../../runtime/doctor/profiles/index.ts'
-import { codes } from '../../../runtime/doctor/report/codes.ts'
+import { addDoctorCommand } from '../../../runtime/tools/doctor/command.ts'
+import { profiles } from '../../../runtime/tools/doctor/profiles/index.ts'
+import { codes } from '../../../runtime/tools/doctor/report/codes.ts'
 
 const page = readFileSync('docs/guides/doctor.md', 'utf8')
 

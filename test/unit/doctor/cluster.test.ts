@@ -4,7 +4,7 @@ import {
   checkConditions,
   checkReconciled,
   type ClusterResource,
-} from '../../../runtime/doctor/cluster/resources.ts'
+} from '../../../runtime/tools/doctor/cluster/resources.ts'
 
 const all = (...resources: readonly ClusterResource[]) => ({ resources, unread: [] })
 const now = Date.parse('2026-11-22T12:00:00Z')

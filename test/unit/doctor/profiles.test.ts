@@ -1,7 +1,7 @@
 /** Identity providers are recognised by their issuer, and nothing else is taken for one. */
 import t from 'tap'
-import { profileOf, profiles } from '../../../runtime/doctor/profiles/index.ts'
-import { codes } from '../../../runtime/doctor/report/codes.ts'
+import { profileOf, profiles } from '../../../runtime/tools/doctor/profiles/index.ts'
+import { codes } from '../../../runtime/tools/doctor/report/codes.ts'
 
 const issuers: Readonly<Record<string, string>> = {
   'https://login.microsoftonline.com/11111111-2222-3333-4444-555555555555/v2.0': 'entra',

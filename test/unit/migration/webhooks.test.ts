@@ -1,7 +1,7 @@
 /** Webhooks of ToolHive: objects, files of --webhook-config, and lists of run configurations. */
 import t, { type Test } from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
-import { type Migration, migrate } from '../../../runtime/migration/index.ts'
+import { type Migration, migrate } from '../../../runtime/tools/migration/index.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 type Doc = Readonly<Record<string, unknown>>

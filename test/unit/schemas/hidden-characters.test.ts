@@ -1,9 +1,9 @@
 /** One rule of hidden characters, and its uses: terminals, logs, reports, the console. */
 import t from 'tap'
-import { forTerminal, oneLine } from '../../../runtime/cli/plain-text.ts'
-import { shown } from '../../../runtime/clients/index.ts'
+import { forTerminal, oneLine } from '../../../runtime/toolkit/terminal/plain-text.ts'
+import { shown } from '../../../runtime/toolkit/clients/index.ts'
 import { piecesOf } from '../../../runtime/console/web/parts/hidden-characters.ts'
-import { makeClean } from '../../../runtime/doctor/report/text.ts'
+import { makeClean } from '../../../runtime/tools/doctor/report/text.ts'
 import { visibleText } from '../../../runtime/observe/index.ts'
 import { hiddenAnywhere, hiddenInLine, hiddenInText, textLine } from '../../../schemas/index.ts'
 

@@ -1,8 +1,8 @@
 /** Approvals against whoever wants something approved that nobody read: long texts, digits, a lock that changed, odd names. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { makeApprover } from '../../../../runtime/cli/lock/approval/approver.ts'
-import { changeOf } from '../../../../runtime/cli/lock/approval/change.ts'
+import { makeApprover } from '../../../../runtime/tools/lock/approval/approver.ts'
+import { changeOf } from '../../../../runtime/tools/lock/approval/change.ts'
 import { vmcpEnvironment } from '../../../../runtime/config/index.ts'
 import { type ApprovalRig, lockText, startApprovals } from '../../../helpers/console/approvals.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'

@@ -14,8 +14,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { create } from '../../../../runtime/cli/clients/file.ts'
-import { lockFile, lockFolder } from '../../../../runtime/cli/lock/stored-locks.ts'
+import { create } from '../../../../runtime/toolkit/client-files/file.ts'
+import { lockFile, lockFolder } from '../../../../runtime/tools/lock/stored-locks.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import {
   approved,

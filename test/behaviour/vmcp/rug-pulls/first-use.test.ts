@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { lockFile, lockFolder } from '../../../../runtime/cli/lock/stored-locks.ts'
+import { lockFile, lockFolder } from '../../../../runtime/tools/lock/stored-locks.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import {
   approved,

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expand } from '../../../../runtime/cli/dev/expand.ts'
+import { expand } from '../../../../runtime/toolkit/local/expand.ts'
 import type { KubeObject } from './api.ts'
 import type { Container, EnvVar, KeyRef, Pod, Source, Volume } from './pod-spec.ts'
 

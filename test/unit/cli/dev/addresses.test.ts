@@ -1,7 +1,7 @@
 /** Addresses of cluster services, as `gatehouse dev` rewrites them. */
 import t from 'tap'
-import { Addresses } from '../../../../runtime/cli/dev/addresses.ts'
-import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
+import { Addresses } from '../../../../runtime/toolkit/local/addresses.ts'
+import type { LocalObject } from '../../../../runtime/toolkit/manifests/objects.ts'
 
 const workload: LocalObject = {
   apiVersion: 'apps/v1',

@@ -1,9 +1,9 @@
 /** The screen of `gatehouse dev` shows the latest state last, whenever it changes while something is drawn. */
 import t from 'tap'
-import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
-import { Display } from '../../../../runtime/cli/dev/screen/display.ts'
-import type { Screen } from '../../../../runtime/cli/dev/screen/screen.ts'
-import type { WorkloadView } from '../../../../runtime/cli/dev/session.ts'
+import type { LocalObject } from '../../../../runtime/toolkit/manifests/objects.ts'
+import { Display } from '../../../../runtime/toolkit/local/screen/display.ts'
+import type { Screen } from '../../../../runtime/toolkit/local/screen/screen.ts'
+import type { WorkloadView } from '../../../../runtime/toolkit/local/session.ts'
 
 const server: LocalObject = {
   apiVersion: 'gatehouse.dev/v1beta1',

@@ -1,8 +1,8 @@
 /** `$(NAME)` in a local command stands for a variable of the container. */
 import t from 'tap'
-import { Addresses } from '../../../../runtime/cli/dev/addresses.ts'
-import { planOf } from '../../../../runtime/cli/dev/plan.ts'
-import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
+import { Addresses } from '../../../../runtime/toolkit/local/addresses.ts'
+import { planOf } from '../../../../runtime/toolkit/local/plan.ts'
+import type { LocalObject } from '../../../../runtime/toolkit/manifests/objects.ts'
 
 t.test('dev: the local command takes variables of the container, from Secrets as well', async (t) => {
   const secret: LocalObject = {

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { ProcessRunner } from '../../../../runtime/cli/dev/processes/runner.ts'
-import { startThread } from '../../../../runtime/cli/dev/processes/thread.ts'
+import { ProcessRunner } from '../../../../runtime/toolkit/local/processes/runner.ts'
+import { startThread } from '../../../../runtime/toolkit/local/processes/thread.ts'
 import { freePort } from '../../../helpers/gatehouse.ts'
 
 const ends: Readonly<Record<string, readonly [string, RegExp]>> = {

@@ -1,6 +1,6 @@
 /** This program in a thread of `gatehouse dev`: when it runs there, how it ends, and what it prints. */
 import t from 'tap'
-import { runsInThread, startThread } from '../../../../runtime/cli/dev/processes/thread.ts'
+import { runsInThread, startThread } from '../../../../runtime/toolkit/local/processes/thread.ts'
 import { freePort, program } from '../../../helpers/gatehouse.ts'
 
 const own = [process.execPath, program]

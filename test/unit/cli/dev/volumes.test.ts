@@ -2,9 +2,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { LocalContainer } from '../../../../runtime/cli/dev/pods.ts'
-import { environmentOf, localPaths, writeVolumes } from '../../../../runtime/cli/dev/volumes.ts'
-import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
+import type { LocalContainer } from '../../../../runtime/toolkit/local/pods.ts'
+import { environmentOf, localPaths, writeVolumes } from '../../../../runtime/toolkit/local/volumes.ts'
+import type { LocalObject } from '../../../../runtime/toolkit/manifests/objects.ts'
 
 const secret: LocalObject = {
   apiVersion: 'v1',

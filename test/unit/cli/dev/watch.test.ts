@@ -4,7 +4,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
-import { watchFiles } from '../../../../runtime/cli/dev/watch.ts'
+import { watchFiles } from '../../../../runtime/toolkit/local/watch.ts'
 import { runGatehouse } from '../../../helpers/gatehouse.ts'
 
 interface Case {

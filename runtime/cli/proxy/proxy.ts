@@ -1,0 +1,302 @@
+/**
+ * `gatehouse proxy SERVER_NAME`: a transparent proxy in front of one MCP server, in the foreground until SIGINT or
+ * SIGTERM.
+ *
+ * Flags come from the table in runtime/config; everything is checked there before anything is opened. Standard output
+ * carries one line, from which scripts read the port; the log and messages to the user go to standard error.
+ * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,
+ * 128 plus the signal number when a signal stopped the login.
+ * Source: docs/specification/proxy-command.md.
+ */
+import type { Command } from 'commander'
+import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
+import { GatehouseError, isSwitchedOn, type ProxyFile, type RuntimeToolLock } from '../../../schemas/index.ts'
+import {
+  deepProxyFile,
+  environment,
+  loadProxyFile,
+  needsVirtualServer,
+  offeredLogin,
+  type ProxySettings,
+  type ProxyInput,
+  readVariable,
+  readWebhookFiles,
+  requireNoOtherFlags,
+  resolveProxyConfig,
+  resolveProxyFile,
+  servingFiles,
+  shownUri,
+  variables,
+  shutdownGraceMs,
+  virtualServerOf,
+  type VmcpConfig,
+  vmcpEnvironment,
+} from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import { type Events, logEvents, makeEvents, type RootLog } from '../../observe/index.ts'
+import { authServerViolations, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
+import { isWorker } from '../../process/index.ts'
+import { version } from '../../toolkit/terminal/version.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
+import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
+import type { LockKeeper } from '../../vmcp/index.ts'
+import type { LockPlace } from '../../tools/lock/index.ts'
+import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
+import { addProxyFlags, environmentHelp, loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { serveStdioTarget } from './stdio-target.ts'
+import { addProxyStdioCommand } from './stdio.ts'
+import { addProxyTunnelCommand } from './tunnel.ts'
+import { bindError } from '../../toolkit/terminal/options.ts'
+
+const defaultGraceMs = 5_000
+/** A proxy stands in front of one server, so there is nothing to choose between. */
+const maxUpstreams = 1
+
+/** A configuration file that asks for more than forwarding, as the file of a virtual server. */
+export interface VirtualServerRequest {
+  readonly config: VmcpConfig
+  /** Stores the lock of the target, where it has none. */
+  readonly lockKeeper?: LockKeeper | undefined
+  /** Sections of the file that ask for it. */
+  readonly sections: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly host: string
+  readonly port: number
+  /** Undefined: plain HTTP. */
+  readonly tls: CertificateFiles | undefined
+  readonly allowedOrigins: readonly string[]
+  /** File of an embedded authorization server. */
+  readonly authServerFile: string | undefined
+  readonly debug: boolean
+}
+
+/** What other features do for this command. */
+export interface ProxyFeatures {
+  /** Serves until a signal; resolves with the exit code. Must serve every section of the file, or throw. */
+  readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
+}
+
+export function addProxyCommand(program: Command, features: ProxyFeatures = {}): Command {
+  const command = program
+    .command('proxy')
+    .summary('a transparent proxy in front of one MCP server')
+    .description(
+      'Forwards requests to the MCP server at --target-uri. Can sign in to it (OAuth, bearer token, token exchange),\n' +
+        'and can protect its own endpoint with OIDC.',
+    )
+    .argument('<SERVER_NAME>', 'name of the proxy; put it after -- if a command below has the same name')
+    .option('--debug', 'log at debug level')
+  addProxyFlags(command)
+  addLogFlags(command)
+  command
+    .addHelpText(
+      'after',
+      `${environmentHelp()}\nExamples:\n` +
+        '  gatehouse proxy --target-uri http://127.0.0.1:9000 --port 8080 notes\n' +
+        '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth example\n' +
+        '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +
+        '  gatehouse proxy --target-uri http://127.0.0.1:9000 --tool-lock notes.lock.yaml notes\n' +
+        '  gatehouse proxy --target-uri http://127.0.0.1:9000 --webhook-config webhooks.yaml notes\n' +
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,\n128 plus the signal number when a signal stopped the login.',
+    )
+    .action(async (name: string, input: ProxyInput) => {
+      process.exitCode = await run(name, input, isDebugging(), features)
+    })
+  addProxyStdioCommand(command)
+  addProxyTunnelCommand(command)
+  return command
+}
+
+async function run(
+  name: string,
+  input: ProxyInput,
+  debug: boolean,
+  features: ProxyFeatures,
+): Promise<number> {
+  const env = environment()
+  const pins = await pinsOf(input, name)
+  const asking = [
+    ...(pins ? [pins.flag] : []),
+    ...(input.webhookConfig === undefined ? [] : ['--webhook-config']),
+  ]
+  if (input.config === undefined) {
+    if (asking.length === 0) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
+    const { file, env: extended } = deepProxyFile(name, input, env, asking)
+    return serveDeep(file, { input, env: extended, pins, sections: asking, debug, features })
+  }
+  const file = loadProxyFile(input.config)
+  const isStdio = file.stdio !== undefined || file.attach !== undefined
+  if (isStdio && asking.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `${asking.join(', ')}: the target must be a URL, not a program`,
+    })
+  if (isStdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
+  const authServerFile = authServerFileBeside(input.config)
+  const deep = [...needsVirtualServer(file), ...asking]
+  if (deep.length === 0) {
+    const config = await checked(() => resolveProxyFile(name, file, input, env, { debug }), authServerFile)
+    return serve(config, authServerFile)
+  }
+  requireNoOtherFlags(input, deep)
+  if (pins && file.name !== name)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `${pins.flag}: the file is that of ${file.name}, not of ${name}`,
+    })
+  return serveDeep(file, { input, env, pins, sections: deep, authServerFile, debug, features })
+}
+
+/** What the target is compared with. */
+interface ProxyPins {
+  readonly flag: '--tool-lock' | '--pin-first'
+  readonly locks: readonly RuntimeToolLock[]
+  /** Where the lock is written, when there is none. */
+  readonly place?: LockPlace
+}
+
+/** Undefined: nothing is compared. Throws INVALID_CONFIG. */
+async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise<ProxyPins | undefined> {
+  if (toolLock !== undefined && pinFirst !== undefined)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--pin-first: cannot be combined with --tool-lock; it reads the lock of its file as well',
+    })
+  if (toolLock !== undefined) {
+    const { proxyLocks } = await import('../../tools/lock/index.ts')
+    return { flag: '--tool-lock', locks: proxyLocks(toolLock, name) }
+  }
+  if (pinFirst === undefined) return undefined
+  const { lockFile } = await import('../../tools/lock/index.ts')
+  return { flag: '--pin-first', locks: [], place: lockFile(pinFirst, name) }
+}
+
+interface DeepOptions {
+  readonly input: ProxyInput
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly pins: ProxyPins | undefined
+  /** What asks for it. */
+  readonly sections: readonly string[]
+  readonly authServerFile?: string | undefined
+  readonly debug: boolean
+  readonly features: ProxyFeatures
+}
+
+/** Serves a proxy that must understand every message. */
+async function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
+  const { input, env, pins, sections, authServerFile, debug, features } = options
+  if (!features.virtualServer) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${sections.join(', ')}` })
+  }
+  const { webhookConfig } = input
+  const asked = webhookConfig && { webhooks: await webhooksOf(webhookConfig, env, file.webhooks) }
+  const { config, env: extended } = virtualServerOf({ ...file, ...asked }, env, pins?.locks)
+  return features.virtualServer({
+    config: pins?.place ? pins.place.with(config) : config,
+    lockKeeper: pins?.place,
+    sections,
+    env: extended,
+    host: input.host ?? file.host,
+    port: Number(input.port ?? file.port),
+    tls: servingFiles(input),
+    allowedOrigins: input.allowedOrigins ?? file.allowedOrigins ?? [],
+    authServerFile,
+    debug: debug || file.logLevel === 'debug',
+  })
+}
+
+async function webhooksOf(
+  files: readonly string[],
+  env: DeepOptions['env'],
+  first: ProxyFile['webhooks'],
+): Promise<NonNullable<ProxyFile['webhooks']>> {
+  const { webhookFileViolation } = await import('../../policy/index.ts')
+  return readWebhookFiles(files, env, {
+    first,
+    check: (webhook, list, field) => webhookFileViolation(webhook, list, { env, field }),
+  })
+}
+
+/** A person at a terminal is offered the login that the target wants; a program is not. */
+function withOfferedLogin(config: ProxySettings): ProxySettings {
+  const offered =
+    process.stderr.isTTY && config.workers === 1 ? offeredLogin(config, environment()) : undefined
+  return offered ? { ...config, remote: offered } : config
+}
+
+/** The settings of the proxy, after they and those of the authorization server were found to be good together. */
+async function checked(
+  resolve: () => ProxySettings,
+  authServerFile: string | undefined,
+): Promise<ProxySettings> {
+  if (authServerFile === undefined) return resolve()
+  const { checkAuthServer } = await import('../../authserver/index.ts')
+  const checks = new Checks()
+  const config = await checks.run(resolve)
+  const server = await checks.run(() => checkAuthServer(authServerFile, environment(), { maxUpstreams }))
+  if (config && server) {
+    await checks.run(() => {
+      const problems = authServerViolations(config, server)
+      if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
+    })
+  }
+  checks.throwIfAny()
+  if (!config) throw new GatehouseError('INTERNAL')
+  return config
+}
+
+async function serve(config: ProxySettings, authServerFile?: string): Promise<number> {
+  const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
+  const events = makeEvents()
+  const stopLog = logEvents(events, log)
+  return withAuthServer(authServerFile, { log, events, maxUpstreams }, (authServer) =>
+    serveWith(config, { log, events }, authServer),
+  ).finally(stopLog)
+}
+
+async function serveWith(
+  config: ProxySettings,
+  { log, events }: { readonly log: RootLog; readonly events: Events },
+  authServer: EmbeddedAuthServer | undefined,
+): Promise<number> {
+  const stop = new AbortController()
+  const stopped = stopSignal(stop)
+  const env = environment()
+  const graceMs = shutdownGraceMs(env) ?? defaultGraceMs
+  const parts = {
+    log,
+    events,
+    version,
+    notify: printError,
+    browser: readVariable(env, variables.browser),
+    secret: (variable: string) => env[variable],
+    enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
+    signal: stop.signal,
+    ...(authServer ? { authServer } : {}),
+  }
+  if (isWorker) {
+    // What goes wrong here is told by the primary process.
+    return runWorker(config, parts).then(
+      () => exitCode.ok,
+      () => exitCode.failed,
+    )
+  }
+  const starting = config.workers > 1 ? runPrimary(config, parts) : runProxy(config, parts)
+  const proxy = await starting.catch((error: unknown) => {
+    // Warnings come before the error that ends it all.
+    log.flush()
+    throw bindError(error, 'proxy')
+  })
+  try {
+    await proxy.ready
+  } catch (error) {
+    await proxy.close({ graceMs: 0 })
+    return loginFailed(error, stop.signal, log)
+  }
+  print(
+    `Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`,
+  )
+  await stopped
+  print(`Stopping; requests in flight have ${graceMs / 1000} seconds`)
+  await proxy.close({ graceMs })
+  log.flush()
+  return exitCode.ok
+}

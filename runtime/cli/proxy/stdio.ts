@@ -1,0 +1,110 @@
+/**
+ * `gatehouse proxy stdio TARGET`: lets an MCP client that starts programs use a server that speaks HTTP.
+ *
+ * TARGET is the URL of the server, or the name of a resource in the cluster of the current kubeconfig. Standard output
+ * carries messages and nothing else. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 wrong
+ * usage or configuration, 3 the login failed.
+ * Source: docs/specification/proxy-command.md (`proxy stdio`).
+ */
+import type { Command } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  environment,
+  type ProxyInput,
+  readVariable,
+  resolveProxyConfig,
+  variables,
+} from '../../config/index.ts'
+import { runStdio } from '../../proxy/index.ts'
+import { refuseIdle } from '../../toolkit/terminal/options.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
+import { exitCode, printError } from '../../toolkit/terminal/output.ts'
+import { unreachableText, urlOfResource } from '../../toolkit/targets/kubernetes.ts'
+import { addProxyFlags, isUrl, loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+
+export function addProxyStdioCommand(proxy: Command): void {
+  const command = proxy
+    .command('stdio')
+    .summary('speak MCP on standard input and output, forwarded to a server')
+    .description(
+      'For MCP clients that start a program per server: messages go from standard input to the server and back.\n' +
+        'Signs in to the server like the proxy command does.',
+    )
+    .argument(
+      '<TARGET>',
+      'URL of the server (https://mcp.example.com/mcp), or a resource name in the current cluster',
+    )
+    .option('--debug', 'log at debug level')
+    .option('-n, --namespace <name>', 'namespace of the resource; default: that of the current context')
+  addLogFlags(command)
+  addProxyFlags(
+    command,
+    (row) =>
+      row.group.startsWith('Outgoing') || row.group === 'Token exchange' || row.flag === '--request-timeout',
+  )
+  command
+    .addHelpText(
+      'after',
+      '\nExample for an MCP client’s configuration:\n' +
+        '  {"command": "gatehouse", "args": ["proxy", "stdio", "https://mcp.example.com/mcp", "--remote-auth"]}\n' +
+        '\nExit codes: 0 the input ended, 1 the server could not be reached, 2 wrong usage or configuration, 3 the login failed.',
+    )
+    .action(async (target: string, input: ProxyInput & { debug?: boolean; namespace?: string }) => {
+      const debug = isDebugging()
+      refuseIdle(command, [
+        ['namespace', !isUrl(target), 'is for the name of a resource, and TARGET is a URL'],
+      ])
+      process.exitCode = await bridge(target, input, debug)
+    })
+}
+
+async function bridge(
+  target: string,
+  input: ProxyInput & { namespace?: string },
+  debug: boolean,
+): Promise<number> {
+  const url = await readTarget(target, input.namespace)
+  const config = resolveProxyConfig(
+    'stdio',
+    { ...input, targetUri: url.origin + url.search },
+    environment(),
+    { debug },
+  )
+  if (config.exchange && config.remote.kind !== 'oauth') {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--token-exchange-url: needs --remote-auth here, because there is no other token to exchange',
+    })
+  }
+  const log = commandLog({ level: config.debug ? 'debug' : 'warn', name: 'proxy-stdio' })
+  const stop = new AbortController()
+  void stopSignal(stop)
+  try {
+    const reached = await runStdio({
+      config,
+      path: url.pathname,
+      input: process.stdin,
+      output: process.stdout,
+      log,
+      notify: printError,
+      browser: readVariable(environment(), variables.browser),
+      signal: stop.signal,
+    })
+    log.flush()
+    if (reached || stop.signal.aborted) return exitCode.ok
+    printError(`Error: ${unreachableText(url)}`)
+    return exitCode.failed
+  } catch (error) {
+    if (stop.signal.aborted || (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'))
+      return loginFailed(error, stop.signal, log)
+    throw error
+  }
+}
+
+async function readTarget(target: string, namespace: string | undefined): Promise<URL> {
+  const text = isUrl(target) ? target : await urlOfResource(target, namespace)
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text)
+  throw new GatehouseError('INVALID_CONFIG', {
+    detail: 'TARGET: must be an http or https URL, or the name of a resource',
+  })
+}

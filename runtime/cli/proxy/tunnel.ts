@@ -1,0 +1,135 @@
+/**
+ * `gatehouse proxy tunnel TARGET SERVER_NAME`: the proxy, made reachable from outside through a tunnel, in the
+ * foreground until SIGINT or SIGTERM.
+ *
+ * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
+ * the public URL, one line for each time that it changes, and nothing else. Exit codes as for the proxy command.
+ * Source: docs/specification/proxy-command.md (`proxy tunnel`).
+ */
+import type { Command } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  environment,
+  type ProxyInput,
+  readVariable,
+  resolveProxyConfig,
+  variables,
+} from '../../config/index.ts'
+import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../proxy/index.ts'
+import { refuseIdle } from '../../toolkit/terminal/options.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
+import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
+import { Checks } from '../vmcp/auth-server.ts'
+import { urlOfResource } from '../../toolkit/targets/kubernetes.ts'
+import { addProxyFlags, isUrl, loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+
+type TunnelInput = ProxyInput & {
+  readonly namespace?: string
+  readonly tunnelProvider: string
+  readonly providerArgs: string
+  readonly dryRun?: boolean
+  readonly insecureUnauthenticated?: boolean
+}
+
+const notHere: ReadonlySet<string> = new Set([
+  '--target-uri',
+  '--host',
+  '--tls-cert-file',
+  '--tls-key-file',
+  '--workers',
+  '--config',
+  '--tool-lock',
+  '--pin-first',
+  '--webhook-config',
+])
+
+export function addProxyTunnelCommand(proxy: Command): void {
+  const command = proxy
+    .command('tunnel')
+    .summary('the proxy, made reachable from outside')
+    .description('Exposes an MCP server through a tunnel, with the whole proxy in front of it.')
+    .argument('<TARGET>', 'URL of the MCP server, without a path, or a resource name in the current cluster')
+    .argument('<SERVER_NAME>', 'name of the proxy')
+    .option('--debug', 'log at debug level')
+    .option('-n, --namespace <name>', 'namespace of the resource; default: that of the current context')
+    .requiredOption('--tunnel-provider <name>', tunnelProviders.join(', '))
+    .option('--provider-args <json>', 'settings of the provider, a JSON object', '{}')
+    .option('--dry-run', 'check everything and open nothing')
+    .option('--insecure-unauthenticated', 'open the tunnel although no --oidc-* flag protects it')
+  addLogFlags(command)
+  addProxyFlags(command, ({ flag }) => !notHere.has(flag))
+  command
+    .addHelpText(
+      'after',
+      '\nProviders and their settings:\n' +
+        '  ssh    host, user, port, remote-bind ([address:]port), identity-file, url\n' +
+        '  relay  url, hostname, auth-token-file (a self-hosted `gatehouse relay`)\n' +
+        '  exec   command (list; {target} and {port} are filled in), url-pattern, auth-token-env\n' +
+        `The variable ${variables.tunnelAuthToken.name} holds the token of relay and exec.\n` +
+        '\nExample:\n' +
+        '  gatehouse proxy tunnel http://127.0.0.1:9000 notes --oidc-issuer https://id.example.com \\\n' +
+        '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'',
+    )
+    .action(async (target: string, name: string, input: TunnelInput) => {
+      const debug = isDebugging()
+      refuseIdle(command, [
+        ['namespace', !isUrl(target), 'is for the name of a resource, and TARGET is a URL'],
+      ])
+      process.exitCode = await tunnel(target, name, input, debug)
+    })
+}
+
+async function tunnel(target: string, name: string, input: TunnelInput, debug: boolean): Promise<number> {
+  const env = environment()
+  const { targetUri, path } = await readTarget(target, input.namespace)
+  const checks = new Checks()
+  const config = await checks.run(() => resolveProxyConfig(name, { ...input, targetUri }, env, { debug }))
+  const provider = await checks.run(() =>
+    makeTunnelProvider(input.tunnelProvider, input.providerArgs, {
+      env,
+      ca: config?.remoteCa,
+      proxy: config?.proxyEnvironment,
+    }),
+  )
+  if (config) await checks.run(() => refuseOpenTunnel(config, input.insecureUnauthenticated ?? false))
+  checks.throwIfAny()
+  if (!config || !provider) throw new GatehouseError('INTERNAL')
+  if (input.dryRun) {
+    printError('The settings are valid; nothing was opened (--dry-run)')
+    return exitCode.ok
+  }
+  const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy-tunnel' })
+  const stop = new AbortController()
+  const stopped = stopSignal(stop)
+  const proxy = await runTunnel({
+    config,
+    provider,
+    insecureUnauthenticated: input.insecureUnauthenticated ?? false,
+    onUrl: (url) => print(url.replace(/\/$/, '') + path),
+    log,
+    notify: printError,
+    browser: readVariable(env, variables.browser),
+    signal: stop.signal,
+  })
+  try {
+    await proxy.ready
+  } catch (error) {
+    await proxy.close({ graceMs: 0 })
+    return loginFailed(error, stop.signal, log)
+  }
+  await stopped
+  await proxy.close({ graceMs: 5_000 })
+  log.flush()
+  return exitCode.ok
+}
+
+/** Clients bring the path; that of a resource is known, and shown with the public URL. */
+async function readTarget(
+  target: string,
+  namespace: string | undefined,
+): Promise<{ readonly targetUri: string; readonly path: string }> {
+  if (isUrl(target)) return { targetUri: target, path: '' }
+  const url = new URL(await urlOfResource(target, namespace))
+  return { targetUri: url.origin + url.search, path: url.pathname === '/' ? '' : url.pathname }
+}

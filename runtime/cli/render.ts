@@ -1,0 +1,84 @@
+/**
+ * `gatehouse render -f`: the child objects that the hooks make of manifests, as YAML, offline.
+ *
+ * The hooks run in a cluster in memory in which every workload is taken as ready, until nothing changes: the state that
+ * a healthy cluster comes to.
+ */
+import { writeYaml } from '../../schemas/yaml/index.ts'
+import { type Command, Option } from 'commander'
+import type { LocalObject } from '../toolkit/manifests/objects.ts'
+import { settledCluster } from '../toolkit/local/cluster/settled.ts'
+import { exitCode, print, printError, printJson } from '../toolkit/terminal/output.ts'
+import { runtimeImage } from '../toolkit/terminal/version.ts'
+import { forTerminal } from '../toolkit/terminal/plain-text.ts'
+import { fieldsOf, isFields, lastAppliedAnnotation, listOf } from '../../schemas/index.ts'
+import { collect } from '../toolkit/terminal/options.ts'
+
+interface Options {
+  readonly filename: string[]
+  readonly output: 'yaml' | 'json'
+  readonly image: string
+  readonly status: boolean
+}
+
+export function addRenderCommand(program: Command): void {
+  program
+    .command('render')
+    .summary('print the child objects of manifests, offline')
+    .description(
+      'Runs the reconcile hooks in memory and prints every object they would create: Deployments, Services,\n' +
+        'ConfigMaps, service accounts and roles, in a state in which all workloads are ready.',
+    )
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
+    .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'))
+    .option('--image <ref>', 'runtime image to put into pods', runtimeImage)
+    .option('--status', 'print the parents with their status instead of their children', false)
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse render -f manifests/examples/quickstart | kubectl apply --dry-run=client -f -\n' +
+        '\nExit codes: 0 rendered, 1 a manifest is invalid or could not be rendered, 2 wrong usage or unreadable input.',
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await render(options)
+    })
+}
+
+async function render(options: Options): Promise<number> {
+  const { cluster, invalid } = await settledCluster(options.filename, options.image)
+  if (!cluster) {
+    printError(invalid)
+    return exitCode.failed
+  }
+  const shown = cluster.objects.filter(
+    (object) => (cluster.parentOf(object) === undefined) === options.status,
+  )
+  const clean = options.status ? shown.map(declared) : shown.map(desired)
+  if (options.output === 'json') printJson({ apiVersion: 'v1', kind: 'List', items: clean })
+  else print(clean.map((object) => `---\n${writeYaml(object)}`).join(''))
+  const failed = cluster.objects.filter((object) => cluster.hasChildren(object)).flatMap(failureOf)
+  for (const text of failed) printError(text)
+  return failed.length > 0 ? exitCode.failed : exitCode.ok
+}
+
+/** Returns the error of a resource for which the hooks render no children; empty if they do. */
+function failureOf({ kind, metadata, status }: LocalObject): readonly string[] {
+  const conditions = listOf(fieldsOf(status)['conditions']).filter(isFields)
+  const failed = conditions.find(
+    ({ type, status: is, reason }) =>
+      is === 'True' && (type === 'Stalled' || (type === 'Reconciling' && reason !== 'RolloutInProgress')),
+  )
+  if (!failed) return []
+  const name = [metadata.namespace ?? 'default', metadata.name].join('/')
+  return [forTerminal(`${kind} ${name}: not rendered: ${String(failed['message'])}`)]
+}
+
+/** What the hook asked for: without what only the cluster in memory added. */
+function desired(object: LocalObject): LocalObject {
+  const text = object.metadata.annotations?.[lastAppliedAnnotation]
+  return text ? (JSON.parse(text) as LocalObject) : object
+}
+
+function declared(object: LocalObject): LocalObject {
+  const { uid: _uid, resourceVersion: _version, creationTimestamp: _created, ...metadata } = object.metadata
+  return { ...object, metadata }
+}

@@ -1,0 +1,64 @@
+/**
+ * `gatehouse unpack FOLDER`: copies this program so that it runs in any Linux container, whatever its image holds.
+ *
+ * An init container of the runtime image does this before a stdio server starts in its own image: the copy has Node, the
+ * dynamic loader and every shared library that Node uses, and is started through that loader.
+ */
+import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { isSea } from 'node:sea'
+import type { Command } from 'commander'
+import { GatehouseError } from '../../schemas/index.ts'
+import { print } from '../toolkit/terminal/output.ts'
+
+export function addUnpackCommand(program: Command): void {
+  program
+    .command('unpack', { hidden: true })
+    .argument('<folder>', 'where to; it is made when absent')
+    .description('Copies this program with its loader and libraries, to run inside another image.')
+    .action((folder: string) => {
+      unpack(folder)
+      print(`unpacked to ${folder}`)
+    })
+}
+
+interface Report {
+  readonly sharedObjects: readonly string[]
+}
+
+function unpack(folder: string): void {
+  const { sharedObjects } = process.report.getReport() as unknown as Report
+  const files = sharedObjects.filter((path) => path.startsWith('/'))
+  const loader = files.find((path) => /^ld-(linux|musl)[^/]*\.so/.test(basename(path)))
+  if (isSea()) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'unpack works in the runtime image only, not in the single executable',
+    })
+  }
+  if (process.platform !== 'linux' || !loader) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'unpack works on Linux with a dynamically linked Node only',
+    })
+  }
+  mkdirSync(join(folder, 'lib'), { recursive: true })
+  copyFileSync(process.execPath, join(folder, 'node'))
+  copyFileSync(loader, join(folder, 'ld.so'))
+  copyProgram(folder)
+  for (const path of files)
+    if (path !== process.execPath) copyFileSync(path, join(folder, 'lib', basename(path)))
+}
+
+/** What the launcher needs beside it. A program that runs from its sources has none of it, and cannot be unpacked. */
+const parts = ['gatehouse.js', 'package.json', 'runtime', 'cedar'] as const
+
+function copyProgram(folder: string): void {
+  const from = dirname(realpathSync(process.argv[1] ?? ''))
+  for (const part of parts) {
+    if (!existsSync(join(from, part))) {
+      throw new GatehouseError('INVALID_CONFIG', {
+        detail: `unpack copies a built program, and ${join(from, part)} is missing: run it from an image or after make build`,
+      })
+    }
+    cpSync(join(from, part), join(folder, part), { recursive: true })
+  }
+}

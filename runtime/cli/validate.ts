@@ -1,0 +1,82 @@
+/**
+ * `gatehouse validate -f`: any manifests, offline, with the admission webhook's own code.
+ */
+import { type Command, Option } from 'commander'
+import {
+  type CheckedManifest,
+  checkManifests,
+  describeUnchecked,
+  describeViolations,
+  isOurs,
+  nameOf,
+} from '../toolkit/manifests/check.ts'
+import { generatedNames, kustomizationSets } from '../toolkit/manifests/kustomizations.ts'
+import { standardText } from '../toolkit/terminal/input.ts'
+import { readManifests } from '../toolkit/manifests/read.ts'
+import { type ReportFormat, reportFormats } from '../toolkit/manifests/report.ts'
+import { collect } from '../toolkit/terminal/options.ts'
+import { exitCode, print, printError } from '../toolkit/terminal/output.ts'
+
+interface Options {
+  readonly filename: string[]
+  readonly output: ReportFormat | 'text'
+}
+
+export function addValidateCommand(program: Command): void {
+  program
+    .command('validate')
+    .summary('check manifests offline')
+    .description(
+      'Checks manifests exactly as the admission webhook would, without a cluster, and what they refer to:\n' +
+        'a reference to an object that is not given is an error when others of its kind are, else a warning;\n' +
+        'a key that a given Secret or ConfigMap does not have is an error. Secrets and ConfigMaps that are not\n' +
+        'given are counted, and named in a warning when a given one has a similar name. A folder with a\n' +
+        'kustomization is a set of its own. Documents of other API groups are skipped.',
+    )
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
+    .addOption(
+      new Option('-o, --output <format>', 'how to report')
+        .choices(['text', ...Object.keys(reportFormats)])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nExamples:\n  gatehouse validate -f manifests/\n  gatehouse validate -f manifests/ -o sarif > gatehouse.sarif\n  kustomize build . | gatehouse validate -f -\n' +
+        '\nExit codes: 0 all valid, 1 problems found, 2 wrong usage or unreadable input.',
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await validate(options)
+    })
+}
+
+async function validate(options: Options): Promise<number> {
+  const { referenceCheck, validateResource } = await import('../../hooks/index.ts')
+  const manifests = readManifests(options.filename, standardText)
+  const checked = checkManifests(manifests, {
+    validate: validateResource,
+    references: referenceCheck,
+    setsOf: kustomizationSets(options.filename),
+    generated: generatedNames(options.filename),
+  })
+  const invalid = checked.filter(({ violations }) => violations.length > 0)
+  if (options.output === 'text') printFindings(checked)
+  else print(reportFormats[options.output](checked))
+  const note = describeUnchecked(checked)
+  if (note !== undefined) printError(`note: ${note}`)
+  const code = invalid.length > 0 ? exitCode.failed : exitCode.ok
+  if (options.output !== 'text') return code
+  const others = manifests.length - manifests.filter(isOurs).length
+  const skipped = others > 0 ? `, ${others} of other API groups skipped` : ''
+  print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${skipped}`)
+  return code
+}
+
+function printFindings(checked: readonly CheckedManifest[]): void {
+  for (const { manifest, warnings } of checked) {
+    for (const warning of warnings) {
+      printError(`${manifest.file}:${manifest.line}: ${nameOf(manifest)}: warning: ${warning}`)
+    }
+  }
+  const violations = describeViolations(checked)
+  if (violations !== '') printError(violations)
+}

@@ -1,0 +1,112 @@
+/** The web console beside a virtual server: what it is started with, and what it sees. */
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import { type Environment, type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type {
+  AnonymousOptions,
+  CallRecorder,
+  ConsoleOptions,
+  OidcOptions,
+  RunningConsole,
+} from '../../console/index.ts'
+import { anonymousCaller } from '../../incoming/index.ts'
+import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
+import { makeRecordStream, type RecordStream } from '../../store/index.ts'
+import { sessionRedis, type VmcpServer } from '../../vmcp/index.ts'
+import { version } from '../../toolkit/terminal/version.ts'
+
+export interface ConsoleParts {
+  readonly env: Environment
+  readonly config: VmcpConfig
+  readonly events: Events
+  readonly log: Log
+  /** Of the server beside it; without one the console serves plain HTTP too. */
+  readonly certificate: ServedCertificate | undefined
+}
+
+/** A console that will be opened once its server runs. */
+export interface PreparedConsole {
+  /** For the server, from its start on. */
+  readonly recorder: CallRecorder
+  open(server: VmcpServer): Promise<RunningConsole>
+}
+
+/** The console that the configuration, or `gatehouse dev`, asks for; undefined when there is none. */
+export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConsole | undefined> {
+  const { events, log, certificate } = parts
+  const found = settingsOf(parts)
+  if (!found) return undefined
+  const { payloads, access, ...settings } = found
+  // Most servers have none, and start without loading it.
+  const { CallRecorder, startConsole } = await import('../../console/index.ts')
+  const recorder = new CallRecorder({ events, payloads })
+  return {
+    recorder,
+    open: async ({ view }) => {
+      const { makeApprover } = await import('../../tools/lock/index.ts')
+      return startConsole({
+        ...settings,
+        access: access.type === 'oidc' ? { ...access, roles: () => view.console() ?? {} } : access,
+        certificate,
+        view,
+        approver: await makeApprover({ env: parts.env, toolLocks: () => view.toolLocks() }),
+        explain: async (question, caller) =>
+          (await import('../../tools/explain/index.ts')).explain(await view.snapshot(caller), question),
+        recorder,
+        shared: sharedCalls(parts),
+        events,
+        version,
+        log,
+      })
+    },
+  }
+}
+
+/** Where replicas share sessions they share the console's calls. */
+function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
+  const redis = sessionRedis(config, env)
+  return redis && makeRecordStream(redis, `${redis.keyPrefix}console-calls`)
+}
+
+interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl'> {
+  /** Who has which role is read from the settings in force. */
+  readonly access: AnonymousOptions | Omit<OidcOptions, 'roles'>
+  readonly payloads: 'none' | 'failures' | 'all'
+}
+
+/** Returns the fetch function for the issuer of the console's login. */
+export function consoleFetch(): Fetch {
+  return makeFetch({ guard: 'operator' })
+}
+
+/** What `gatehouse dev` says counts more: it serves this machine only. */
+function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
+  const token = env[vmcpEnvironment.consoleToken]
+  if (token) {
+    const port = Number(env[vmcpEnvironment.consolePort] ?? 0)
+    return {
+      host: '127.0.0.1',
+      port,
+      payloads: 'all',
+      access: { type: 'anonymous', token, caller: anonymousCaller() },
+    }
+  }
+  if (!config.console?.enabled || !config.console.auth) return undefined
+  const { host = '127.0.0.1', port, publicUrl, basePath, auth, payloads } = config.console
+  const { issuer, clientId, scopes } = auth
+  return {
+    host,
+    port,
+    publicUrl,
+    basePath,
+    payloads,
+    access: {
+      type: 'oidc',
+      issuer,
+      clientId,
+      clientSecret: () => env[vmcpEnvironment.consoleClientSecret] || undefined,
+      scopes,
+      fetch: consoleFetch(),
+    },
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * What the workers of a virtual server share where there is no Redis, in the memory of their primary. Each kind of record has
+ * a memory of its own, so that what fills one takes nothing from the others.
+ */
+import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore } from '../../store/index.ts'
+import type { Store, StoreCall } from '../../store/index.ts'
+import type { Handlers, WorkerChannel } from '../../process/index.ts'
+
+type Kind = 'sessions' | 'counters' | 'logins'
+
+const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
+  sessions: { maxEntries: 50_000, maxBytes: 64 * 1024 * 1024 },
+  counters: { maxEntries: 100_000 },
+  logins: {},
+}
+
+/** The primary answers at once; one that does not is as good as gone. */
+const longestMs = 10_000
+
+/** The side of the primary. */
+export function offerMemory(of: Readonly<Record<Kind, MemoryStoreOptions>> = bounds): Handlers {
+  return Object.fromEntries(
+    Object.entries(of).map(([kind, options]) => {
+      const serve = serveStore(makeMemoryStore(options))
+      return [nameOf(kind), (call: unknown) => serve(call as StoreCall)]
+    }),
+  )
+}
+
+/** The side of a worker. */
+export function sharedMemory(channel: WorkerChannel): Readonly<Record<Kind, Store>> {
+  const store = (kind: Kind) =>
+    makeRemoteStore((call) => channel.call(nameOf(kind), call, { withinMs: longestMs }))
+  return { sessions: store('sessions'), counters: store('counters'), logins: store('logins') }
+}
+
+function nameOf(kind: string): string {
+  return `store.${kind}`
+}

@@ -1,0 +1,75 @@
+/**
+ * Configurations made from a group name and a list of backends: the starter file of `vmcp init`, and the quick mode of
+ * `vmcp serve --group`, which runs without a file and therefore only on this machine.
+ */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { GatehouseError, byText, invalidConfig } from '../../../schemas/index.ts'
+import { parseVmcpConfig, systemReason, type VmcpConfig } from '../../config/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
+
+const hint =
+  '# Serve this file: gatehouse vmcp serve --config FILE. Check it: gatehouse vmcp validate --config FILE.\n'
+
+/** Throws INVALID_CONFIG when a backend is not `name=URL`. */
+export function starterFile(group: string, backends: readonly string[]): string {
+  const text = hint + writeYaml(document(`${group}-vmcp`, group, backends))
+  parseVmcpConfig(text)
+  return text
+}
+
+/**
+ * Readable by its owner only; a half-written file is never seen. Throws INVALID_CONFIG when it cannot be written, or is there
+ * already and not empty: it may have been worked on.
+ */
+export function writeStarter(path: string, text: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.size)
+    throw invalidConfig(`${path} is there already: remove it, or choose another file`)
+  const unfinished = `${path}.${process.pid}.tmp`
+  try {
+    writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx' })
+    renameSync(unfinished, path)
+  } catch (cause) {
+    rmSync(unfinished, { force: true })
+    throw invalidConfig(`${path} cannot be written: ${systemReason(cause)}`, cause)
+  }
+}
+
+/** Throws INVALID_CONFIG when there is no group, or when the address is not of this machine. */
+export function quickConfig(
+  group: string | undefined,
+  backends: readonly string[],
+  host: string,
+): VmcpConfig {
+  if (group === undefined)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'either --config or --group must be specified' })
+  if (!isLoopbackHost(host)) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail:
+        '--host: without a configuration file there is no authentication, so only a loopback address is allowed',
+    })
+  }
+  return parseVmcpConfig(writeYaml(document(group, group, backends)))
+}
+
+function document(name: string, group: string, backends: readonly string[]): unknown {
+  return {
+    name,
+    groupRef: group,
+    incomingAuth: { type: 'anonymous' },
+    outgoingAuth: { source: 'inline' },
+    aggregation: { conflictResolution: 'prefix', conflictResolutionConfig: { prefixFormat: '{workload}_' } },
+    backends: backends.map(readBackend).sort((a, b) => byText(a.name, b.name)),
+  }
+}
+
+function readBackend(text: string): { name: string; url: string; transport: string } {
+  const [, name, url] = /^([^=]+)=(.+)$/.exec(text) ?? []
+  if (name === undefined || url === undefined || !URL.canParse(url) || new URL(url).host.includes(',')) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail:
+        '--backend: must be one name=URL, as in files=http://127.0.0.1:8001/mcp; give the flag once for each',
+    })
+  }
+  return { name, url, transport: new URL(url).pathname.endsWith('/sse') ? 'sse' : 'streamable-http' }
+}

@@ -1,0 +1,131 @@
+/** The gateway's entry in the file of an MCP client: the options of one change, and entries for as long as a server runs. */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { invalidConfig } from '../../../schemas/index.ts'
+import {
+  type ClientId,
+  clientRow,
+  connectionEntry,
+  type FileScope,
+  type Host,
+  needsProgram,
+} from '../clients/index.ts'
+import { printError } from '../terminal/output.ts'
+import { selfCommand } from '../terminal/self.ts'
+import { clientNamed, locationFor } from './choose.ts'
+import { recordsFolder, shortPath, thisHost } from './host.ts'
+import { addEntry, type FileOperation, undoOperation } from './operate.ts'
+import { hashOfEntry } from './records.ts'
+import { runningOf } from './running.ts'
+
+export interface PlaceOptions {
+  readonly name: string
+  readonly scope: FileScope
+  readonly profile?: string
+  readonly replace: boolean
+  readonly dryRun: boolean
+  /** Writes although the client runs. */
+  readonly whileRunning: boolean
+}
+
+export interface AddOptions extends PlaceOptions {
+  /** Makes the client's own folder when there is none. */
+  readonly create: boolean
+  readonly url?: string
+  readonly server?: string
+  readonly bearerEnv?: string
+  readonly bearerFile?: string
+  readonly stdio: boolean
+  readonly print: boolean
+}
+
+export const defaultUrl = 'http://127.0.0.1:4483/mcp'
+
+/** The program that bridges, where the client needs one or the user wants one; by absolute paths. */
+export function bridgeProgram(client: ClientId, options: AddOptions): readonly string[] | undefined {
+  const { stdio, server, bearerFile, url } = options
+  if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
+  if (options.bearerEnv !== undefined) {
+    throw invalidConfig(
+      '--bearer-env: is for clients that call the gateway themselves; a program takes --bearer-file FILE',
+    )
+  }
+  const token = bearerFile === undefined ? [] : ['--remote-auth-bearer-token-file', bearerFile]
+  return [...selfCommand(), 'proxy', 'stdio', server ?? url ?? defaultUrl, ...token]
+}
+
+export function operationOn(client: ClientId, options: PlaceOptions, host: Host): FileOperation {
+  const location = locationFor(client, options, host)
+  const { title, rewrittenBy = [] } = clientRow(client)
+  const isOwnFile = location.scope !== 'project'
+  const running =
+    isOwnFile && !options.dryRun && !options.whileRunning ? runningOf(rewrittenBy, host) : undefined
+  if (running !== undefined) {
+    throw invalidConfig(
+      `${title} is running and writes its file from memory: quit it first, or say --while-running`,
+    )
+  }
+  const { name, replace, dryRun } = options
+  return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
+}
+
+/** A client whose folder is not there is not installed. */
+export function refuseMissingFolder({ client, file, scope }: FileOperation['location'], host: Host): void {
+  const folder = dirname(file)
+  if (scope === 'project' || existsSync(folder)) return
+  throw invalidConfig(
+    `there is no folder ${shortPath(folder, host)}: is ${clientRow(client).title} installed here? --create makes it all the same`,
+  )
+}
+
+export interface Connected {
+  /** Takes the entries out again. */
+  undo(): Promise<void>
+}
+
+const place: PlaceOptions = {
+  name: 'gatehouse',
+  scope: 'user',
+  replace: false,
+  dryRun: false,
+  whileRunning: false,
+}
+
+/** What a client refuses is told, and the others go on. */
+export async function connectClients(words: readonly string[], url: string): Promise<Connected> {
+  const host = thisHost()
+  const done: FileOperation[] = []
+  for (const word of words) {
+    try {
+      const client = clientNamed(word)
+      const program = bridgeProgram(client, {
+        ...place,
+        create: false,
+        url,
+        stdio: false,
+        print: false,
+      } satisfies AddOptions)
+      const entry = connectionEntry({ client, name: place.name, url, program })
+      const operation = operationOn(client, place, host)
+      refuseMissingFolder(operation.location, host)
+      const { outcome } = await addEntry(operation, entry)
+      // An entry that was there before stays.
+      if (outcome === 'none') continue
+      done.push({ ...operation, wrote: hashOfEntry(entry) })
+      printError(`Connected ${word}; its file goes back when this ends.`)
+    } catch (error) {
+      printError(`${word}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  return {
+    async undo() {
+      for (const operation of done) {
+        await undoOperation(operation).catch((error: unknown) => {
+          printError(
+            `${operation.location.client}: ${error instanceof Error ? error.message : String(error)}`,
+          )
+        })
+      }
+    },
+  }
+}

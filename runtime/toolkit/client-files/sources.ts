@@ -1,0 +1,99 @@
+/**
+ * Where `import` and `run --from` read servers from: the files of clients, files that are named, standard input.
+ */
+import { invalidConfig } from '../../../schemas/index.ts'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import {
+  type ClientEntry,
+  type ClientId,
+  clientIds,
+  clientRow,
+  decodeText,
+  type Host,
+  isClientId,
+  locationsOf,
+  maxFileBytes,
+  readEntries,
+} from '../clients/index.ts'
+import { existingLocations } from './choose.ts'
+import { claimStandardInput } from '../terminal/input.ts'
+import { unknownClient } from './choose.ts'
+import { readFileOnDisk } from './file.ts'
+import { shortPath } from './host.ts'
+
+/** One file, and what was in it or why it could not be read. */
+export interface Source {
+  readonly client: ClientId | 'plain' | undefined
+  readonly file: string
+  readonly entries: readonly ClientEntry[]
+  readonly error: string | undefined
+}
+
+/**
+ * The files behind the words of a command; without words, those of every client that has any. Throws INVALID_CONFIG for
+ * a word that is neither a client nor a file.
+ */
+export async function readSources(
+  words: readonly string[],
+  host: Host,
+  as: ClientId | undefined,
+): Promise<readonly Source[]> {
+  if (words.length === 0) return clientIds.flatMap((client) => sourcesOfClient(client, host))
+  const input = words.includes('-') ? await (piped ??= boundedInput()) : undefined
+  return words.flatMap((word) => {
+    if (word === '-') return [readText('standard input', as, () => input ?? Buffer.alloc(0))]
+    if (isClientId(word) && as === undefined) return sourcesNamed(word, host)
+    const file = resolve(host.cwd, word)
+    if (existsSync(file)) return [readText(file, as, () => readFileOnDisk(file).bytes ?? Buffer.alloc(0))]
+    const isPath = /[/\\.]/.test(word)
+    throw invalidConfig(isPath ? `${word}: no such file` : unknownClient(word, 'client or file'))
+  })
+}
+
+let piped: Promise<Buffer> | undefined
+
+/** As far as a file may be large; what follows is not read, for it is refused then. */
+async function boundedInput(): Promise<Buffer> {
+  claimStandardInput('the configuration of a client')
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > maxFileBytes) break
+  }
+  return Buffer.concat(chunks)
+}
+
+function sourcesNamed(client: ClientId, host: Host): readonly Source[] {
+  const found = sourcesOfClient(client, host)
+  if (found.length > 0) return found
+  const places = [...new Set(locationsOf(client, host).map(({ file }) => shortPath(file, host)))]
+  throw invalidConfig(
+    `${client}: ${clientRow(client).title} has no file here; looked for ${places.join(', ')}`,
+  )
+}
+
+function sourcesOfClient(client: ClientId, host: Host): readonly Source[] {
+  return existingLocations(client, host).map(({ file, scope, profile }) =>
+    readText(file, client, () => readFileOnDisk(file).bytes ?? Buffer.alloc(0), { scope, profile }),
+  )
+}
+
+type Place = Pick<Parameters<typeof readEntries>[0], 'scope' | 'profile'>
+
+function readText(
+  file: string,
+  client: ClientId | undefined,
+  read: () => Uint8Array,
+  place: Place = {},
+): Source {
+  try {
+    const { text } = decodeText(read(), file)
+    const { client: found, entries } = readEntries({ file, text, client, ...place })
+    return { client: found, file, entries, error: undefined }
+  } catch (error) {
+    return { client, file, entries: [], error: error instanceof Error ? error.message : String(error) }
+  }
+}

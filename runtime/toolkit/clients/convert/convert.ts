@@ -1,0 +1,172 @@
+/**
+ * Servers of clients as manifests: a group, a virtual server in front of it, and one member per server.
+ *
+ * Each manifest is checked with the webhook's own code before it counts as taken. Same entries, same bytes. Pure: nothing
+ * is started, fetched or written.
+ */
+import { apiVersion, canonicalJson } from '../../../../schemas/index.ts'
+import type { ClientEntry, Note } from '../entries/entry.ts'
+import { printable, shown } from '../entries/members.ts'
+import { ConversionContext, NotTaken } from './context.ts'
+import type { ConvertedManifest } from './manifest.ts'
+import { claimName, objectName } from './names.ts'
+import type { ConvertOptions } from './options.ts'
+import { remoteDraft } from './remote.ts'
+import { type CollectedSecrets, SecretStore } from './secret-store.ts'
+import { serverDraft } from './server.ts'
+
+/** taken: as it is. partly: something of it is not. same: as another entry. off: disabled, or nothing to take. */
+export type ConversionOutcome = 'taken' | 'partly' | 'same' | 'off' | 'not taken'
+
+export interface ConvertedEntry {
+  readonly entry: ClientEntry
+  readonly outcome: ConversionOutcome
+  /** `Kind/name` of what stands for it. */
+  readonly object: string | undefined
+  /** Keys of Secrets that hold values of it. */
+  readonly secrets: readonly string[]
+  /** Why it is not taken, or what to know about it. No values. */
+  readonly notes: readonly string[]
+}
+
+export interface Conversion {
+  readonly entries: readonly ConvertedEntry[]
+  /** Members by name, without group and virtual server. */
+  readonly members: readonly ConvertedManifest[]
+  /** The group and the virtual server; none when there is no member. */
+  readonly entrance: readonly ConvertedManifest[]
+  readonly secrets: CollectedSecrets
+}
+
+interface Taken {
+  readonly manifest: ConvertedManifest
+  readonly allow: readonly string[] | undefined
+  /** Where the server was found, for the annotation. */
+  readonly origins: string[]
+}
+
+const originAnnotation = 'gatehouse.dev/imported-from'
+
+export function convertEntries(entries: readonly ClientEntry[], options: ConvertOptions): Conversion {
+  const secrets = new SecretStore(options.secrets, options.group)
+  const names = new Set<string>()
+  const byContent = new Map<string, Taken>()
+  const converted = entries.map((entry): ConvertedEntry => {
+    const { target } = entry
+    const result = (
+      outcome: ConversionOutcome,
+      notes: readonly string[],
+      object?: string,
+      keys: readonly string[] = [],
+    ) => {
+      return { entry, outcome, object, secrets: keys, notes: notes.map(printable) }
+    }
+    if (target.kind === 'unusable') return result(target.harmless ? 'off' : 'not taken', [target.why])
+    if (!entry.enabled && !options.includeDisabled)
+      return result('off', ['it is disabled; --include-disabled takes it'])
+    const content = contentOf(entry)
+    const twin = byContent.get(content)
+    if (twin) {
+      twin.origins.push(originOf(entry))
+      return result('same', [], idOf(twin.manifest))
+    }
+    const name = claimName(objectName(entry.name), names)
+    const context = new ConversionContext({ name, original: entry.name, annotations: {} }, options, secrets)
+    try {
+      const draft = target.kind === 'program' ? serverDraft(target, context) : remoteDraft(target, context)
+      refuseInvalid(draft.manifest, options)
+      byContent.set(content, { manifest: draft.manifest, allow: entry.allow, origins: [originOf(entry)] })
+      const notes = [...entry.notes, ...draft.notes]
+      const outcome = notes.some(({ loses }) => loses) ? 'partly' : 'taken'
+      const keys = context.keys.map(({ name: secret, key }) => `${secret}/${key}`)
+      return result(outcome, [...renamed(entry, name), ...notes.map(describe)], idOf(draft.manifest), keys)
+    } catch (error) {
+      if (!(error instanceof NotTaken)) throw error
+      context.forget()
+      names.delete(name)
+      return result('not taken', [error.message])
+    }
+  })
+  const taken = [...byContent.values()].toSorted((a, b) =>
+    a.manifest.metadata.name < b.manifest.metadata.name ? -1 : 1,
+  )
+  return {
+    entries: converted,
+    members: taken.map(withOrigin),
+    entrance: taken.length > 0 ? entranceOf(taken, options) : [],
+    secrets: secrets.collected(),
+  }
+}
+
+/** What makes two entries one: everything but their names and places. */
+function contentOf({ target, allow }: ClientEntry): string {
+  return canonicalJson(JSON.parse(JSON.stringify([target, allow ?? null], mapsAsLists)))
+}
+
+function mapsAsLists(_key: string, value: unknown): unknown {
+  return value instanceof Map ? [...value].toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)) : value
+}
+
+function originOf({ source, name }: ClientEntry): string {
+  return `${source.client}/${shown(name)}`
+}
+
+function idOf({ kind, metadata }: ConvertedManifest): string {
+  return `${kind}/${metadata.name}`
+}
+
+function renamed(entry: ClientEntry, name: string): readonly string[] {
+  return entry.name === name ? [] : [`is called ${name} here`]
+}
+
+function describe({ field, text }: Note): string {
+  return `${field}: ${text}`
+}
+
+function refuseInvalid(manifest: ConvertedManifest, { violationsOf }: ConvertOptions): void {
+  const [first] = violationsOf(manifest)
+  if (first) throw new NotTaken(`${first.path} ${first.message}`)
+}
+
+function withOrigin({ manifest, origins }: Taken): ConvertedManifest {
+  const { metadata } = manifest
+  const from = [...new Set(origins)].toSorted((a, b) => (a < b ? -1 : 1)).join(', ')
+  const annotations = { ...metadata.annotations, [originAnnotation]: from }
+  return { ...manifest, metadata: { ...metadata, annotations } }
+}
+
+function entranceOf(taken: readonly Taken[], options: ConvertOptions): ConvertedManifest[] {
+  const { group, incoming } = options
+  const workloads = taken.map(({ manifest }) => manifest.metadata.name)
+  const tools = taken.flatMap(({ manifest, allow }) =>
+    allow === undefined ? [] : [{ workload: manifest.metadata.name, filter: allow }],
+  )
+  const aggregation =
+    workloads.length > 1 || options.prefixOne
+      ? { conflictResolution: 'prefix' }
+      : { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: workloads } }
+  return [
+    {
+      apiVersion,
+      kind: 'MCPGroup',
+      metadata: { name: group },
+      spec: { description: options.description },
+    },
+    {
+      apiVersion,
+      kind: 'VirtualMCPServer',
+      metadata: { name: group },
+      spec: {
+        groupRef: { name: group },
+        incomingAuth:
+          incoming.type === 'oidc'
+            ? { type: 'oidc', oidcConfigRef: { name: incoming.config, audience: incoming.audience } }
+            : { type: 'anonymous' },
+        config: {
+          aggregation: { ...aggregation, ...(tools.length > 0 && { tools }) },
+          operational: { failureHandling: { partialFailureMode: 'best_effort' } },
+        },
+      },
+    },
+  ]
+}

@@ -1,0 +1,88 @@
+/**
+ * A remote server as an MCPServerEntry. Every header's value goes into a Secret.
+ */
+import { apiVersion } from '../../../../schemas/index.ts'
+import { isLoopbackHost } from '../../../net/index.ts'
+import type { Note, EntryRemote } from '../entries/entry.ts'
+import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
+import type { ConvertedManifest } from './manifest.ts'
+import { secretInUrl } from './secrets.ts'
+
+export function remoteDraft(remote: EntryRemote, context: ConversionContext): ManifestDraft {
+  const url = new URL(context.text(remote.url, 'URL'))
+  const secret = secretInUrl(url)
+  const hasUser = url.username !== '' || url.password !== ''
+  if (secret !== undefined && (hasUser || !context.options.keepSecretArgs)) {
+    throw new NotTaken(`${secret}: send it as a header${hasUser ? '' : ', or say --keep-secret-args'}`)
+  }
+  if (isLoopbackHost(url.hostname) && !context.options.allowLoopback) {
+    throw new NotTaken(
+      'its URL is of this machine: import the program behind it, or run it with gatehouse run --url URL',
+    )
+  }
+  const headers = [...remote.headers].map(([headerName, value]) => ({
+    headerName,
+    valueSecretRef: context.secret(headerName.toLowerCase(), context.filled(value, `header ${headerName}`)),
+  }))
+  return checked(
+    {
+      apiVersion,
+      kind: 'MCPServerEntry',
+      metadata: { name: context.name, annotations: context.annotations },
+      spec: {
+        groupRef: { name: context.options.group },
+        remoteUrl: url.href,
+        transport: remote.transport,
+        ...(headers.length > 0 && { headerForward: { addHeadersFromSecret: headers } }),
+      },
+    },
+    headers,
+    context,
+  )
+}
+
+type Header = {
+  readonly headerName: string
+  readonly valueSecretRef: { readonly name: string; readonly key: string }
+}
+
+/** What admission refuses and can be mended is mended, and told: a private address, a header that nobody may set. */
+function checked(
+  manifest: ConvertedManifest,
+  headers: readonly Header[],
+  context: ConversionContext,
+): ManifestDraft {
+  const violations = context.options.violationsOf(manifest)
+  const notes: Note[] = []
+  const refused = new Set(
+    violations.flatMap(
+      ({ path }) => /^spec\.headerForward\.addHeadersFromSecret\[(\d+)\]/.exec(path)?.[1] ?? [],
+    ),
+  )
+  const left = headers.filter((_header, index) => !refused.has(String(index)))
+  for (const [index, { headerName }] of headers.entries()) {
+    if (refused.has(String(index)))
+      notes.push({ field: `header ${headerName}`, text: 'cannot be forwarded', loses: true })
+  }
+  context.forget(
+    headers.filter((header) => !left.includes(header)).map(({ valueSecretRef }) => valueSecretRef),
+  )
+  const isPrivate = violations.some(({ path }) => path === 'spec.remoteUrl')
+  if (isPrivate)
+    notes.push({ field: 'URL', text: 'its address is private: allowPrivateEndpoint is set', loses: false })
+  if (left.length > 0 && String(manifest.spec?.['remoteUrl']).startsWith('http:')) {
+    notes.push({ field: 'URL', text: 'is not encrypted, and its headers hold secrets', loses: false })
+  }
+  const { headerForward: _headers, ...spec } = manifest.spec ?? {}
+  return {
+    notes,
+    manifest: {
+      ...manifest,
+      spec: {
+        ...spec,
+        ...(isPrivate && { allowPrivateEndpoint: true }),
+        ...(left.length > 0 && { headerForward: { addHeadersFromSecret: left } }),
+      },
+    },
+  }
+}

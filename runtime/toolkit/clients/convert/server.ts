@@ -1,0 +1,170 @@
+/**
+ * A program as an MCPServer: its command for this machine, its image for a cluster, its variables, its secrets.
+ *
+ * `gatehouse dev` runs the annotated command. On a cluster a package runner has an image of its own; other programs need
+ * one, and a reserved host name stands for it until then.
+ */
+import { apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
+import type { Note, EntryProgram } from '../entries/entry.ts'
+import { packageOf, programName } from '../entries/package.ts'
+import { literalOf } from '../entries/value.ts'
+import { convertArguments, escaped } from './arguments.ts'
+import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
+import type { SecretKey } from './manifest.ts'
+import { isSecret } from './secrets.ts'
+import { quoteCommand } from './quote.ts'
+
+/** Where a program that listens by itself does so on a cluster. */
+const clusterPort = 8080
+
+/** Images in which the package runners are, and how they are started there. */
+export const runnerImages: Readonly<
+  Record<string, { readonly image: string; readonly command: readonly string[] }>
+> = {
+  npx: { image: 'docker.io/library/node:24-bookworm-slim', command: ['npx'] },
+  // This image has no home for a user who is not root.
+  uvx: {
+    image: 'ghcr.io/astral-sh/uv:python3.13-bookworm-slim',
+    command: ['env', 'HOME=/tmp', 'uvx'],
+  },
+}
+
+export function serverDraft(program: EntryProgram, context: ConversionContext): ManifestDraft {
+  const { options } = context
+  const notes: Note[] = []
+  const command = context.text(program.command, 'command')
+  const { env, secrets } = variablesOf(program, context)
+  const taken = new Set(program.env.keys())
+  const filled = program.args.map((value, index) => context.filled(value, `argument ${index + 1}`))
+  const { args, literal, variables, positions } = convertArguments(filled, taken, options.keepSecretArgs)
+  for (const [name, value] of variables) secrets.push(variable(name, context.secret(name, value)))
+  for (const position of positions) {
+    notes.push({
+      field: `argument ${position}`,
+      text: 'holds a secret: it is a variable from a Secret now, but programs of this machine still see it in the process list',
+      loses: false,
+    })
+  }
+  const cluster = clusterForm(program, context, literal ?? args)
+  // Arguments of the resource are literal; those of a pod may name variables.
+  const pod = {
+    ...(cluster.command && { command: cluster.command }),
+    ...(!literal && { args: cluster.args }),
+  }
+  notes.push(...cluster.notes, ...pathNotes(args, program))
+  return {
+    notes,
+    manifest: {
+      apiVersion,
+      kind: 'MCPServer',
+      metadata: {
+        name: context.name,
+        annotations: {
+          ...context.annotations,
+          [localCommandAnnotation]: quoteCommand([escaped(command), ...args]),
+        },
+      },
+      spec: {
+        groupRef: { name: options.group },
+        image: cluster.image,
+        transport: program.http ? 'streamable-http' : 'stdio',
+        ...(program.http && { mcpPort: clusterPort }),
+        ...(literal && cluster.args.length > 0 && { args: cluster.args }),
+        ...(env.length > 0 && { env }),
+        ...(secrets.length > 0 && { secrets }),
+        ...(cluster.volumes.length > 0 && { volumes: cluster.volumes }),
+        ...(Object.keys(pod).length > 0 && {
+          podTemplateSpec: { spec: { containers: [{ name: 'mcp', ...pod }] } },
+        }),
+      },
+    },
+  }
+}
+
+interface Variables {
+  readonly env: { name: string; value: string }[]
+  readonly secrets: { name: string; key: string; targetEnvName?: string }[]
+}
+
+function variablesOf(program: EntryProgram, context: ConversionContext): Variables {
+  const result: Variables = { env: [], secrets: [] }
+  for (const [name, value] of program.env) {
+    const filled = context.filled(value, `variable ${name}`)
+    const text = literalOf(filled)
+    const isOpen = text !== undefined && (context.options.plain.has(name) || !isSecret(name, text))
+    if (isOpen) result.env.push({ name, value: text })
+    else result.secrets.push(variable(name, context.secret(name, filled)))
+  }
+  return result
+}
+
+function variable(name: string, { name: secret, key }: SecretKey): Variables['secrets'][number] {
+  return { name: secret, key, ...(key !== name && { targetEnvName: name }) }
+}
+
+interface ClusterForm {
+  readonly image: string
+  readonly command: readonly string[] | undefined
+  readonly args: readonly string[]
+  readonly volumes: readonly Readonly<Record<string, unknown>>[]
+  readonly notes: readonly Note[]
+}
+
+/** Which image a cluster runs, and how. `args` are the converted words of the program. */
+function clusterForm(
+  program: EntryProgram,
+  context: ConversionContext,
+  args: readonly string[],
+): ClusterForm {
+  const given = context.options.images.get(context.original) ?? context.options.images.get(context.name)
+  const { container } = program
+  if (container) {
+    const own = args.slice(args.length - container.args.length)
+    const image = given ?? container.image
+    return {
+      image,
+      command: undefined,
+      args: own,
+      volumes: volumesOf(container, context),
+      notes: [needsCommand],
+    }
+  }
+  const inCluster = args.map((arg) => arg.replaceAll('{port}', String(clusterPort)))
+  const runner = runnerImages[programName(program.command) ?? '']
+  if (runner && packageOf(program)) {
+    return { image: given ?? runner.image, command: runner.command, args: inCluster, volumes: [], notes: [] }
+  }
+  const notes = given === undefined ? [needsImage] : program.http ? [] : [needsCommand]
+  const image = given ?? `set-an-image.invalid/${context.name}:latest`
+  return { image, command: undefined, args: given === undefined ? inCluster : [], volumes: [], notes }
+}
+
+const needsImage: Note = {
+  field: 'image',
+  text: 'no image is known for a cluster: give --image NAME=IMAGE; gatehouse dev needs none',
+  loses: false,
+}
+const needsCommand: Note = {
+  field: 'image',
+  text: 'a cluster needs the command of the image as well: podTemplateSpec.spec.containers, name mcp, command',
+  loses: false,
+}
+
+function volumesOf(container: NonNullable<EntryProgram['container']>, { options }: ConversionContext) {
+  return container.volumes.map(({ host, mount, readOnly }, index) => {
+    const hostPath = host.replace(/^~(?=\/|$)/, options.home)
+    if (!hostPath.startsWith('/')) {
+      throw new NotTaken(`its volume ${index + 1} is a relative folder; write its whole path`)
+    }
+    return { name: `volume-${index + 1}`, hostPath, mountPath: mount, ...(readOnly && { readOnly }) }
+  })
+}
+
+/** What names a place of this machine means nothing on a cluster. */
+function pathNotes(args: readonly string[], { container }: EntryProgram): Note[] {
+  const isLocal = !container && args.some((arg) => /^(?:[~.]?\.?[/\\]|[A-Za-z]:[/\\]|\.$|~$)/.test(arg))
+  if (!isLocal) return []
+  return [
+    { field: 'args', text: 'name folders of this machine, which a cluster does not have', loses: false },
+  ]
+}

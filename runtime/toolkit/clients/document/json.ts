@@ -1,0 +1,100 @@
+/**
+ * JSON of clients, with the comments and trailing commas that most of them accept: a tree with offsets, and plain values.
+ *
+ * A comment in a file of a strict client is accepted as well: what that client makes of its own file is its business, and
+ * no edit of ours adds or removes one. An empty file has no tree.
+ */
+import { createScanner, type Node, type ParseError, parseTree } from 'jsonc-parser'
+import { exactInteger } from '../../../../schemas/index.ts'
+import { positionOf, refusedFile } from './text.ts'
+
+const maxDepth = 200
+
+/** Kinds of tokens, as the scanner numbers them: its own names are ambient constants, which do not exist at run time. */
+export const token = {
+  openBrace: 1,
+  closeBrace: 2,
+  openBracket: 3,
+  closeBracket: 4,
+  comma: 5,
+  lineComment: 12,
+  blockComment: 13,
+  lineBreak: 14,
+  blank: 15,
+  end: 17,
+} as const
+
+/** What is wrong, by the parser's code. */
+const messages: Readonly<Record<number, string>> = {
+  1: 'a value is expected here',
+  2: 'this is not a number',
+  3: 'a quoted name is expected here',
+  4: 'a value is expected here',
+  5: 'a colon is expected here',
+  6: 'a comma is expected here',
+  7: 'a closing brace is expected here',
+  8: 'a closing bracket is expected here',
+  9: 'the document should end here',
+  10: 'a comment is not allowed here',
+  11: 'the comment is not closed',
+  12: 'the string is not closed',
+  13: 'the number is not complete',
+  14: 'the Unicode escape is not valid',
+  15: 'the escape is not valid',
+  16: 'this character is not allowed in a string',
+}
+
+/** The tree of a JSON text; undefined when it holds nothing but blanks and comments. Throws INVALID_CONFIG. */
+export function jsonTree(text: string, file: string): Node | undefined {
+  if (isEmptyJson(text)) return undefined
+  checkDepth(text, file)
+  const errors: ParseError[] = []
+  const root = parseTree(text, errors, { allowTrailingComma: true })
+  const [first] = errors
+  if (first) {
+    const { line, column } = positionOf(text, first.offset)
+    const why = messages[first.error] ?? 'the text is not JSON'
+    throw refusedFile(`${file}:${line}:${column}:`, `not valid JSON: ${why}`)
+  }
+  return root
+}
+
+/** Nothing but blanks and comments. */
+function isEmptyJson(text: string): boolean {
+  const kind: number = createScanner(text, true).scan()
+  return kind === token.end
+}
+
+function checkDepth(text: string, file: string): void {
+  const scanner = createScanner(text, true)
+  let depth = 0
+  for (let kind: number = scanner.scan(); kind !== token.end; kind = scanner.scan()) {
+    if (kind === token.openBrace || kind === token.openBracket) depth++
+    else if (kind === token.closeBrace || kind === token.closeBracket) depth--
+    if (depth > maxDepth) throw refusedFile(file, `is nested deeper than ${maxDepth} levels`)
+  }
+}
+
+/**
+ * Returns the plain value of a node; raw JSON for an integer that a double would round. When a name is repeated, the
+ * last member wins, as in every JSON parser.
+ */
+export function jsonValue(node: Node | undefined, text: string): unknown {
+  if (node === undefined) return undefined
+  const { type, offset, length, children = [] } = node
+  const value: unknown = node.value
+  if (type === 'array') return children.map((item) => jsonValue(item, text))
+  if (typeof value === 'number') return exactInteger(value, text.slice(offset, offset + length))
+  if (type !== 'object') return value
+  const entries = children.map(({ children: [name, member] = [] }) => [
+    String(name?.value),
+    jsonValue(member, text),
+  ])
+  // Unlike assignment, this makes `__proto__` an ordinary member.
+  return Object.fromEntries(entries)
+}
+
+/** The members of an object node called `name`; more than one when the file repeats it. */
+export function membersOf(node: Node, name: string): readonly Node[] {
+  return (node.children ?? []).filter(({ children }) => children?.[0]?.value === name)
+}

@@ -1,0 +1,66 @@
+/**
+ * The text of a client's file, without loss: bytes to text and back, line ends, and where an offset stands.
+ *
+ * Only UTF-8 is accepted, with or without a byte order mark, and at most 8 MiB. Does not parse and does no I/O.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { isUtf16 } from '../../../config/index.ts'
+
+export const maxFileBytes = 8 * 1024 * 1024
+
+export interface FileText {
+  /** Without the byte order mark. */
+  readonly text: string
+  readonly bom: boolean
+}
+
+/** Throws INVALID_CONFIG for what is too large or not UTF-8. `encodeText` gives the same bytes back. */
+export function decodeText(bytes: Uint8Array, file: string): FileText {
+  if (bytes.length > maxFileBytes) throw refusedFile(file, 'is larger than 8 MiB')
+  if (isUtf16(bytes)) throw refusedFile(file, 'is UTF-16; save it as UTF-8')
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (cause) {
+    throw refusedFile(file, 'is not valid UTF-8', cause)
+  }
+  const bom = text.startsWith('\ufeff')
+  return { text: bom ? text.slice(1) : text, bom }
+}
+
+export function encodeText({ text, bom }: FileText): Buffer {
+  return Buffer.from(bom ? `\ufeff${text}` : text, 'utf8')
+}
+
+/** The line end that the text uses: that of its first line. */
+export function lineEndOf(text: string): '\n' | '\r\n' {
+  const at = text.indexOf('\n')
+  return at > 0 && text[at - 1] === '\r' ? '\r\n' : '\n'
+}
+
+/** One-based line and column of an offset. */
+export function positionOf(text: string, offset: number): { readonly line: number; readonly column: number } {
+  const before = text.slice(0, offset)
+  const start = before.lastIndexOf('\n') + 1
+  return { line: before.split('\n').length, column: offset - start + 1 }
+}
+
+/** Offset of the first character of the line that `offset` is in. */
+export function lineStart(text: string, offset: number): number {
+  return text.lastIndexOf('\n', offset - 1) + 1
+}
+
+/** Offset just after the line end of the line that `offset` is in; the length of the text when it has none. */
+export function nextLine(text: string, offset: number): number {
+  const end = text.indexOf('\n', offset)
+  return end < 0 ? text.length : end + 1
+}
+
+/** The blanks at the beginning of the line that `offset` is in. */
+export function indentAt(text: string, offset: number): string {
+  return /^[ \t]*/.exec(text.slice(lineStart(text, offset)))?.[0] ?? ''
+}
+
+export function refusedFile(file: string, why: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail: `${file} ${why}`, cause })
+}

@@ -1,0 +1,191 @@
+/**
+ * `docker run` and `podman run`: which image is started, with which arguments, variables and volumes.
+ *
+ * Flags that concern the container's life on this machine are dropped. Flags that change what the server may reach, and
+ * unknown flags, are skipped and named in a note.
+ * Source: docker container run, Options; podman-run(1).
+ */
+import { own } from '../../../../schemas/index.ts'
+import type { EntryContainer, Note, EntryProgram } from './entry.ts'
+import type { Unwrapped } from './bridges.ts'
+import { shown } from './members.ts'
+import { programName } from './package.ts'
+import { fillValue, literalOf, splitValue, type Value } from './value.ts'
+
+type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'tell' | 'switch' | 'tell-switch'
+
+/** Flags by meaning. All but the switches take a value. */
+const flags: Readonly<Record<Meaning, string>> = {
+  env: '-e --env',
+  volume: '-v --volume',
+  mount: '--mount',
+  drop: `--name --hostname -h --domainname --label -l --label-file --annotation --platform --pull --log-driver --log-opt
+    --restart -p --publish --expose --attach -a --detach-keys --cidfile --stop-signal --stop-timeout --health-cmd
+    --health-interval --health-retries --health-start-interval --health-start-period --health-timeout --pidfile --tz`,
+  tell: `--env-file --entrypoint --network --net --network-alias --net-alias --ip --ip6 --link --link-local-ip --mac-address
+    --add-host --dns --dns-option --dns-opt --dns-search -u --user --group-add --userns -w --workdir -m --memory
+    --memory-reservation --memory-swap --memory-swappiness --kernel-memory --cpus -c --cpu-shares --cpu-period --cpu-quota
+    --cpu-rt-period --cpu-rt-runtime --cpuset-cpus --cpuset-mems --pids-limit --shm-size --ulimit --sysctl --oom-score-adj
+    --blkio-weight --blkio-weight-device --device-read-bps --device-read-iops --device-write-bps --device-write-iops --gpus
+    --device --device-cgroup-rule --cgroup-parent --cgroupns --ipc --pid --uts --isolation --runtime --storage-opt --tmpfs
+    --volume-driver --volumes-from --security-opt --cap-add --cap-drop --secret --pod`,
+  switch: `-i --interactive -t --tty --rm --init -d --detach -q --quiet -P --publish-all --sig-proxy --no-healthcheck
+    --disable-content-trust --replace --rmi --tls-verify`,
+  'tell-switch': '--privileged --read-only --oom-kill-disable --use-api-socket --env-host --no-hosts',
+}
+const meanings: Readonly<Record<string, Meaning>> = Object.fromEntries(
+  Object.entries(flags).flatMap(([meaning, names]) =>
+    names.split(/\s+/).map((name) => [name, meaning as Meaning] as const),
+  ),
+)
+const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'tell-switch'])
+
+/** Flags of the program itself that take a value and stand before `run`. */
+const globalFlags: ReadonlySet<string> = new Set(
+  '--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url'.split(
+    ' ',
+  ),
+)
+
+export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> | undefined {
+  const name = programName(program.command)
+  if (name !== 'docker' && name !== 'podman') return undefined
+  const words = program.args.map((value) => literalOf(value) ?? '')
+  const read = new ContainerFlags(program)
+  let at = 0
+  for (; words[at]?.startsWith('-'); at++) if (globalFlags.has(words[at] ?? '')) at++
+  if (words[at] === 'container') at++
+  if (words[at] !== 'run') return undefined
+  read.words.push(...program.args.slice(0, ++at))
+  while (words[at]?.startsWith('-')) {
+    if (words[at++] === '--') break
+    for (const { flag, attached } of flagsIn(program.args[at - 1] ?? [])) {
+      const meaning = own(meanings, flag)
+      const takesValue = meaning === undefined ? isValueNext(words, at) : !switches.has(meaning)
+      const value = attached ?? (takesValue ? program.args[at++] : undefined)
+      if (takesValue && !value) return undefined
+      read.take({ flag, meaning, value, attached: attached !== undefined })
+    }
+  }
+  const image = literalOf(program.args[at] ?? [])
+  if (!image) return undefined
+  const container = { image, args: program.args.slice(at + 1), volumes: read.volumes }
+  const args = [...read.words, ...program.args.slice(at)]
+  return { target: { ...program, args, env: read.env, container }, notes: read.notes }
+}
+
+interface FlagWord {
+  readonly flag: string
+  /** The value when it is part of the flag's word. */
+  readonly attached: Value | undefined
+}
+
+/** The flags in one word: `--flag`, `--flag=value`, `-it`, `-eNAME=value`. */
+function flagsIn(word: Value): readonly FlagWord[] {
+  const [first = '', ...rest] = word
+  const text = typeof first === 'string' ? first : ''
+  if (text.startsWith('--')) {
+    const pair = splitValue(word, /=/)
+    return [{ flag: literalOf(pair?.[0] ?? word) ?? text, attached: pair?.[1] }]
+  }
+  const found: FlagWord[] = []
+  for (let at = 1; at < text.length; at++) {
+    const flag = `-${text[at]}`
+    const value = text.slice(at + 1).replace(/^=/, '')
+    const attached = [...(value === '' ? [] : [value]), ...rest]
+    if (switches.has(own(meanings, flag))) found.push({ flag, attached: undefined })
+    else return [...found, { flag, attached: attached.length > 0 ? attached : undefined }]
+  }
+  return found
+}
+
+/** `registry/name:tag`, or `name:tag`. */
+const imageForm = /^[a-z0-9][\w.-]*(?::\d+)?(?:\/[\w.-]+)+(?:[:@].*)?$|^[a-z0-9][\w.-]*[:@][\w.:-]+$/
+
+/** True when the word after an unknown flag is its value: neither a flag nor an image, and followed by another word. */
+function isValueNext(words: readonly string[], at: number): boolean {
+  const next = words[at] ?? '-'
+  return !next.startsWith('-') && !imageForm.test(next) && at + 1 < words.length
+}
+
+interface Flag {
+  readonly flag: string
+  /** Undefined for an unknown flag. */
+  readonly meaning: Meaning | undefined
+  /** Undefined for a switch. */
+  readonly value: Value | undefined
+  /** True when the value is part of the flag's word. */
+  readonly attached: boolean
+}
+
+class ContainerFlags {
+  readonly env: Map<string, Value>
+  /** Words of the command up to the image. They name variables, whose values are in `env`. */
+  readonly words: Value[] = []
+  readonly volumes: EntryContainer['volumes'][number][] = []
+  readonly notes: Note[] = []
+
+  constructor({ env }: EntryProgram) {
+    this.env = new Map(env)
+  }
+
+  take({ flag, meaning, value, attached }: Flag): void {
+    this.#word(flag, meaning === 'env' && value ? this.#variable(value) : value, attached)
+    if (meaning === 'volume') this.#volume(literalOf(value ?? []) ?? '')
+    else if (meaning === 'mount') this.#mount(literalOf(value ?? []) ?? '')
+    else if (meaning === 'tell' || meaning === 'tell-switch') {
+      this.notes.push({
+        field: flag,
+        text: 'this flag of the container is not taken over on a cluster',
+        loses: true,
+      })
+    } else if (meaning === undefined) {
+      this.notes.push({
+        field: shown(flag),
+        text: 'this flag is unknown and skipped on a cluster',
+        loses: true,
+      })
+    }
+  }
+
+  #word(flag: string, value: Value | undefined, attached: boolean): void {
+    if (value && attached && flag.startsWith('--'))
+      this.words.push(fillValue([`${flag}=`, ...value], () => undefined))
+    else this.words.push([flag], ...(value ? [value] : []))
+  }
+
+  /** Sets the variable and returns its name. */
+  #variable(value: Value): Value {
+    const pair = splitValue(value, /=/)
+    const name = literalOf(pair?.[0] ?? value) ?? ''
+    if (pair) this.env.set(name, pair[1])
+    else if (!this.env.has(name)) this.env.set(name, [{ kind: 'env', name }])
+    return [name]
+  }
+
+  #volume(text: string): void {
+    // A drive letter has a colon of its own.
+    const [, host, mount, mode] = /^((?:[A-Za-z]:)?[^:]+):([^:]+)(?::(.*))?$/.exec(text) ?? []
+    this.#add(host, mount, /(^|,)ro(,|$)/.test(mode ?? ''), '-v')
+  }
+
+  #mount(text: string): void {
+    const fields = new Map(
+      text.split(',').map((part) => [part.split('=', 1)[0] ?? '', part.slice(part.indexOf('=') + 1)]),
+    )
+    const isBind = (fields.get('type') ?? 'volume') === 'bind'
+    const host = isBind ? (fields.get('src') ?? fields.get('source')) : undefined
+    const mount = fields.get('dst') ?? fields.get('target') ?? fields.get('destination')
+    this.#add(host, mount, fields.has('ro') || fields.has('readonly'), '--mount')
+  }
+
+  #add(host: string | undefined, mount: string | undefined, readOnly: boolean, flag: string): void {
+    if (host && mount && /^([/~.]|[A-Za-z]:)/.test(host)) this.volumes.push({ host, mount, readOnly })
+    else
+      this.notes.push({
+        field: flag,
+        text: 'only folders of the host are taken over as volumes',
+        loses: true,
+      })
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The members of one entry, each read once and with its type checked. What nobody read is a note at the end.
+ */
+import { hiddenInLine, isFields, isRawJson } from '../../../../schemas/index.ts'
+import type { Note, Unusable } from './entry.ts'
+
+export class EntryMembers {
+  readonly #raw: Readonly<Record<string, unknown>>
+  readonly #notes: Note[]
+  readonly #taken = new Set<string>()
+  /** Set when a member has a type that cannot be used. */
+  failure: Unusable | undefined
+
+  constructor(raw: Readonly<Record<string, unknown>>, notes: Note[]) {
+    this.#raw = raw
+    this.#notes = notes
+  }
+
+  /** Present and not empty. */
+  has(name: string): boolean {
+    return !isEmpty(this.peek(name))
+  }
+
+  peek(name: string): unknown {
+    return Object.hasOwn(this.#raw, name) ? this.#raw[name] : undefined
+  }
+
+  take(name: string): unknown {
+    this.#taken.add(name)
+    return this.peek(name)
+  }
+
+  boolean(name: string): boolean | undefined {
+    const value = this.peek(name)
+    if (typeof value !== 'boolean') return undefined
+    this.#taken.add(name)
+    return value
+  }
+
+  text(name: string): string | undefined {
+    const value = this.take(name)
+    if (value === undefined || value === null) return undefined
+    return typeof value === 'string' ? value : this.#wrong(name, 'a text')
+  }
+
+  /** A list of texts; numbers and booleans count as their text. */
+  texts(name: string): readonly string[] | undefined {
+    const value = this.take(name)
+    if (value === undefined || value === null) return undefined
+    const texts = Array.isArray(value) ? value.map(asText) : undefined
+    if (texts?.every((text) => text !== undefined)) return texts
+    return this.#wrong(name, 'a list of texts')
+  }
+
+  /** A list of names, or of objects with a name. */
+  names(name: string): readonly string[] | undefined {
+    const value = this.peek(name)
+    if (!Array.isArray(value)) return this.texts(name)
+    this.#taken.add(name)
+    const names = value.map((item: unknown) => (isFields(item) ? asText(item['name']) : asText(item)))
+    return names.every((one) => one !== undefined) ? names : this.#wrong(name, 'a list of names')
+  }
+
+  /** Returns texts by name; empty when there are none. Null members are left out. */
+  textMap(name: string): ReadonlyMap<string, string> {
+    const value = this.take(name)
+    if (value === undefined || value === null) return new Map()
+    const entries = isFields(value)
+      ? Object.entries(value)
+          .filter(([, item]) => item !== null)
+          .map(([key, item]) => [key, asText(item)] as const)
+      : []
+    const texts = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined)
+    if (!isFields(value) || texts.length !== entries.length) this.#wrong(name, 'an object of texts')
+    return new Map(texts)
+  }
+
+  /** Returns the members of an object inside the entry; undefined when the member is not an object. */
+  inner(name: string): EntryMembers | undefined {
+    const value = this.peek(name)
+    if (!isFields(value)) return undefined
+    this.#taken.add(name)
+    return new EntryMembers(value, this.#notes)
+  }
+
+  noteIfSet(field: string, text: string, { loses }: { readonly loses: boolean }): void {
+    const isSet = this.has(field) && !this.#taken.has(field)
+    this.#taken.add(field)
+    if (isSet) this.#notes.push({ field, text, loses })
+  }
+
+  /** Notes that a member has an undocumented form with only one possible meaning. */
+  noteRepair(field: string, text: string): void {
+    this.#notes.push({ field, text, loses: false })
+  }
+
+  noteUnknown(): void {
+    for (const field of Object.keys(this.#raw)) {
+      if (this.#taken.has(field) || !this.has(field)) continue
+      this.#notes.push({ field: shown(field), text: 'is not known here', loses: true })
+    }
+  }
+
+  #wrong(name: string, wanted: string): undefined {
+    this.failure ??= { kind: 'unusable', why: `has a member "${name}" that is not ${wanted}` }
+    return undefined
+  }
+}
+
+function asText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (isRawJson(value)) return value.rawJSON
+  return typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint'
+    ? String(value)
+    : undefined
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === '' || value === false) return true
+  if (Array.isArray(value)) return value.length === 0
+  return isFields(value) && Object.keys(value).length === 0
+}
+
+/** Text with parts of somebody's file, without hidden characters, which could control a terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(hiddenInLine, '?')
+}
+
+/** A name out of somebody's file, short enough for a table. */
+export function shown(name: string): string {
+  const plain = printable(name)
+  return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain
+}

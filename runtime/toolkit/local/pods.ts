@@ -1,0 +1,48 @@
+/**
+ * The parts of a pod template that a local process needs, typed.
+ */
+import type { LocalObject } from '../manifests/objects.ts'
+
+export interface LocalEnvVar {
+  name: string
+  value?: string
+  valueFrom?: {
+    secretKeyRef?: { name: string; key: string; optional?: boolean }
+    configMapKeyRef?: { name: string; key: string; optional?: boolean }
+    fieldRef?: { fieldPath: string }
+  }
+}
+
+export interface LocalContainer {
+  name: string
+  image: string
+  command?: string[]
+  args?: string[]
+  env?: LocalEnvVar[]
+  ports?: { containerPort: number; name?: string }[]
+  volumeMounts?: { name: string; mountPath: string; subPath?: string }[]
+  readinessProbe?: { httpGet?: { path: string; port: number | string } }
+}
+
+export interface LocalVolume {
+  name: string
+  configMap?: { name: string; items?: { key: string; path: string }[] }
+  secret?: { secretName: string; items?: { key: string; path: string }[] }
+  emptyDir?: object
+}
+
+export interface LocalPodTemplate {
+  metadata?: { labels?: Record<string, string>; annotations?: Record<string, string> }
+  spec: { containers: LocalContainer[]; volumes?: LocalVolume[] }
+}
+
+/** The pod template of a Deployment or StatefulSet; undefined for other kinds. */
+export function podTemplateOf(object: LocalObject): LocalPodTemplate | undefined {
+  if (object.kind !== 'Deployment' && object.kind !== 'StatefulSet') return undefined
+  return (object.spec as { template?: LocalPodTemplate } | undefined)?.template
+}
+
+/** Desired replicas; one when unset, as the API server defaults it. */
+export function replicasOf(object: LocalObject): number {
+  return (object.spec as { replicas?: number } | undefined)?.replicas ?? 1
+}

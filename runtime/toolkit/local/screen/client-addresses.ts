@@ -1,0 +1,96 @@
+/**
+ * The virtual servers of a session as their clients see them: address, readiness, and each backend's health as the
+ * running server reports it on `/status`.
+ *
+ * An address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
+ * holds it for ten seconds after the last workload has started.
+ */
+import { withDetail } from '../../../observe/index.ts'
+import type { LocalCluster } from '../cluster/cluster.ts'
+import type { DevSession, WorkloadView } from '../session.ts'
+
+const maxWaitMs = 10_000
+const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
+
+/** What of a session is shown. */
+export interface DisplayedSession extends Pick<DevSession, 'workloads'> {
+  readonly cluster: Pick<LocalCluster, 'objects'>
+}
+
+/** A VirtualMCPServer and the address clients use. */
+export interface ClientAddress {
+  readonly name: string
+  readonly url: string
+  /** Where the web console is opened; undefined when there is none. */
+  readonly consoleUrl: string | undefined
+  readonly ready: boolean
+  /** Name, health and latest error of each backend, as the running server reports them. */
+  readonly backends: readonly { readonly name: string; readonly health: string; readonly error?: string }[]
+  readonly message: string
+}
+
+interface Status {
+  readonly backends: readonly BackendReport[]
+}
+
+interface BackendReport {
+  readonly name: string
+  readonly health: string
+  readonly last_error?: { readonly message: string; readonly detail?: string }
+}
+
+/** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
+export async function clientAddressesOf(
+  session: DisplayedSession,
+  startedAt: number | undefined,
+): Promise<ClientAddress[]> {
+  const parents = session.cluster.objects.filter((object) => object.kind === 'VirtualMCPServer')
+  return Promise.all(
+    parents.map(async (parent) => {
+      const view = session.workloads.find(
+        (candidate) => candidate.parent.metadata.uid === parent.metadata.uid,
+      )
+      const base = `http://127.0.0.1:${view?.port ?? 0}`
+      const status = view?.phase === 'ready' ? await statusOf(base) : undefined
+      return {
+        name: parent.metadata.name,
+        url: `${base}/mcp`,
+        consoleUrl: view?.consoleUrl,
+        ready: status !== undefined && (missing(status).length === 0 || isWaitOver(startedAt)),
+        backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
+          name,
+          health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
+          ...(error && { error: withDetail(error.message, error.detail) }),
+        })),
+        message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
+      }
+    }),
+  )
+}
+
+function isStarting({ workloads }: DisplayedSession, name: string): boolean {
+  return workloads.some(({ parent, starting }) => parent.metadata.name === name && starting !== undefined)
+}
+
+function missing({ backends }: Status): string[] {
+  return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
+}
+
+function isWaitOver(startedAt: number | undefined): boolean {
+  return startedAt !== undefined && Date.now() - startedAt > maxWaitMs
+}
+
+function messageOf(status: Record<string, unknown> | undefined, view: WorkloadView | undefined): string {
+  if (view && view.phase !== 'ready') return view.why ?? view.phase
+  const message = status?.['message']
+  return typeof message === 'string' ? message : ''
+}
+
+async function statusOf(base: string): Promise<Status | undefined> {
+  try {
+    const response = await fetch(`${base}/status`, { signal: AbortSignal.timeout(1000) })
+    return response.ok ? ((await response.json()) as Status) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,71 @@
+/** Shows a session on the screen: at most one drawing at a time, and always the latest state last. */
+import { clientAddressesOf, type DisplayedSession } from './client-addresses.ts'
+import type { LocalObject } from '../../manifests/objects.ts'
+import { resourceRows } from './resources.ts'
+import type { ScreenWriter } from './screen.ts'
+
+/** Objects of one edit that are named. */
+const namedObjects = 5
+
+export interface DisplayOptions {
+  readonly title: string
+  readonly writer: Pick<ScreenWriter, 'show'>
+  readonly onError: (error: unknown) => void
+}
+
+export class Display {
+  /** Problems of the latest edit; '' when it is applied. */
+  problems = ''
+  /** What the latest edit changed; '' before the first. */
+  #edit = ''
+  readonly #options: DisplayOptions
+  #drawing: Promise<void> | undefined
+  #again = false
+  /** When the last workload ceased to be starting. */
+  #startedAt: number | undefined
+
+  constructor(options: DisplayOptions) {
+    this.#options = options
+  }
+
+  /** An edit was applied; one that changes nothing, a comment for instance, is not told. */
+  noteEdit(changed: readonly LocalObject[]): void {
+    if (changed.length === 0) return
+    const names = changed.slice(0, namedObjects).map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    const more = changed.length > namedObjects ? ` and ${changed.length - namedObjects} more` : ''
+    this.#edit = `edit applied at ${new Date().toTimeString().slice(0, 8)}: ${names.join(', ')}${more}`
+  }
+
+  redraw(session: DisplayedSession): void {
+    this.#again = true
+    this.#drawing ??= this.#drawAll(session)
+  }
+
+  /** Resolves when nothing is being drawn. */
+  async settled(): Promise<void> {
+    await this.#drawing
+  }
+
+  async #drawAll(session: DisplayedSession): Promise<void> {
+    while (this.#again) {
+      this.#again = false
+      await this.#draw(session).catch(this.#options.onError)
+    }
+    // In the same turn as the last look: a change in between would wait for the next one.
+    this.#drawing = undefined
+  }
+
+  async #draw(session: DisplayedSession): Promise<void> {
+    const starting = session.workloads.some(({ phase }) => phase === 'starting')
+    this.#startedAt = starting ? undefined : (this.#startedAt ?? Date.now())
+    const addresses = await clientAddressesOf(session, this.#startedAt)
+    const { workloads, cluster } = session
+    this.#options.writer.show({
+      title: this.#options.title,
+      problems: this.problems,
+      edit: this.#edit,
+      resources: resourceRows({ objects: cluster.objects, workloads, addresses }),
+      addresses,
+    })
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * One row per resource of a session: its state, the reason, and what to do next.
+ *
+ * What the hooks found (conditions, as on a cluster) comes before what the processes do, and this before what a running
+ * virtual server sees of its backends: the first is the cause of the others.
+ */
+import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
+import { type LocalObject, objectKey } from '../../manifests/objects.ts'
+import type { WorkloadView } from '../session.ts'
+import type { ClientAddress } from './client-addresses.ts'
+
+export type ResourceState = 'ready' | 'starting' | 'failed' | 'not run' | 'unused'
+
+export interface ResourceRow {
+  readonly id: string
+  /** Kind and name. */
+  readonly label: string
+  readonly state: ResourceState
+  /** Address or reason, and the next step; '' when there is nothing to say. */
+  readonly text: string
+  /** Last lines that its process printed, when they explain the state. */
+  readonly lines: readonly string[]
+  /** When it was started, in milliseconds since the epoch; set while it is starting. */
+  readonly since?: number | undefined
+}
+
+export interface Shown {
+  readonly objects: readonly LocalObject[]
+  readonly workloads: readonly WorkloadView[]
+  readonly addresses: readonly ClientAddress[]
+}
+
+type Finding = Pick<ResourceRow, 'state' | 'text' | 'since'> & { readonly lines?: readonly string[] }
+
+/** Rows of what the manifests declare, in their order. */
+export function resourceRows(shown: Shown): ResourceRow[] {
+  return shown.objects.flatMap((object) => {
+    const finding = isDeclared(object) ? findingOf(object, shown) : undefined
+    if (!finding) return []
+    return [{ id: objectKey(object), label: labelOf(object), lines: [], ...finding }]
+  })
+}
+
+function labelOf(object: { kind: string; metadata: { name: string } }): string {
+  return `${object.kind} ${object.metadata.name}`
+}
+
+function isDeclared({ metadata }: LocalObject): boolean {
+  return !metadata.ownerReferences?.some(({ controller }) => controller)
+}
+
+const foreignWorkloads: ReadonlySet<string> = new Set([
+  'CronJob',
+  'DaemonSet',
+  'Deployment',
+  'Job',
+  'Pod',
+  'ReplicaSet',
+  'StatefulSet',
+])
+
+/** Undefined for what has no state of its own, such as Secrets. */
+function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
+  if (kindOf(object.kind) === undefined || !object.apiVersion.startsWith('gatehouse.dev/')) {
+    if (!foreignWorkloads.has(object.kind)) return undefined
+    return { state: 'not run', text: 'only resources of gatehouse.dev run here' }
+  }
+  const views = shown.workloads.filter(({ parent }) => parent.metadata.uid === object.metadata.uid)
+  return (
+    brokenOf(object, views) ?? processesOf(views) ?? seenOf(object, shown) ?? restingOf(object, views, shown)
+  )
+}
+
+interface Condition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+}
+
+/** They sum up others or the processes, or say what only a cluster does. */
+const notErrors: ReadonlySet<string> = new Set([
+  'EmbeddingServerReady',
+  'ModelCacheApplied',
+  'PermissionProfileApplied',
+  'Ready',
+  'SessionStorageWarning',
+  'StdioReplicaCapped',
+])
+
+/** Reasons of the condition Valid when it may only sum up the others. */
+const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
+
+function brokenOf(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
+  const conditions = (object.status?.['conditions'] ?? []) as readonly Condition[]
+  const broken = conditions.filter(({ type, status }) => status === 'False' && !notErrors.has(type))
+  const causes = broken.length > 1 ? broken.filter(({ reason }) => !summaries.has(reason)) : broken
+  const [first] = causes
+  if (!first) return undefined
+  const reasons = new Map(causes.map(({ message, reason }) => [message, `${message} (${reason})`]))
+  const running = views.find(({ phase }) => phase === 'ready')
+  return {
+    state: 'failed',
+    text: joined(
+      [...reasons.values()].join(', '),
+      causes.map(nextStep).find((step) => step !== ''),
+      running && `what ran before keeps running${address(running)}`,
+    ),
+  }
+}
+
+function nextStep({ reason, message }: Condition): string {
+  if (reason.endsWith('NotFound') || /^Not found|does not exist/.test(message)) {
+    return 'declare it in the manifests, or correct the reference'
+  }
+  return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason)
+    ? 'correct the resource that is named'
+    : ''
+}
+
+/** What the processes behind a resource say; undefined when all of them are ready, or there is none. */
+function processesOf(views: readonly WorkloadView[]): Finding | undefined {
+  const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
+    // One with a reason tells more than one that waits for it.
+    views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
+  )[0]
+  if (!worst) return silenceOf(views)
+  const { phase, why = '', lines = [], parent } = worst
+  if (phase === 'not runnable') return { state: 'not run', text: why }
+  if (phase === 'starting') return { state: 'starting', text: why, lines }
+  const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
+  const text = joined(why, `started again, ${counted(restartsOf(views))} so far`, step || logsHint(parent))
+  return { state: 'failed', text, lines }
+}
+
+/** Describes a stdio server that runs, but refused to open a session or has not answered yet. */
+function silenceOf(views: readonly WorkloadView[]): Finding | undefined {
+  const refused = views.find(({ refusal }) => refusal !== undefined)
+  if (refused) {
+    const text = `refused to open a session: ${refused.refusal ?? ''}`
+    return { state: 'failed', text: joined(text, logsHint(refused.parent)) }
+  }
+  const starting = views.find((view) => view.starting)?.starting
+  if (!starting) return undefined
+  return { state: 'starting', text: 'no response yet', ...starting }
+}
+
+function restartsOf(views: readonly WorkloadView[]): number {
+  return views.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
+}
+
+function counted(restarts: number): string {
+  return restarts === 1 ? '1 restart' : `${restarts} restarts`
+}
+
+const serving: ReadonlySet<string> = new Set(['healthy', 'degraded', 'unknown'])
+
+/** What a running virtual server says of a member that does not serve. */
+function seenOf(object: LocalObject, { addresses }: Shown): Finding | undefined {
+  if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
+  for (const { name, backends } of addresses) {
+    const backend = backends.find((candidate) => candidate.name === object.metadata.name)
+    if (!backend || serving.has(backend.health)) continue
+    const why = backend.error ?? backend.health
+    const hint = object.kind === 'MCPServer' ? logsHint(object) : ''
+    return {
+      state: 'failed',
+      text: joined(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
+    }
+  }
+  return undefined
+}
+
+function logsHint({ metadata }: LocalObject): string {
+  return `gatehouse logs ${metadata.name} shows its output`
+}
+
+/** Nothing is wrong: where it is, or what it is used for. */
+function restingOf(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
+  const status = object.status ?? {}
+  const message = typeof status['message'] === 'string' ? status['message'] : ''
+  const front = views.find(isFront) ?? views[0]
+  if (front) {
+    const restarts = restartsOf(views)
+    const last = views.find(({ lastEnd }) => lastEnd !== undefined)?.lastEnd ?? ''
+    const past = restarts === 0 ? '' : `${counted(restarts)}, the last one after: ${last}`
+    return { state: 'ready', text: joined(address(front).trim(), past) }
+  }
+  if (status['phase'] === 'Failed') return { state: 'failed', text: message }
+  if (status['phase'] === 'Pending') return { state: 'starting', text: message }
+  if (object.kind === 'MCPGroup') return groupFinding(object)
+  if (status['referenceCount'] !== undefined) return referredFinding(status)
+  const url = object.spec?.['remoteUrl']
+  const member = shown.addresses.some(({ backends }) =>
+    backends.some(({ name }) => name === object.metadata.name),
+  )
+  if (typeof url === 'string') {
+    return { state: 'ready', text: member ? url : joined(url, 'no virtual server uses it yet') }
+  }
+  return { state: 'ready', text: message }
+}
+
+function groupFinding({ status = {}, metadata }: LocalObject): Finding {
+  const members = ['serverCount', 'remoteProxyCount', 'entryCount']
+    .map((field) => Number(status[field] ?? 0))
+    .reduce((sum, count) => sum + count, 0)
+  if (members > 0) return { state: 'ready', text: members === 1 ? '1 member' : `${members} members` }
+  return { state: 'unused', text: `it has no member; a server joins by spec.groupRef.name: ${metadata.name}` }
+}
+
+function referredFinding(status: Record<string, unknown>): Finding {
+  const users = (status['referencingWorkloads'] ?? []) as readonly { kind: string; name: string }[]
+  if (users.length === 0) return { state: 'unused', text: 'no resource refers to it' }
+  return { state: 'ready', text: `used by ${users.map(({ kind, name }) => `${kind} ${name}`).join(', ')}` }
+}
+
+/** The proxy in front of a server is where others reach it. */
+function isFront({ workload }: WorkloadView): boolean {
+  return workload.metadata.labels?.['app.kubernetes.io/component'] === 'proxy'
+}
+
+function address({ port }: WorkloadView): string {
+  return port === undefined ? '' : ` on 127.0.0.1:${port}`
+}
+
+function joined(...parts: readonly (string | undefined)[]): string {
+  return parts.filter((part) => part !== undefined && part !== '').join('; ')
+}

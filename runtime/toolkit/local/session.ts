@@ -1,0 +1,245 @@
+/**
+ * One `gatehouse dev` session: manifests on disk -> the hooks -> local processes, synchronised until it is stopped.
+ *
+ * A wrong edit changes nothing: its problems are shown and what runs keeps running. All work goes through one queue, so
+ * that hooks, files and processes never see half a change.
+ */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { type Hooks, LocalCluster } from './cluster/cluster.ts'
+import { type LocalObject, objectKey } from '../manifests/objects.ts'
+import { watchGroups } from '../../proxy/index.ts'
+import { Addresses } from './addresses.ts'
+import { type ProcessPlan, type PlanContext, planOf } from './plan.ts'
+import { isSystemError, UnwritableFile } from './unwritable.ts'
+import { podTemplateOf, replicasOf } from './pods.ts'
+import { ProcessRunner } from './processes/runner.ts'
+import { removeAbandoned, RunningNames } from '../targets/running.ts'
+
+export interface SessionOptions {
+  readonly hooks: Hooks
+  readonly port: number
+  readonly runtimeImage: string
+  readonly self: readonly string[]
+  /** Folder for locks of backends that have none. */
+  readonly pinFirst?: string | undefined
+  readonly baseEnv: Readonly<Record<string, string>>
+  /** Private folder for rendered files. */
+  readonly folder: string
+  readonly onChange: (session: DevSession) => void
+  readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
+  /** An error of our own while applying a change; the session goes on. */
+  readonly onError: (error: unknown) => void
+  /** Files and folders with the manifests, which approvals in the console are written into. Default none. */
+  readonly manifests?: readonly string[]
+  /** Time after which a process that is not ready is told. */
+  readonly startMs: number
+}
+
+/** A workload of the local cluster and what became of it. */
+export interface WorkloadView {
+  readonly workload: LocalObject
+  readonly parent: LocalObject
+  readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
+  readonly why?: string
+  readonly lines?: readonly string[]
+  readonly port?: number
+  readonly consoleUrl?: string | undefined
+  readonly restarts?: number
+  readonly lastEnd?: string
+  /** Set while a stdio server has not answered its first request. */
+  readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
+  /** Error message with which a stdio server refused to open a session. */
+  readonly refusal?: string | undefined
+}
+
+/** After a file could not be written, it is tried again. */
+const retryMs = 5000
+
+export class DevSession {
+  readonly cluster: LocalCluster
+  readonly #options: SessionOptions
+  readonly #addresses: Addresses
+  readonly #consoleToken = randomBytes(32).toString('base64url')
+  readonly #runners = new Map<string, ProcessRunner>()
+  readonly #notRunnable = new Map<string, string>()
+  readonly #names: RunningNames
+  #queue: Promise<void> = Promise.resolve()
+  #stepWaiting = false
+  #stopped = false
+  #retry: NodeJS.Timeout | undefined
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.cluster = new LocalCluster(options.hooks, () => new Date())
+    this.#addresses = new Addresses(options.port)
+    this.#names = new RunningNames(options.folder)
+    watchGroups()
+    removeAbandoned()
+  }
+
+  /** Makes `docs` the declared state and brings everything in step with it. Resolves with what is new, changed or gone. */
+  async declare(docs: readonly LocalObject[]): Promise<readonly LocalObject[]> {
+    let changed: readonly LocalObject[] = []
+    await this.#enqueue(async () => {
+      changed = this.cluster.declare(docs)
+      await this.#step()
+    })
+    return changed
+  }
+
+  /** Ends all processes. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#retry)
+    await this.#queue
+    await Promise.all([...this.#runners.values()].map((runner) => runner.stop()))
+    this.#runners.clear()
+  }
+
+  get workloads(): readonly WorkloadView[] {
+    return this.#wanted().map(({ workload, parent }) => {
+      const key = objectKey(workload)
+      const runner = this.#runners.get(key)
+      if (!runner) {
+        const why = this.#notRunnable.get(key)
+        return { workload, parent, phase: why ? 'not runnable' : 'starting', ...(why && { why }) }
+      }
+      const { port, consoleUrl } = runner.plan
+      const { starting, refusal, state } = runner
+      return { workload, parent, port, consoleUrl, starting, refusal, ...state }
+    })
+  }
+
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(work).catch((error: unknown) => this.#options.onError(error))
+    return this.#queue
+  }
+
+  /** Asks for one more step; asking again before it ran changes nothing. */
+  #notify(): void {
+    if (this.#stepWaiting || this.#stopped) return
+    this.#stepWaiting = true
+    void this.#enqueue(async () => {
+      this.#stepWaiting = false
+      await this.#step()
+    })
+  }
+
+  async #step(): Promise<void> {
+    if (this.#stopped) return
+    this.#report()
+    this.cluster.reconcile()
+    await this.#align()
+    this.#report()
+    this.cluster.reconcile()
+    this.#names.tell(this.workloads)
+    this.#options.onChange(this)
+  }
+
+  /** Starts, restarts and stops processes until they are what the cluster asks for. */
+  async #align(): Promise<void> {
+    const wanted = this.#wanted()
+    const keys = new Set(wanted.map(({ workload }) => objectKey(workload)))
+    for (const [key, runner] of this.#runners) {
+      if (keys.has(key)) continue
+      this.#runners.delete(key)
+      await runner.stop()
+    }
+    this.#notRunnable.clear()
+    await this.#assignPorts(wanted)
+    for (const { workload, parent } of wanted) await this.#alignOne(workload, parent)
+  }
+
+  /** All ports first: a workload's files may name the Service of any other. */
+  async #assignPorts(wanted: readonly { workload: LocalObject; parent: LocalObject }[]): Promise<void> {
+    for (const { workload, parent } of wanted) {
+      const ports = podTemplateOf(workload)?.spec.containers[0]?.ports ?? [{ containerPort: 8080 }]
+      for (const { containerPort } of ports) {
+        await this.#addresses.portOf(workload, containerPort, {
+          isEntrance: parent.kind === 'VirtualMCPServer',
+        })
+      }
+    }
+  }
+
+  async #alignOne(workload: LocalObject, parent: LocalObject): Promise<void> {
+    const key = objectKey(workload)
+    const plan = await this.#plan(workload, parent)
+    const running = this.#runners.get(key)
+    if (plan instanceof UnwritableFile) {
+      // What runs goes on with the files that it has.
+      this.#retryLater()
+      if (running) this.#options.onError(plan)
+      else this.#notRunnable.set(key, plan.message)
+      return
+    }
+    if (typeof plan === 'string') {
+      this.#notRunnable.set(key, plan)
+      this.#runners.delete(key)
+      await running?.stop()
+      return
+    }
+    if (running?.plan.fingerprint === plan.fingerprint) return
+    await running?.stop()
+    const runner = new ProcessRunner(plan, this.#options.startMs, {
+      onChange: () => this.#notify(),
+      onLine: (line) => this.#options.onLine(workload, parent, line),
+    })
+    this.#runners.set(key, runner)
+  }
+
+  async #plan(workload: LocalObject, parent: LocalObject): Promise<ProcessPlan | string | UnwritableFile> {
+    const { folder, runtimeImage, self, baseEnv, pinFirst, manifests = [] } = this.#options
+    const context: PlanContext = {
+      objects: this.cluster.objects,
+      addresses: this.#addresses,
+      folder: join(folder, `${workload.metadata.namespace}_${workload.kind}_${workload.metadata.name}`),
+      runtimeImage,
+      self,
+      pinFirst,
+      baseEnv,
+      consoleToken: this.#consoleToken,
+      manifests,
+    }
+    try {
+      return await planOf(workload, parent, context)
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException | undefined)?.code
+      const message = error instanceof Error ? error.message : String(error)
+      return isSystemError(error) ? new UnwritableFile(folder, code ?? message) : message
+    }
+  }
+
+  #retryLater(): void {
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => this.#notify(), retryMs).unref()
+  }
+
+  /** Writes what the processes do into the workloads' status, as a kubelet and the Deployment controller would. */
+  #report(): void {
+    for (const { workload } of this.#wanted()) {
+      const ready = this.#runners.get(objectKey(workload))?.state.phase === 'ready' ? 1 : 0
+      this.cluster.setStatus(workload, workloadStatus(workload, ready))
+    }
+  }
+
+  #wanted(): { workload: LocalObject; parent: LocalObject }[] {
+    return this.cluster.objects.flatMap((workload) => {
+      const parent = this.cluster.parentOf(workload)
+      return podTemplateOf(workload) && parent && replicasOf(workload) > 0 ? [{ workload, parent }] : []
+    })
+  }
+}
+
+/** The status of a Deployment or StatefulSet with `ready` of one replica ready. */
+export function workloadStatus(workload: LocalObject, ready: number): Record<string, unknown> {
+  return {
+    observedGeneration: workload.metadata.generation ?? 1,
+    replicas: 1,
+    updatedReplicas: 1,
+    readyReplicas: ready,
+    availableReplicas: ready,
+    ...(ready === 0 && { unavailableReplicas: 1 }),
+  }
+}

@@ -1,0 +1,56 @@
+/** What the forms of the proxy command share: flags from the table, signals, and how a failed login is told. */
+import { type Command, Option } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type FlagRow, proxyFlags, variables } from '../../config/index.ts'
+import { networkFailureText, knownFailure } from '../../net/index.ts'
+import { serverWords } from '../../oauth/index.ts'
+import type { RootLog } from '../../observe/index.ts'
+import { exitCode, printError } from '../terminal/output.ts'
+import { forTerminal } from '../terminal/plain-text.ts'
+import { stoppedExitCode } from '../terminal/stop.ts'
+import { collect } from '../terminal/options.ts'
+
+/** Adds the rows of the flag table; `only` keeps those it is true for. */
+export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean = () => true): void {
+  for (const row of Object.values(proxyFlags)) {
+    if (!only(row)) continue
+    const value = 'value' in row ? ` <${row.value}>` : ''
+    const byDefault = 'default' in row ? ` (default: ${row.default})` : ''
+    const option = new Option(`${row.flag}${value}`, row.help + byDefault).helpGroup(`${row.group}:`)
+    if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
+    command.addOption(option)
+  }
+}
+
+/** The variables that the forms of the proxy command read, for their help. */
+export function environmentHelp(): string {
+  const rows = Object.values(variables).map(({ name, meaning }) => `  ${name}\n      ${meaning}`)
+  return `\nEnvironment:\n${rows.join('\n')}\n`
+}
+
+/** Whether a TARGET is a URL; else it is the name of a resource. */
+export function isUrl(target: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(target)
+}
+
+/** Reports a failed login; returns the exit code. */
+export function loginFailed(error: unknown, stop: AbortSignal, log: RootLog): number {
+  log.flush()
+  if (stop.aborted) {
+    printError('Error: stopped during the login')
+    return stoppedExitCode(stop)
+  }
+  printError(
+    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${networkError(error)}`,
+  )
+  const words = serverWords(error)
+  if (words !== undefined) printError(`Message from the authorization server: ${forTerminal(words)}`)
+  const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
+  return misconfigured ? exitCode.usage : exitCode.authentication
+}
+
+/** Why the network failed underneath, such as a name that does not resolve; '' when it did not. */
+function networkError(error: unknown): string {
+  const failure = knownFailure(error)
+  return failure === undefined ? '' : `: ${networkFailureText(failure)}`
+}

@@ -1,0 +1,72 @@
+/** Values of command-line options: parsers, repeatable options, and the rejection of options without effect. */
+import { readFileSync } from 'node:fs'
+import { type Command, InvalidArgumentError, type Option } from 'commander'
+import { exactJson, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
+
+/** Collects a repeatable option. */
+export function collect(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, value]
+}
+
+export function parsePort(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new InvalidArgumentError('1 to 65535')
+  return port
+}
+
+/** The system's error of a port that cannot be bound, in the words of the flags; every other error as it is. */
+export function bindError(error: unknown, what: string): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
+  const { code } = error
+  const at = 'address' in error ? ` on ${String(error.address)}` : ''
+  const port = 'port' in error ? String(error.port) : ''
+  const rule =
+    code === 'EADDRINUSE'
+      ? `--port: ${port}${at} is in use by another program`
+      : code === 'EACCES'
+        ? `--port: ${port}${at} may not be used by this user`
+        : code === 'EADDRNOTAVAIL'
+          ? `--host:${at.replace(' on', '')} is no address of this machine`
+          : undefined
+  return rule === undefined ? error : new Error(`failed to start ${what}: ${rule}`, { cause: error })
+}
+
+export function parseSeconds(text: string): number {
+  const seconds = Number(text)
+  if (!Number.isInteger(seconds) || seconds < 1 || seconds > 3600) throw new InvalidArgumentError('1 to 3600')
+  return seconds
+}
+
+/** Parses JSON, or the JSON in the file after `@`. */
+export function jsonObject(text: string): Fields {
+  let value: unknown
+  try {
+    value = exactJson(text.startsWith('@') ? readFileSync(text.slice(1), 'utf8') : text)
+  } catch {
+    throw new InvalidArgumentError('Must be a JSON object, or @ and a file with one.')
+  }
+  if (!isFields(value)) throw new InvalidArgumentError('Must be a JSON object, or @ and a file with one.')
+  return value
+}
+
+/** Options of a command that stand on the command line; defaults are not among them. */
+export function givenOptions(command: Command): readonly Option[] {
+  return command.options.filter((option) => isGiven(command, option.attributeName()))
+}
+
+function isGiven(command: Command, attribute: string): boolean {
+  return command.getOptionValueSource(attribute) === 'cli'
+}
+
+/** An option that was given, whether it does something beside the others, and what it is for. */
+export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
+
+/** Throws INVALID_CONFIG naming every option that was given and does nothing. */
+export function refuseIdle(command: Command, rows: readonly IdleRow[]): void {
+  const idle = rows.flatMap(([attribute, isUsed, what]) => {
+    if (isUsed || !isGiven(command, attribute)) return []
+    const option = command.options.find((one) => one.attributeName() === attribute)
+    return [`${option?.long ?? attribute}: ${what}`]
+  })
+  if (idle.length > 0) throw invalidConfig(idle.join('\n'))
+}

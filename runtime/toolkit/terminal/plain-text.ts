@@ -1,0 +1,34 @@
+/**
+ * Makes texts of servers, programs and documents fit for a terminal: without control characters, which could move the
+ * cursor, hide what was printed, or write into the clipboard, and without other hidden characters.
+ */
+import { StringDecoder } from 'node:string_decoder'
+import { stripVTControlCharacters } from 'node:util'
+import { hiddenInText } from '../../../schemas/index.ts'
+
+/** Several lines, each as it is but for what a terminal would act on. */
+export function forTerminal(text: string): string {
+  return stripVTControlCharacters(text).replaceAll('\r\n', '\n').replaceAll(hiddenInText, '\ufffd')
+}
+
+/** On one line, and not longer than a few of a terminal. */
+export function oneLine(text: string, max = 500): string {
+  const line = forTerminal(text).replaceAll(/\s+/g, ' ').trim()
+  return line.length > max ? `${line.slice(0, max - 1)}…` : line
+}
+
+/** Maximum length of an unfinished line that is buffered until its end arrives. */
+const maxLineChars = 65_536
+
+/** Returns a writer of program output: a file or pipe gets the bytes, a terminal gets whole lines through `forTerminal`. */
+export function outputWriter(stream: NodeJS.WriteStream): (chunk: Buffer) => void {
+  if (!stream.isTTY) return (chunk) => void stream.write(chunk)
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  return (chunk) => {
+    const text = rest + decoder.write(chunk)
+    const end = text.length > maxLineChars ? text.length : text.lastIndexOf('\n') + 1
+    rest = text.slice(end)
+    if (end > 0) stream.write(forTerminal(text.slice(0, end)))
+  }
+}

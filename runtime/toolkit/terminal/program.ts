@@ -1,0 +1,61 @@
+/**
+ * What the programs of this module have in common: how their help and errors look, and how they end.
+ *
+ * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
+ */
+import { type Command, CommanderError } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { CliCommand, droppedOptions } from './command.ts'
+import { exitCode, printError } from './output.ts'
+import { forTerminal } from './plain-text.ts'
+import { version } from './version.ts'
+
+/** The root of a command tree, without commands. */
+export function rootCommand(name: string): CliCommand {
+  const program = new CliCommand(name)
+  program
+    .version(version, '-V, --version', 'print the version')
+    .showSuggestionAfterError()
+    .showHelpAfterError('(add --help for what is possible)')
+    .enablePositionalOptions()
+    .hook('preAction', (_program, action) => refuseDropped(action))
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'Error: ')) })
+  return program
+}
+
+function refuseDropped(action: Command): void {
+  const words: string[] = []
+  for (let at: Command | null = action; at?.parent; at = at.parent) words.unshift(at.name())
+  const [first] = droppedOptions(action)
+  if (first !== undefined)
+    action.error(`Error: ${first}: does nothing with "${words.join(' ')}"`, { exitCode: exitCode.usage })
+}
+
+/** Carries out the command line, and sets the exit code. */
+export async function runProgram(program: Command): Promise<void> {
+  // A reader that has seen enough, such as head, is no error.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCode.ok)
+    printError(`Error: standard output: ${error.message}`)
+    process.exit(exitCode.failed)
+  })
+  // What cannot be told changes nothing of what is done, nor of the code that says how it ended.
+  process.stderr.on('error', () => {})
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    process.exitCode = await codeOf(error)
+  }
+}
+
+/** Reports what went wrong, once, and says with which code to end. */
+async function codeOf(error: unknown): Promise<number> {
+  // Commander has printed its own message already; help and version end with code 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
+  // A message may hold what a server or a document says.
+  printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
+  if (!(error instanceof GatehouseError)) return exitCode.failed
+  if (error.code === 'UNAUTHENTICATED') return exitCode.authentication
+  return error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed
+}

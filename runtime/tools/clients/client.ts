@@ -1,0 +1,221 @@
+/**
+ * `gatehouse client list|add|remove|undo|status`: the gateway's entry in the files of MCP clients.
+ */
+import { invalidConfig } from '../../../schemas/index.ts'
+import { existsSync } from 'node:fs'
+import {
+  clientIds,
+  type ClientId,
+  clientRow,
+  connectionEntry,
+  type Host,
+  maskedDiff,
+  secretInUrl,
+  snippetOf,
+} from '../../toolkit/clients/index.ts'
+import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { answerOf } from './check.ts'
+import {
+  type AddOptions,
+  bridgeProgram,
+  defaultUrl,
+  operationOn,
+  type PlaceOptions,
+  refuseMissingFolder,
+} from '../../toolkit/client-files/connect.ts'
+import { clientNamed, locationFor } from '../../toolkit/client-files/choose.ts'
+import { recordsFolder, shortPath, thisHost } from '../../toolkit/client-files/host.ts'
+import {
+  addEntry,
+  type Done,
+  type FileOperation,
+  removeEntry,
+  undoOperation,
+} from '../../toolkit/client-files/operate.ts'
+import { type ClientStatus, statusOf } from './status.ts'
+
+/** Each client by itself: what one refuses does not stop the others. Returns the exit code. */
+async function each(words: readonly string[], work: (client: ClientId) => Promise<void>): Promise<number> {
+  const clients = words.map(clientNamed)
+  let failed = false
+  for (const client of clients) {
+    try {
+      await work(client)
+    } catch (error) {
+      failed = true
+      printError(`${clientRow(client).title}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  return failed ? exitCode.failed : exitCode.ok
+}
+
+export async function addClients(words: readonly string[], options: AddOptions): Promise<number> {
+  const host = thisHost()
+  checkUrl(options)
+  return each(words, async (client) => {
+    const connection = {
+      client,
+      name: options.name,
+      url: options.url ?? defaultUrl,
+      bearerVariable: options.bearerEnv,
+      program: bridgeProgram(client, options),
+    }
+    const entry = connectionEntry(connection)
+    if (options.print) {
+      const { key, scope } = locationFor(client, options, host)
+      return showSnippet(connection, key, scope)
+    }
+    const operation = operationOn(client, options, host)
+    if (!options.create) refuseMissingFolder(operation.location, host)
+    const done = await addEntry(operation, entry)
+    tell(operation, done, host, {
+      what: `"${options.name}" leads to ${options.server ?? connection.url}`,
+      shows: true,
+    })
+  })
+}
+
+function checkUrl({ url, server, bearerFile }: AddOptions): void {
+  if (url !== undefined && server !== undefined)
+    throw invalidConfig('--server: cannot be combined with --url')
+  if (bearerFile !== undefined && !bearerFile.startsWith('/')) {
+    throw invalidConfig('--bearer-file: must be an absolute path, for a client starts programs anywhere')
+  }
+  if (bearerFile !== undefined && !existsSync(bearerFile)) {
+    throw invalidConfig(`--bearer-file: there is no file ${bearerFile}`)
+  }
+  if (url === undefined) return
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+    throw invalidConfig('--url: must be an http or https URL')
+  if (secretInUrl(new URL(url)) !== undefined) {
+    throw invalidConfig('--url: must not carry a secret; say --bearer-env VARIABLE or --bearer-file FILE')
+  }
+}
+
+export function removeClients(words: readonly string[], options: PlaceOptions): Promise<number> {
+  const host = thisHost()
+  return each(words, async (client) => {
+    const operation = operationOn(client, options, host)
+    const done = await removeEntry(operation)
+    tell(operation, done, host, { what: `"${options.name}" is no longer there`, shows: false })
+  })
+}
+
+export function undoClients(words: readonly string[], options: PlaceOptions): Promise<number> {
+  const host = thisHost()
+  return each(words, async (client) => {
+    const operation = operationOn(client, options, host)
+    const done = await undoOperation(operation)
+    tell(operation, done, host, { what: 'the last change is taken back', shows: false })
+  })
+}
+
+interface Told {
+  readonly what: string
+  /** What was inserted is the gateway's entry, and may be shown. */
+  readonly shows: boolean
+}
+
+function tell({ location, dryRun }: FileOperation, done: Done, host: Host, { what, shows }: Told): void {
+  const { title, pickUp } = clientRow(location.client)
+  const place = shortPath(location.file, host)
+  if (done.outcome === 'none') return print(`${title}: nothing to do in ${place}`)
+  if (dryRun) {
+    print(`${title}: would change ${place}`)
+    return print(maskedDiff(done.text, done.changes, place, { shows }))
+  }
+  print(`${title}: ${what}`)
+  print(
+    `  ${outcomes[done.outcome]} ${place}${done.backup === undefined ? '' : `, backup ${shortPath(done.backup, host)}`}`,
+  )
+  print(`  To see it: ${pickUp}.`)
+}
+
+const outcomes = {
+  changed: 'Changed',
+  created: 'Made',
+  removed: 'Removed, for it was made for the entry:',
+} as const
+
+function showSnippet(...given: Parameters<typeof snippetOf>): void {
+  const [connection, key, scope] = given
+  const { text, command, link } = snippetOf(connection, key, scope)
+  const { title, pickUp } = clientRow(connection.client)
+  print(`${title}: add this to its configuration`)
+  print(text)
+  if (command !== undefined) print(`or run\n  ${command}`)
+  if (link !== undefined) print(`or open\n  ${link}`)
+  print(`Then: ${pickUp}.`)
+}
+
+export interface StatusOptions {
+  readonly name: string
+  readonly output: 'text' | 'json'
+  readonly check: boolean
+  /** Clients of which nothing is found as well. */
+  readonly all: boolean
+}
+
+/** Words: the clients asked for; none: every client that has a file. */
+export async function clientStatus(words: readonly string[], options: StatusOptions): Promise<number> {
+  const host = thisHost()
+  const clients = words.length > 0 ? words.map(clientNamed) : clientIds
+  const rows = clients
+    .flatMap((client) => statusOf(client, options.name, host, recordsFolder(host)))
+    .filter((row) => row.exists || words.length > 0 || options.all)
+  const responses = new Map<string, string>()
+  for (const { url } of options.check ? rows : []) {
+    if (url !== undefined && !responses.has(url)) responses.set(url, await answerOf(url))
+  }
+  if (options.output === 'json') printJson(rows.map((row) => asJson(row, responses)))
+  else if (rows.length === 0)
+    print('No file of an MCP client was found here; gatehouse client list --all says where they would be.')
+  else for (const row of rows) print(line(row, responses, host, rows))
+  return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
+}
+
+function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
+  const { client, scope, file, exists, state, servers, why } = row
+  const { url } = row
+  const response = url === undefined ? undefined : responses.get(url)
+  return {
+    client,
+    scope,
+    file,
+    exists,
+    state,
+    servers,
+    ...(url !== undefined && { url: shownUrl(row) }),
+    ...(why !== undefined && { why }),
+    ...(response !== undefined && { response }),
+  }
+}
+
+/** The path and the query of an entry that was not written here may hold a secret. */
+function shownUrl({ state, url }: ClientStatus): string | undefined {
+  return url === undefined || state !== 'differs' ? url : new URL(url).origin
+}
+
+const styles = {
+  connected: 'green',
+  absent: 'dim',
+  differs: 'yellow',
+  shadowed: 'yellow',
+  unreadable: 'red',
+} as const
+
+function line(
+  row: ClientStatus,
+  responses: ReadonlyMap<string, string>,
+  host: Host,
+  rows: readonly ClientStatus[],
+): string {
+  const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
+  const width = Math.max(...rows.map(({ client }) => client.length))
+  const count = row.servers.length === 1 ? '1 server' : `${row.servers.length} servers`
+  const what = row.exists ? (row.state === 'unreadable' ? '' : `  ${count}`) : '  no file'
+  const response = row.url === undefined ? undefined : responses.get(row.url)
+  const detail = [shownUrl(row), response, row.why].filter((part) => part !== undefined).join('  ')
+  const state = paint(styles[row.state], row.state.padEnd(10))
+  return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
+}

@@ -1,0 +1,108 @@
+/**
+ * What stands in each file of a client about the gateway.
+ */
+import { existsSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  type ClientId,
+  clientRow,
+  decodeText,
+  entryAt,
+  type Host,
+  type Location,
+  locationsOf,
+  parseDocument,
+} from '../../toolkit/clients/index.ts'
+import { readFileOnDisk } from '../../toolkit/client-files/file.ts'
+import { hashOfEntry, Records } from '../../toolkit/client-files/records.ts'
+
+/**
+ * absent: no entry. connected: the entry that was written here. differs: an entry of that name with other contents.
+ * shadowed: the entry is there, but another place of the client wins. unreadable: the file cannot be parsed.
+ */
+export type EntryState = 'absent' | 'connected' | 'differs' | 'shadowed' | 'unreadable'
+
+export interface ClientStatus {
+  readonly client: ClientId
+  readonly scope: Location['scope']
+  readonly file: string
+  readonly exists: boolean
+  readonly state: EntryState
+  /** Names in the map of servers. */
+  readonly servers: readonly string[]
+  /** The address that the entry leads to, when it names one. */
+  readonly url: string | undefined
+  /** Why, for unreadable and shadowed. */
+  readonly why: string | undefined
+}
+
+/** One row per file that exists; the user's file when none does. */
+export function statusOf(
+  client: ClientId,
+  name: string,
+  host: Host,
+  records: string,
+): readonly ClientStatus[] {
+  const all = locationsOf(client, host)
+  // In the home folder itself, a project's file is the user's.
+  const existing = all.filter(
+    ({ file, key }, index) =>
+      existsSync(file) &&
+      all.findIndex((other) => other.file === file && isDeepStrictEqual(other.key, key)) === index,
+  )
+  const preferred = all.find(({ scope, row }) => scope === 'user' && !row.ifPresent)
+  const rows = (existing.length > 0 ? existing : preferred ? [preferred] : []).map((location) =>
+    rowOf(location, name, records),
+  )
+  return rows
+    .filter((row, index) => row.servers.length > 0 || isFirstOfFile(rows, index))
+    .map((row, _index, shown) => shadow(row, shown))
+}
+
+function isFirstOfFile(rows: readonly ClientStatus[], index: number): boolean {
+  return rows.findIndex(({ file }) => file === rows[index]?.file) === index
+}
+
+function rowOf(location: Location, name: string, records: string): ClientStatus {
+  const { client, scope, file, key } = location
+  const base = { client, scope, file, servers: [], url: undefined, why: undefined }
+  try {
+    const { bytes, target } = readFileOnDisk(file)
+    if (!bytes) return { ...base, exists: false, state: 'absent' }
+    const document = parseDocument(clientRow(client).format, decodeText(bytes, file).text, file)
+    const map = entryAt(document, key)
+    const servers = typeof map === 'object' && map !== null ? Object.keys(map) : []
+    const entry = entryAt(document, [...key, name])
+    if (entry === undefined) return { ...base, exists: true, state: 'absent', servers }
+    const hash = hashOfEntry(entry)
+    const isOurs = new Records(records, target).read().some((record) => record.entry === hash)
+    return { ...base, exists: true, servers, state: isOurs ? 'connected' : 'differs', url: urlIn(entry) }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return { ...base, exists: true, state: 'unreadable', why }
+  }
+}
+
+/** The first URL in the entry: its own, or an argument of the program that bridges. */
+function urlIn(entry: unknown): string | undefined {
+  if (typeof entry === 'string') return /^https?:\/\//.test(entry) && URL.canParse(entry) ? entry : undefined
+  if (typeof entry !== 'object' || entry === null) return undefined
+  for (const value of Object.values(entry)) {
+    const url = urlIn(value)
+    if (url !== undefined) return url
+  }
+  return undefined
+}
+
+/** local before project before user, as clients look. */
+const order: readonly Location['scope'][] = ['local', 'project', 'profile', 'user']
+
+function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus {
+  if (row.state !== 'connected') return row
+  const winner = rows.find(
+    (other) => other.state === 'differs' && order.indexOf(other.scope) < order.indexOf(row.scope),
+  )
+  return winner
+    ? { ...row, state: 'shadowed', why: `${winner.file} has another entry of that name, which wins` }
+    : row
+}

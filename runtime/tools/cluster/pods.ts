@@ -1,0 +1,100 @@
+/**
+ * What is wrong with a pod, from its status. Messages that a container left when it ended are not shown: they may hold
+ * whatever it printed.
+ *
+ * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
+ */
+import { type Fields, fieldsOf } from '../../../schemas/index.ts'
+import { reasonRow } from '../../../schemas/reasons/index.ts'
+import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
+
+export interface PodProblem {
+  /** CamelCase. */
+  readonly reason: string
+  readonly message: string
+  /** Of whose logs tell more. */
+  readonly container?: string
+  /** On its way: it may pass by itself. */
+  readonly isPassing?: boolean
+}
+
+/** undefined when the pod is ready, or has done its work. */
+export function podProblem(pod: Fields): PodProblem | undefined {
+  const phase = textAt(pod, 'status', 'phase')
+  if (phase === 'Succeeded') return undefined
+  if (at(pod, 'metadata', 'deletionTimestamp') !== undefined)
+    return { reason: 'Terminating', message: 'it is being ended', isPassing: true }
+  const reason = textAt(pod, 'status', 'reason')
+  if (phase === 'Failed' && reason !== undefined)
+    return { reason, message: textAt(pod, 'status', 'message') ?? 'the pod has failed' }
+  const scheduled = conditionOf(pod, 'PodScheduled')
+  if (scheduled?.['status'] === 'False')
+    return { reason: 'Unschedulable', message: textAt(scheduled, 'message') ?? 'no node takes it' }
+  for (const list of ['initContainerStatuses', 'containerStatuses']) {
+    const problems = listAt(pod, 'status', list).flatMap((one) => containerProblem(one, list) ?? [])
+    const [first] = problems.toSorted((a, b) => Number(a.isPassing ?? false) - Number(b.isPassing ?? false))
+    if (first) return first
+  }
+  if (conditionOf(pod, 'Ready')?.['status'] === 'True') return undefined
+  return { reason: 'PodPending', message: 'it is being started', isPassing: true }
+}
+
+function conditionOf(pod: Fields, type: string): Fields | undefined {
+  return listAt(pod, 'status', 'conditions').find((one) => one['type'] === type)
+}
+
+function containerProblem(status: Fields, list: string): PodProblem | undefined {
+  const container = textAt(status, 'name') ?? ''
+  const { waiting, running, terminated } = fieldsOf(status['state'])
+  const restarts = typeof status['restartCount'] === 'number' ? status['restartCount'] : 0
+  if (waiting !== undefined) return waitingProblem(container, status, restarts)
+  if (terminated !== undefined) {
+    const { exitCode } = fieldsOf(terminated)
+    if (list === 'initContainerStatuses' && exitCode === 0) return undefined
+    return ended(container, terminated, `container ${container} has ended`)
+  }
+  if (running === undefined || status['ready'] === true || list === 'initContainerStatuses') return undefined
+  const before = restarts > 0 ? `; ${restartsText(status, restarts)}` : ''
+  return {
+    reason: 'ContainersNotReady',
+    message: `container ${container} runs and is not ready${before}`,
+    container,
+  }
+}
+
+function waitingProblem(container: string, status: Fields, restarts: number): PodProblem {
+  const reason = textAt(status, 'state', 'waiting', 'reason') ?? 'ContainerWaiting'
+  const said = textAt(status, 'state', 'waiting', 'message')
+  if (reason === 'ContainerCreating' || reason === 'PodInitializing')
+    return { reason: 'PodPending', message: `container ${container} is being started`, isPassing: true }
+  if (reason === 'CrashLoopBackOff') {
+    const last = at(status, 'lastState', 'terminated')
+    return ended(
+      container,
+      last,
+      `container ${container} ends again and again: ${restartsText(status, restarts)}`,
+      reason,
+    )
+  }
+  return { reason, message: `container ${container}${said === undefined ? '' : `: ${said}`}` }
+}
+
+/** The reason of the end, where the table knows it, says more than that it ended. */
+function ended(container: string, terminated: unknown, message: string, reason?: string): PodProblem {
+  const why = textAt(terminated, 'reason') ?? 'Error'
+  const known = reasonRow(why) ? why : (reason ?? why)
+  const code = at(terminated, 'exitCode')
+  const isTold = message.includes('exit code')
+  return {
+    reason: known,
+    message: isTold || typeof code !== 'number' ? message : `${message}, exit code ${code} (${why})`,
+    container,
+  }
+}
+
+function restartsText(status: Fields, restarts: number): string {
+  const code = at(status, 'lastState', 'terminated', 'exitCode')
+  const why = textAt(status, 'lastState', 'terminated', 'reason') ?? 'Error'
+  const last = typeof code === 'number' ? `, the last one after exit code ${code} (${why})` : ''
+  return `${restarts === 1 ? '1 restart' : `${restarts} restarts`}${last}`
+}

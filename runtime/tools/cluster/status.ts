@@ -1,0 +1,245 @@
+/**
+ * `gatehouse cluster status`: one line per object. Lists come in pages, and of a page only its rows stay until they
+ * are printed; the first page of every kind comes first, so that columns have their width from the start.
+ */
+import { once } from 'node:events'
+import { environment } from '../../config/index.ts'
+import {
+  type Fields,
+  invalidConfig,
+  isColoured,
+  type Kind,
+  kindOf,
+  kinds,
+  visibleJson,
+} from '../../../schemas/index.ts'
+import { exitCode, painter, printError } from '../../toolkit/terminal/output.ts'
+import {
+  type ClusterView,
+  type ClusterFlags,
+  kindPath,
+  type NamedObject,
+  openCluster,
+  parseNamed,
+  type Unread,
+} from './reader.ts'
+import { type ObjectState, stateOf } from './state.ts'
+import { ageText, Table } from './table.ts'
+import { textAt } from '../../toolkit/cluster/objects.ts'
+
+export interface StatusFlags extends ClusterFlags {
+  readonly allNamespaces: boolean
+  readonly output: 'text' | 'json'
+}
+
+interface Row extends ObjectState {
+  readonly namespace: string
+  readonly kind: string
+  readonly name: string
+  readonly created: string
+}
+
+interface Counts {
+  objects: number
+  ready: number
+  notReady: number
+  unknown: number
+  rollingOut: number
+  stalled: number
+}
+
+/** Exit code: 0 when everything is ready and no rollout is stalled. */
+export async function clusterStatus(words: readonly string[], flags: StatusFlags): Promise<number> {
+  const wanted = words.map(parseWanted)
+  if (flags.allNamespaces && flags.namespace !== undefined)
+    throw invalidConfig('--all-namespaces and --namespace: give one of them')
+  if (flags.allNamespaces && wanted.some(({ name }) => name !== ''))
+    throw invalidConfig(
+      '--all-namespaces: a single object is of one namespace; name its kind only, or give --namespace',
+    )
+  const cluster = await openCluster(flags)
+  const counts: Counts = { objects: 0, ready: 0, notReady: 0, unknown: 0, rollingOut: 0, stalled: 0 }
+  const writer = flags.output === 'json' ? jsonWriter() : textWriter(flags.allNamespaces)
+  const unread: string[] = []
+  for await (const rows of rowsOf(cluster, wanted, flags, unread)) {
+    for (const row of rows) count(counts, row)
+    await writer.rows(rows)
+  }
+  if (
+    wanted.length === 0 &&
+    unread.length === kinds.length &&
+    unread.every((text) => text.endsWith('is not installed'))
+  )
+    throw invalidConfig(
+      'the cluster has none of the kinds of gatehouse.dev: see "gatehouse doctor --cluster"',
+    )
+  await writer.end(counts, unread, flags.allNamespaces ? undefined : cluster.namespace)
+  return counts.notReady + counts.unknown + counts.stalled + unread.length === 0
+    ? exitCode.ok
+    : exitCode.failed
+}
+
+/** A kind, or one object of it. */
+function parseWanted(word: string): { readonly kind: Kind; readonly name: string } {
+  const kind = word.includes('/') ? undefined : kindOf(word)
+  return kind ? { kind, name: '' } : parseNamed(word)
+}
+
+/** Pages of rows; what cannot be read is added to `unread`. */
+async function* rowsOf(
+  cluster: ClusterView,
+  wanted: readonly NamedObject[],
+  { allNamespaces }: StatusFlags,
+  unread: string[],
+): AsyncGenerator<readonly Row[]> {
+  const namespace = allNamespaces ? undefined : cluster.namespace
+  const all = wanted.length > 0 ? wanted : kinds.map((kind) => ({ kind, name: '' }))
+  const sources = all.map(({ kind, name }) => ({
+    kind,
+    name,
+    pages: name === '' ? cluster.pages(kindPath(kind, namespace)) : single(cluster, kind, name),
+  }))
+  const take = async ({
+    kind,
+    name,
+    pages,
+  }: (typeof sources)[number]): Promise<readonly Row[] | undefined> => {
+    const next = await pages.next()
+    if (next.done === true) return undefined
+    const { value } = next
+    if (typeof value !== 'string') return value.map((object) => rowOf(kind, object))
+    unread.push(unreadText(value, kind, name, namespace))
+    return undefined
+  }
+  const first = await Promise.all(sources.map(take))
+  // One page for all of them, unless they are many.
+  yield first.flatMap((rows) => rows ?? [])
+  for (const [index, source] of sources.entries()) {
+    let rows = first[index] && (await take(source))
+    while (rows) {
+      yield rows
+      rows = await take(source)
+    }
+  }
+}
+
+async function* single(
+  cluster: ClusterView,
+  kind: Kind,
+  name: string,
+): AsyncGenerator<readonly Fields[] | Unread> {
+  const found = await cluster.read(kindPath(kind, cluster.namespace, name))
+  yield typeof found === 'string' ? found : [found]
+}
+
+function unreadText(failure: Unread, kind: Kind, name: string, namespace: string | undefined): string {
+  const where = namespace === undefined ? 'in all namespaces' : `in namespace ${namespace}`
+  if (failure === 'forbidden') return `no right to ${name === '' ? 'list' : 'get'} ${kind.plural} ${where}`
+  return name === '' ? `${kind.plural} is not installed` : `there is no ${kind.kind} ${name} ${where}`
+}
+
+function rowOf(kind: Kind, object: Fields): Row {
+  const state = stateOf(object)
+  return {
+    namespace: textAt(object, 'metadata', 'namespace') ?? '',
+    kind: kind.kind,
+    name: textAt(object, 'metadata', 'name') ?? '',
+    created: textAt(object, 'metadata', 'creationTimestamp') ?? '',
+    ...state,
+    message: state.message.slice(0, 1_024),
+  }
+}
+
+function count(counts: Counts, { ready, rollout }: Row): void {
+  counts.objects++
+  if (ready === 'True') counts.ready++
+  else if (ready === 'False') counts.notReady++
+  else counts.unknown++
+  if (rollout === 'in progress') counts.rollingOut++
+  if (rollout === 'stalled') counts.stalled++
+}
+
+interface Writer {
+  rows(rows: readonly Row[]): Promise<void>
+  end(counts: Counts, unread: readonly string[], namespace: string | undefined): Promise<void>
+}
+
+function textWriter(allNamespaces: boolean): Writer {
+  const { stdout } = process
+  const paint = painter({ colour: isColoured(stdout, environment()) })
+  const columns = ['NAMESPACE', 'KIND/NAME', 'READY', 'REASON', 'MESSAGE', 'AGE'].slice(allNamespaces ? 0 : 1)
+  const table = new Table(
+    columns.map((title) => ({ title, isCut: title === 'MESSAGE' })),
+    stdout.isTTY ? stdout.columns : undefined,
+  )
+  const cells = (row: Row): readonly string[] => [
+    ...(allNamespaces ? [row.namespace] : []),
+    `${row.kind.toLowerCase()}/${row.name}`,
+    row.ready,
+    row.reason,
+    row.message,
+    ageOf(row),
+  ]
+  return {
+    async rows(rows) {
+      if (rows.length === 0) return
+      const lines = table.lines(rows.map(cells))
+      const heads = lines.slice(0, lines.length - rows.length)
+      const painted = lines.slice(heads.length).map((line, index) => {
+        const row = rows[index]
+        if (row?.ready === 'True' && row.rollout !== 'stalled') return line
+        return paint(row?.ready === 'Unknown' ? 'yellow' : 'red', line)
+      })
+      await write(`${[...heads.map((line) => paint('bold', line)), ...painted].join('\n')}\n`)
+    },
+    async end(counts, unread, namespace) {
+      for (const text of unread) printError(text)
+      await write(`${totals(counts, namespace)}\n`)
+    },
+  }
+}
+
+function ageOf({ created }: Row): string {
+  const since = Date.parse(created)
+  return Number.isNaN(since) ? '' : ageText(Math.max(0, Date.now() - since))
+}
+
+function totals(counts: Counts, namespace: string | undefined): string {
+  const where = namespace === undefined ? '' : ` in namespace ${namespace}`
+  if (counts.objects === 0) return `No objects of gatehouse.dev${where}`
+  const parts = [
+    [counts.ready, 'ready'],
+    [counts.notReady, 'not ready'],
+    [counts.unknown, 'unknown'],
+    [counts.rollingOut, counts.rollingOut === 1 ? 'rollout in progress' : 'rollouts in progress'],
+    [counts.stalled, 'stalled'],
+  ] as const
+  const told = parts.filter(([number], index) => number > 0 || index === 0)
+  const objects = counts.objects === 1 ? '1 object' : `${counts.objects} objects`
+  return `${objects}${where}: ${told.map(([number, text]) => `${number} ${text}`).join(', ')}`
+}
+
+function jsonWriter(): Writer {
+  let isFirst = true
+  return {
+    async rows(rows) {
+      for (const row of rows) {
+        await write(
+          `${isFirst ? '{"schema":"gatehouse.dev/cluster-status/v1","objects":[\n' : ',\n'}${visibleJson(JSON.stringify(row))}`,
+        )
+        isFirst = false
+      }
+    },
+    async end(counts, unread) {
+      const head = isFirst ? '{"schema":"gatehouse.dev/cluster-status/v1","objects":[' : ''
+      await write(
+        `${head}\n],"counts":${JSON.stringify(counts)},"unread":${visibleJson(JSON.stringify(unread))}}\n`,
+      )
+    },
+  }
+}
+
+/** Waits for a slow reader, so that what it has not read yet does not pile up. */
+async function write(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+}

@@ -1,0 +1,82 @@
+/** Rows under a heading, printed page by page: a column only ever grows, and the last one is cut to the terminal. */
+import { oneLine } from '../../toolkit/terminal/plain-text.ts'
+
+export interface TableColumn {
+  readonly title: string
+  /** It takes what the others leave. */
+  readonly isCut?: boolean
+}
+
+const gap = '   '
+/** Of a column that is cut, on a terminal that is too narrow for anything. */
+const least = 16
+
+export class Table {
+  readonly #columns: readonly TableColumn[]
+  readonly #width: number | undefined
+  readonly #widths: number[]
+  #isFirst = true
+
+  /** `width`: of the terminal; undefined where there is none, and nothing is cut. */
+  constructor(columns: readonly TableColumn[], width: number | undefined) {
+    this.#columns = columns
+    this.#width = width
+    this.#widths = columns.map(({ title }) => title.length)
+  }
+
+  /** The lines of more rows, below the heading the first time. */
+  lines(rows: readonly (readonly string[])[]): readonly string[] {
+    const plain = rows.map((row) => row.map((cell) => oneLine(cell)))
+    for (const row of plain) {
+      for (const [index, cell] of row.entries())
+        this.#widths[index] = Math.max(this.#widths[index] ?? 0, cell.length)
+    }
+    const cut = this.#cutWidth()
+    const head = this.#isFirst
+      ? [
+          this.#line(
+            this.#columns.map(({ title }) => title),
+            cut,
+          ),
+        ]
+      : []
+    this.#isFirst = false
+    return [...head, ...plain.map((row) => this.#line(row, cut))]
+  }
+
+  #cutWidth(): number | undefined {
+    if (this.#width === undefined) return undefined
+    const others = this.#columns.flatMap(({ isCut }, index) => (isCut ? [] : [this.#widths[index] ?? 0]))
+    const gaps = gap.length * (this.#columns.length - 1)
+    return Math.max(least, this.#width - gaps - others.reduce((sum, width) => sum + width, 0))
+  }
+
+  #line(cells: readonly string[], cut: number | undefined): string {
+    const shown = cells.map((cell, index) => {
+      const isCut = this.#columns[index]?.isCut === true
+      const width = isCut ? Math.min(this.#widths[index] ?? 0, cut ?? Infinity) : (this.#widths[index] ?? 0)
+      const text = cell.length > width ? `${cell.slice(0, width - 1)}…` : cell
+      return index === cells.length - 1 ? text : text.padEnd(width)
+    })
+    return shown.join(gap)
+  }
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** As kubectl writes it: the largest unit, and the next one below ten of it. */
+export function ageText(ms: number): string {
+  for (const [index, [unit, size]] of units.entries()) {
+    const count = Math.floor(ms / size)
+    if (count < 1) continue
+    const [below, belowSize] = units[index + 1] ?? ['', 1]
+    const rest = below === '' ? 0 : Math.floor((ms % size) / belowSize)
+    return count < 10 && rest > 0 ? `${count}${unit}${rest}${below}` : `${count}${unit}`
+  }
+  return '0s'
+}

@@ -1,0 +1,122 @@
+/** `gatehouse cluster why`: what was found about one object, one cause, and the next step. */
+import { environment } from '../../config/index.ts'
+import { isColoured } from '../../../schemas/index.ts'
+import { exitCode, painter, print, printJson } from '../../toolkit/terminal/output.ts'
+import { oneLine } from '../../toolkit/terminal/plain-text.ts'
+import { readFacts } from './facts.ts'
+import type { WhyFinding } from './finding.ts'
+import { findingsOf } from './findings.ts'
+import { type ClusterFlags, openCluster, parseNamed } from './reader.ts'
+import { type ObjectState, stateOf } from './state.ts'
+
+export interface WhyFlags extends ClusterFlags {
+  readonly output: 'text' | 'json'
+}
+
+interface Conclusion {
+  /** Nothing is wrong, or it is on its way. */
+  readonly isWell: boolean
+  readonly cause: string
+  readonly step: string | null
+}
+
+/** `command`: as the commands of a cluster are called here, for the next step. */
+export async function clusterWhy(word: string, flags: WhyFlags, command: string): Promise<number> {
+  const named = parseNamed(word)
+  const facts = await readFacts(await openCluster(flags), named)
+  const state = stateOf(facts.object)
+  const findings = findingsOf(facts, `${command} why -n ${facts.namespace}`)
+  const conclusion = conclude(state, findings)
+  const { kind, name, namespace } = facts
+  if (flags.output === 'json') {
+    const object = { kind: kind.kind, namespace, name }
+    printJson({ schema: 'gatehouse.dev/cluster-why/v1', object, state, findings, conclusion })
+  } else {
+    const paint = painter({ colour: isColoured(process.stdout, environment()) })
+    const head = `${kind.kind} ${namespace}/${name}: ${readyText(state)}`
+    print(
+      [
+        paint('bold', oneLine(head)),
+        '',
+        ...lines(findings, paint),
+        '',
+        ...conclusionLines(conclusion, paint),
+      ].join('\n'),
+    )
+  }
+  return conclusion.isWell ? exitCode.ok : exitCode.failed
+}
+
+const readyTexts = { True: 'ready', False: 'not ready', Unknown: 'not known' } as const
+
+function readyText({ ready, reason, rollout }: ObjectState): string {
+  const more = [ready === 'True' ? '' : reason, rollout === 'none' ? '' : `rollout ${rollout}`].filter(
+    (part) => part !== '',
+  )
+  return [readyTexts[ready], ...more].join(', ')
+}
+
+/** The first that failed is the cause of the others; pods know more than the workload that waits for them. */
+export function conclude(state: ObjectState, findings: readonly WhyFinding[]): Conclusion {
+  const failed = findings.filter(({ result }) => result === 'failed')
+  const inWorkload =
+    failed[0]?.section === 'workload' ? failed.find(({ section }) => section === 'pod') : undefined
+  const first = specific(findings, failed[0]) ?? inWorkload ?? failed[0]
+  if (first) return told(first)
+  if (state.ready === 'True' && state.rollout !== 'stalled') {
+    const warnings = findings.filter(({ result }) => result === 'warning').length
+    const noted = warnings === 0 ? '' : warnings === 1 ? '; 1 warning above' : `; ${warnings} warnings above`
+    return { isWell: true, cause: `nothing keeps it from being ready${noted}`, step: null }
+  }
+  const order = ['event', 'pod', 'workload', 'backend', 'refers to', 'spec'] as const
+  const hint = order
+    .map((wanted) => findings.find(({ section, result }) => section === wanted && result === 'warning'))
+    .find((one) => one !== undefined)
+  if (hint) return told(hint)
+  const unread = findings.filter(({ result }) => result === 'unknown')
+  return {
+    isWell: false,
+    cause: `${state.reason}: ${state.message}`,
+    step: unread.length > 0 ? 'ask somebody with the rights that are named above' : null,
+  }
+}
+
+/** A condition that only sums up what a reference of the object says more exactly. */
+function specific(findings: readonly WhyFinding[], first: WhyFinding | undefined): WhyFinding | undefined {
+  if (first?.section !== 'spec' || first.reason === undefined) return undefined
+  const sumsUp = /NotValid$|NotReady$|Invalid$/.test(first.reason) && first.reason !== 'ConfigInvalid'
+  return sumsUp
+    ? findings.find(
+        ({ section, result, message, object }) =>
+          section === 'refers to' &&
+          result === 'failed' &&
+          message !== '' &&
+          first.message.includes(object.split(' ')[1] ?? ''),
+      )
+    : undefined
+}
+
+function told({ object, reason, message, step }: WhyFinding): Conclusion {
+  return {
+    isWell: false,
+    cause: `${object}: ${message === '' ? 'is not ready' : message}${reason === undefined || message.includes(reason) ? '' : ` (${reason})`}`,
+    step: step ?? null,
+  }
+}
+
+const styles = { ok: 'green', warning: 'yellow', failed: 'red', unknown: 'yellow' } as const
+
+function lines(findings: readonly WhyFinding[], paint: ReturnType<typeof painter>): readonly string[] {
+  return findings.map(({ section, object, result, reason, message }) => {
+    const why = reason === undefined || message.includes(reason) ? '' : `${reason}: `
+    return `  ${paint(styles[result], result.padEnd(7))}  ${section.padEnd(9)}  ${oneLine(`${object}: ${why}${message}`.replace(/: $/, ''))}`
+  })
+}
+
+function conclusionLines(
+  { isWell, cause, step }: Conclusion,
+  paint: ReturnType<typeof painter>,
+): readonly string[] {
+  const head = `${paint(isWell ? 'green' : 'red', isWell ? 'Well:' : 'Cause:')} ${oneLine(cause)}`
+  return step === null ? [head] : [head, `${paint('bold', 'Next:')}  ${oneLine(step)}`]
+}

@@ -1,0 +1,168 @@
+/**
+ * Runs `gatehouse doctor`: reads what it was given, examines, reports. The checks are runtime/doctor's.
+ */
+import { invalidConfig } from '../../../../schemas/index.ts'
+import type { Command } from 'commander'
+import { environment, parseTarget } from '../../../config/index.ts'
+import { proxyEnvironment } from '../../../net/index.ts'
+import { givenOptions, refuseIdle } from '../../../toolkit/terminal/options.ts'
+import { exitCode, painter, print, printJson } from '../../../toolkit/terminal/output.ts'
+import { readBounded, readToken } from '../../../toolkit/terminal/token-file.ts'
+import { clientTargets } from './client.ts'
+import { clusterTarget } from './cluster.ts'
+import { checkRedirectUri, idleWithLogin, type LoginFlags, loginOptions } from './login.ts'
+import { manifestTargets } from './manifests.ts'
+import { type CommonOptions, remoteTarget } from './remote.ts'
+import { type Examined, type FailOn, isFailed, reportLines, reportObject } from './report.ts'
+import { examineGateway } from '../gateway/examine.ts'
+import { examineRedis } from '../store/examine.ts'
+import { profileNamed, profiles } from '../profiles/index.ts'
+
+export interface DoctorFlags extends LoginFlags {
+  readonly filename?: string[]
+  readonly gateway?: string
+  readonly client?: string
+  /** With `client`: the only entry that is examined. */
+  readonly entry?: string
+  readonly redis?: string
+  /** True: the current context. */
+  readonly cluster?: string | true
+  readonly passwordFile?: string
+  readonly origin?: string
+  readonly watch: number
+  readonly provider?: string
+  readonly caFile?: string
+  readonly timeout: number
+  readonly failOn: FailOn
+  readonly output: 'text' | 'json'
+}
+
+export async function doctor(url: string | undefined, flags: DoctorFlags, command: Command): Promise<number> {
+  refuseOthers(targetOf(url, flags), flags, command)
+  const examined: Examined[] = []
+  const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
+  for await (const each of examine(url, flags)) {
+    // Each as soon as it is known: a host that does not respond takes its time.
+    if (flags.output === 'text')
+      print(`${examined.length > 0 ? '\n' : ''}${reportLines(each, paint).join('\n')}`)
+    examined.push(each)
+  }
+  if (flags.output === 'json') printJson(reportObject(examined, flags.failOn))
+  return isFailed(examined, flags.failOn) ? exitCode.failed : exitCode.ok
+}
+
+async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGenerator<Examined> {
+  const { filename, gateway, client, redis, cluster } = flags
+  const common = commonOptions(flags)
+  if (url !== undefined) yield await remoteTarget(url, { ...common, ...loginOf(flags) })
+  if (filename !== undefined) yield* manifestTargets(filename, common)
+  if (client !== undefined) yield* clientTargets(client, flags.entry, common)
+  if (gateway !== undefined) yield* gatewayTargets(gateway, common)
+  if (redis !== undefined) yield await redisTarget(redis, flags)
+  if (cluster !== undefined) yield await clusterTarget(cluster)
+}
+
+/** Options about the login to one server. */
+const ofLogin = ['tokenFile', 'clientId', 'redirectUri', 'register', 'origin', 'watch', 'provider'] as const
+/** Options about a login that is walked for real. */
+const ofSignIn = ['login', 'browser', 'loginTimeout', 'clientSecretFile'] as const
+/** Options that say nothing of the target. */
+const everywhere: readonly string[] = ['failOn', 'output']
+
+/** What can be examined, and which options it takes beside these. */
+const targets = {
+  url: { name: 'a URL', takes: [...ofLogin, ...ofSignIn, 'caFile', 'timeout'] },
+  filename: { name: '-f', takes: ['provider', 'caFile', 'timeout'] },
+  gateway: { name: '--gateway', takes: [...ofLogin, 'caFile', 'timeout'] },
+  client: { name: '--client', takes: ['entry', ...ofLogin, 'caFile', 'timeout'] },
+  redis: { name: '--redis', takes: ['passwordFile', 'caFile', 'timeout'] },
+  cluster: { name: '--cluster', takes: [] },
+} as const satisfies Readonly<Record<string, { readonly name: string; readonly takes: readonly string[] }>>
+
+type TargetKind = keyof typeof targets
+
+function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
+  const values: Readonly<Record<string, unknown>> = { ...flags, url }
+  const given = (Object.keys(targets) as TargetKind[]).filter((kind) => values[kind] !== undefined)
+  const [only] = given
+  if (only === undefined || given.length > 1)
+    throw invalidConfig('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
+  return only
+}
+
+function refuseOthers(kind: TargetKind, flags: DoctorFlags, command: Command): void {
+  const { name, takes } = targets[kind]
+  const taken: ReadonlySet<string> = new Set([kind, ...takes, ...everywhere])
+  const others = givenOptions(command).filter((option) => !taken.has(option.attributeName()))
+  if (others.length > 0)
+    throw invalidConfig(others.map(({ long }) => `${long}: does nothing with ${name}`).join('\n'))
+  const { clientId, register, login } = flags
+  refuseIdle(command, [
+    ['redirectUri', clientId !== undefined || register || login, 'is for --client-id, --register or --login'],
+    ...idleWithLogin(flags),
+  ])
+  checkRedirectUri(flags)
+}
+
+function loginOf(flags: DoctorFlags): Pick<CommonOptions, 'login'> {
+  const { login, clientSecretFile } = flags
+  if (!login) return {}
+  const secret =
+    clientSecretFile === undefined ? undefined : readToken('--client-secret-file', clientSecretFile)
+  return { login: loginOptions(flags, secret) }
+}
+
+function commonOptions(flags: DoctorFlags): CommonOptions {
+  const { provider, redirectUri, clientId, origin } = flags
+  if (provider !== undefined && profileNamed(provider) === undefined) {
+    throw invalidConfig(`--provider: no such provider; known: ${profiles.map(({ id }) => id).join(', ')}`)
+  }
+  if (redirectUri !== undefined && !URL.canParse(redirectUri)) {
+    throw invalidConfig('--redirect-uri: must be an absolute URL')
+  }
+  if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
+    throw invalidConfig('--origin: must be an origin such as https://app.example.com')
+  }
+  const token = flags.tokenFile === undefined ? undefined : readToken('--token-file', flags.tokenFile)
+  return {
+    timeoutMs: flags.timeout * 1000,
+    watchMs: flags.watch * 1000,
+    register: flags.register,
+    proxy: proxyEnvironment(environment()),
+    ...(origin !== undefined && { origin }),
+    ...(redirectUri !== undefined && { redirectUri }),
+    ...(clientId !== undefined && { clientId }),
+    ...(provider !== undefined && { provider }),
+    ...(token !== undefined && { token }),
+    ...(flags.caFile !== undefined && { ca: readBounded('--ca-file', flags.caFile) }),
+  }
+}
+
+/** The gateway’s own paths, and then what its clients see. */
+async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
+  const { origin } = parseTarget(address, { withPath: true })
+  const target = new URL(origin)
+  const { timeoutMs = 10_000, ca, proxy } = common
+  const findings = await examineGateway({ target, timeoutMs, ca, proxy })
+  yield { target: origin, findings }
+  const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
+  const path = new URL(address).pathname
+  if (!isDown) yield await remoteTarget(`${origin}${path === '/' ? '/mcp' : path}`, common)
+}
+
+async function redisTarget(address: string, flags: DoctorFlags): Promise<Examined> {
+  const url = URL.canParse(address) ? new URL(address) : undefined
+  if (url === undefined || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
+    throw invalidConfig('--redis: must be redis://host:port or rediss://host:port')
+  }
+  if (url.password !== '')
+    throw invalidConfig('--redis: the URL must not carry a password; use --password-file')
+  const { caFile, passwordFile } = flags
+  const findings = await examineRedis({
+    url,
+    timeoutMs: flags.timeout * 1000,
+    password: passwordFile === undefined ? undefined : readBounded('--password-file', passwordFile).trim(),
+    ca: caFile === undefined ? undefined : readBounded('--ca-file', caFile),
+  })
+  return { target: `${url.protocol}//${url.host}`, findings }
+}

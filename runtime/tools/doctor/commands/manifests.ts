@@ -1,0 +1,108 @@
+/**
+ * A folder of manifests: validated as the webhook does, then everything in it that can be dialled from here: remote
+ * backends and issuers. Names inside a cluster are left out, and said so.
+ */
+import { formatViolations, isFields } from '../../../../schemas/index.ts'
+import { checkManifests, nameOf } from '../../../toolkit/manifests/check.ts'
+import { generatedNames, kustomizationSets } from '../../../toolkit/manifests/kustomizations.ts'
+import { standardText } from '../../../toolkit/terminal/input.ts'
+import { type Manifest, readManifests } from '../../../toolkit/manifests/read.ts'
+import type { Examined } from './report.ts'
+import { type CommonOptions, remoteTarget } from './remote.ts'
+import { type Check, walk } from '../report/walk.ts'
+import { failed, ok, skipped, warning } from '../report/finding.ts'
+import { makeClean } from '../report/text.ts'
+
+const maxDialled = 50
+
+export async function* manifestTargets(
+  paths: readonly string[],
+  common: CommonOptions,
+): AsyncGenerator<Examined> {
+  const { referenceCheck, validateResource } = await import('../../../../hooks/index.ts')
+  const manifests = readManifests(paths, standardText)
+  const checked = checkManifests(manifests, {
+    validate: validateResource,
+    references: referenceCheck,
+    setsOf: kustomizationSets(paths),
+    generated: generatedNames(paths),
+  })
+  const checks = checked.map(
+    ({ manifest, violations, warnings }): Check<undefined> => ({
+      id: nameOf(manifest),
+      hop: 'manifest',
+      needs: [],
+      object: () => `${manifest.file}:${manifest.lineOf(violations[0]?.path ?? '')}`,
+      async run() {
+        if (violations.length > 0) return failed('manifest.invalid', formatViolations(violations))
+        return warnings.length > 0 ? warning('manifest.warning', warnings.join('; ')) : ok('valid')
+      },
+    }),
+  )
+  const places = placesOf(checked.map(({ manifest }) => manifest))
+  const dialled = places.filter(({ url }) => !isInCluster(url)).slice(0, maxDialled)
+  const left = places.filter((place) => !dialled.includes(place)).map(skippedPlace)
+  const findings = await walk([...checks, ...left], { facts: undefined, clean: makeClean([]) })
+  yield { target: paths.join(', '), findings }
+  for (const { url, depth } of dialled) yield await remoteTarget(url, { ...common, depth })
+}
+
+interface DialledPlace {
+  readonly url: string
+  readonly depth: 'backend' | 'issuer'
+}
+
+/** Fields that hold the URL of a backend, or an issuer, wherever they stand in a spec. */
+const fields: Readonly<Record<string, DialledPlace['depth']>> = {
+  remoteUrl: 'backend',
+  issuerUrl: 'issuer',
+}
+
+function placesOf(manifests: readonly Manifest[]): readonly DialledPlace[] {
+  const found = new Map<string, DialledPlace>()
+  const add = (url: unknown, depth: DialledPlace['depth']): void => {
+    if (typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url))
+      found.set(`${depth} ${url}`, { url, depth })
+  }
+  for (const { doc } of manifests) {
+    const spec = isFields(doc['spec']) ? doc['spec'] : {}
+    // The issuer of an embedded authorization server is this gateway itself, which may not run yet.
+    if (doc['kind'] === 'MCPOIDCConfig' && isFields(spec['inline'])) add(spec['inline']['issuer'], 'issuer')
+    visit(spec, 0, (name, value) => {
+      const depth = fields[name]
+      if (depth !== undefined) add(value, depth)
+    })
+  }
+  return [...found.values()]
+}
+
+function visit(value: unknown, depth: number, see: (name: string, value: unknown) => void): void {
+  if (depth > 20) return
+  if (Array.isArray(value)) for (const item of value) visit(item, depth + 1, see)
+  else if (isFields(value)) {
+    for (const [name, inner] of Object.entries(value)) {
+      see(name, inner)
+      visit(inner, depth + 1, see)
+    }
+  }
+}
+
+function isInCluster(url: string): boolean {
+  const { hostname } = new URL(url)
+  return /\.svc(?:\.cluster\.local)?$/.test(hostname) || (!hostname.includes('.') && hostname !== 'localhost')
+}
+
+function skippedPlace({ url }: DialledPlace): Check<undefined> {
+  return {
+    id: new URL(url).host,
+    hop: 'manifest',
+    needs: [],
+    object: () => url,
+    run: async () =>
+      skipped(
+        isInCluster(url)
+          ? 'a name inside the cluster cannot be dialled from here'
+          : `more than ${maxDialled} URLs: this one is not dialled`,
+      ),
+  }
+}

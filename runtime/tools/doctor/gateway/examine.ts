@@ -1,0 +1,90 @@
+/**
+ * Examines a running Gatehouse server by the paths that need no login: is it there, is it ready, how are its backends.
+ */
+import { isFields, jsonFields } from '../../../../schemas/index.ts'
+import { isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'
+import { type NetworkFailure, networkFailureText } from '../../../net/index.ts'
+import { makePeers, type PeerOptions, type Peers } from '../../../toolkit/mcp-client/peers.ts'
+import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
+import { makeClean } from '../report/text.ts'
+import { type Check, walk } from '../report/walk.ts'
+import { listed } from '../remote/facts.ts'
+
+interface GatewayFacts {
+  readonly target: URL
+  readonly peers: Peers
+}
+
+function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply | NetworkFailure> {
+  return peers.ask(new URL(path, target), { method: 'GET', headers: { accept: 'application/json' } })
+}
+
+async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
+  const reply = await get(facts, '/health')
+  const proof = `curl -si ${facts.target.origin}/health`
+  if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
+  if (reply.status === 200) return ok('it runs')
+  return failed('gateway.other', `status ${reply.status} of /health, ${mediaType(reply)}`, { proof })
+}
+
+async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
+  const reply = await get(facts, '/readyz')
+  const proof = `curl -si ${facts.target.origin}/readyz`
+  if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
+  const body = jsonFields(reply.body)
+  if (reply.status === 200) return ok('ready')
+  if (reply.status !== 503 || body === undefined) {
+    return failed('gateway.other', `status ${reply.status} of /readyz`, { proof })
+  }
+  const { reason } = body
+  return failed('gateway.not-ready', typeof reason === 'string' ? reason : 'no reason is given', { proof })
+}
+
+async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
+  const status = await statusOf(facts)
+  const backends = status?.['backends']
+  if (!Array.isArray(backends)) return skipped('one target, not a virtual server')
+  const states = backends
+    .filter(isFields)
+    .map(({ name, health }) => ({ name: String(name), health: String(health) }))
+  const bad = states.filter(({ health }) => health !== 'healthy' && health !== 'unknown')
+  if (bad.length === 0) return ok(`${states.length} backends`)
+  const seen = listed(bad.map(({ name, health }) => `${name} is ${health}`))
+  return bad.length === states.length ? failed('gateway.backend', seen) : warning('gateway.backend', seen)
+}
+
+async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
+  const problems = (await statusOf(facts))?.['problems']
+  if (!Array.isArray(problems)) return skipped('one target, not a virtual server')
+  const texts = problems.filter((problem) => typeof problem === 'string')
+  return texts.length === 0 ? ok('none') : warning('gateway.problem', listed(texts))
+}
+
+async function statusOf(facts: GatewayFacts) {
+  const reply = await get(facts, '/status')
+  return isFailure(reply) || reply.status !== 200 ? undefined : jsonFields(reply.body)
+}
+
+const rows = [
+  ['health', [], checkHealth],
+  ['ready', ['health'], checkReady],
+  ['backends', ['health'], checkBackends],
+  ['problems', ['health'], checkProblems],
+] as const
+
+const checks: readonly Check<GatewayFacts>[] = rows.map(([id, needs, run]) => ({
+  id,
+  hop: 'gateway',
+  needs,
+  object: ({ target }) => target.origin,
+  run,
+}))
+
+export async function examineGateway(options: PeerOptions): Promise<readonly Finding[]> {
+  const peers = await makePeers(options)
+  try {
+    return await walk(checks, { facts: { target: options.target, peers }, clean: makeClean([]) })
+  } finally {
+    await peers.close()
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * A session with the server, in the era it speaks: handshake, tools, what a lost session looks like, and whether every
+ * request finds the session. The session is ended afterwards by the caller of the checks.
+ */
+import { headerName, statelessVersion, allVersions } from '../../../mcp/index.ts'
+import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
+import { header } from '../../../toolkit/mcp-client/exchange.ts'
+import { type NetworkFailure, networkFailureText, rejectsHost } from '../../../net/index.ts'
+import {
+  askMcp,
+  credentials,
+  explanation,
+  initializeParams,
+  type McpReply,
+  withWords,
+} from '../../../toolkit/mcp-client/mcp.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
+import { initializeCommand } from './endpoint.ts'
+import { type RemoteFacts, strings, text } from './facts.ts'
+
+/** Enough to meet another replica, few enough not to be a load. */
+const affinityCalls = 8
+
+export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
+  const { target, peers, isOpen, token } = facts
+  if (facts.isHttpSse === true) return skipped('the HTTP+SSE (deprecated) transport has another handshake')
+  if (isOpen !== true && token === undefined) return skipped('needs a login: --token-file or --login')
+  const stateless = await askMcp(peers, target, { method: 'server/discover', era: 'stateless', token })
+  facts.isStateless =
+    'result' in stateless && (strings(stateless.result, 'supportedVersions') ?? []).includes(statelessVersion)
+  const got = await askMcp(peers, target, {
+    method: 'initialize',
+    params: initializeParams,
+    era: 'session',
+    token,
+  })
+  if (isFailureOf(got)) return failed('initialize.error', networkFailureText(got))
+  const refused = refusal(got)
+  if (refused !== undefined) return refused
+  if (got.result === undefined) {
+    if (facts.isStateless) return ok(`stateless (${statelessVersion}) only`)
+    const words = got.error === undefined ? explanation(got.reply) : shortError(got.error)
+    return failed('initialize.error', withWords(`status ${got.reply.status}`, words), {
+      proof: initializeCommand(target),
+    })
+  }
+  return opened(facts, got)
+}
+
+function isFailureOf(got: McpReply | NetworkFailure): got is NetworkFailure {
+  return 'failure' in got
+}
+
+function shortError({ code, message }: NonNullable<McpReply['error']>): string {
+  return `error ${String(code)} ${typeof message === 'string' ? message : ''}`
+}
+
+/** Returns the outcome for a rejected host name, and for 401 and 403 with the error in the challenge. */
+function refusal({ reply }: McpReply): CheckOutcome | undefined {
+  const words = explanation(reply)
+  if (rejectsHost(reply.status, words))
+    return failed('endpoint.host', withWords(`status ${reply.status}`, words))
+  if (reply.status !== 401 && reply.status !== 403) return undefined
+  const bearer = findChallenge(parseChallenges(reply.headers['www-authenticate']), 'bearer')
+  const error = bearer?.params.get('error')
+  const said = [error, bearer?.params.get('error_description')]
+    .filter((part) => part !== undefined)
+    .join(': ')
+  const seen = said === '' ? withWords(`status ${reply.status}`, words) : `status ${reply.status}, ${said}`
+  if (error === 'insufficient_scope') {
+    return failed('initialize.scope', `${seen}; wants ${bearer?.params.get('scope') ?? 'other scopes'}`)
+  }
+  return failed('initialize.token', seen)
+}
+
+async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<CheckOutcome> {
+  const version = text(result, 'protocolVersion')
+  if (version === undefined || !allVersions.includes(version)) {
+    return failed('initialize.version', `protocolVersion is ${version ?? 'not there'}`)
+  }
+  const id = header(reply, headerName.sessionId)
+  if (id !== undefined && !/^[\x21-\x7e]+$/.test(id)) {
+    return failed('initialize.session-id', `an id of ${id.length} characters`)
+  }
+  facts.session = { id, version }
+  await askMcp(facts.peers, facts.target, {
+    method: 'notifications/initialized',
+    notification: true,
+    era: 'session',
+    session: id,
+    version,
+    token: facts.token,
+  })
+  const eras = facts.isStateless === true ? `${version}, and stateless ${statelessVersion}` : version
+  const info = result?.['serverInfo']
+  const name = typeof info === 'object' && info !== null && 'name' in info ? String(info.name) : 'no name'
+  return ok(`${name}, ${eras}`)
+}
+
+function inSession(facts: RemoteFacts, method: string, id = facts.session?.id) {
+  const { target, peers, token, session } = facts
+  const era = session === undefined ? 'stateless' : 'session'
+  const request = { method, era, session: id, version: session?.version, token } as const
+  return askMcp(peers, target, request)
+}
+
+export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
+  if (facts.session === undefined && facts.isStateless !== true) return skipped('no session')
+  const got = await inSession(facts, 'tools/list')
+  if (isFailureOf(got)) return failed('tools.error', networkFailureText(got))
+  const { reply, result, error } = got
+  if (reply.ended === 'large') return warning('tools.too-large', 'more than 256 KiB in one page')
+  if (reply.status === 404 && facts.session?.id !== undefined)
+    return failed('tools.lost', 'status 404 in a new session')
+  const tools = result?.['tools']
+  if (!Array.isArray(tools)) {
+    // -32601: a server of resources or prompts alone.
+    if (error?.code === -32601) return ok('the server offers no tools')
+    const words = error === undefined ? explanation(reply) : shortError(error)
+    return failed('tools.error', withWords(`status ${reply.status}`, words))
+  }
+  const more = text(result, 'nextCursor') === undefined ? '' : ' on the first page'
+  return tools.length === 0 ? warning('tools.empty', 'an empty list') : ok(`${tools.length} tools${more}`)
+}
+
+export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutcome> {
+  if (facts.session?.id === undefined) return skipped('the server has no sessions')
+  const got = await inSession(facts, 'ping', 'gatehouse-doctor-no-such-session')
+  if (isFailureOf(got)) return failed('tools.error', networkFailureText(got))
+  if (got.reply.status === 404) return ok('404, as it must be')
+  if (got.result !== undefined) return warning('session.accepted', 'an id that was made up is accepted')
+  return warning('session.unknown-id', `status ${got.reply.status}`)
+}
+
+/** Every call goes over a connection of its own, as it would from clients behind a balancer. */
+export async function checkAffinity(facts: RemoteFacts): Promise<CheckOutcome> {
+  if (facts.session?.id === undefined) return skipped('the server has no sessions')
+  const calls = await Promise.all(Array.from({ length: affinityCalls }, () => inSession(facts, 'ping')))
+  const lost = calls.filter((got) => 'reply' in got && (got.reply.status === 404 || got.reply.status === 400))
+  if (lost.length === 0) return ok(`${affinityCalls} requests found the session`)
+  return failed('session.affinity', `${lost.length} of ${affinityCalls} requests did not find the session`)
+}
+
+export async function endSession(facts: RemoteFacts): Promise<void> {
+  const { session, target, peers, token } = facts
+  delete facts.session
+  if (session?.id === undefined) return
+  await peers.ask(target, {
+    method: 'DELETE',
+    headers: credentials({ session: session.id, version: session.version, token }),
+  })
+}

@@ -1,0 +1,132 @@
+/**
+ * What the code gives: an access token, the scopes that were granted, and whether it can be renewed. The token itself is
+ * read by remote/token.ts. Source: RFC 6749 sections 4.1.3, 5 and 6.
+ */
+import {
+  codeGrant,
+  OAuthClientError,
+  refreshGrant,
+  tokenRefusal,
+  type TokenSet,
+} from '../../../oauth/index.ts'
+import { listed, type RemoteFacts, text } from '../remote/facts.ts'
+import { audiencesOf, claimsOf } from '../remote/token.ts'
+import { verdictOn } from '../remote/verdict.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
+import { codeFailure, knownError, said } from './errors.ts'
+
+export async function checkCode(facts: RemoteFacts): Promise<CheckOutcome> {
+  const { signIn, peers } = facts
+  const { ready, secrets, code, options } = signIn ?? {}
+  if (!ready || !secrets || code === undefined) return skipped('needs a code')
+  const { server, client, redirectUri, resource } = ready
+  let isDone = false
+  try {
+    const tokens = await codeGrant({
+      server,
+      client,
+      redirectUri,
+      resource,
+      code,
+      codeVerifier: secrets.codeVerifier,
+      fetch: peers.fetch,
+      signal: options?.signal,
+    })
+    if (!adopt(facts, tokens)) {
+      return failed('code.response', 'access_token has characters that no header may have')
+    }
+    isDone = true
+    return ok(tokens.refreshToken === undefined ? 'an access token' : 'an access token and a refresh token')
+  } catch (error) {
+    if (!(error instanceof OAuthClientError)) throw error
+    return codeFailure(error, facts)
+  } finally {
+    signIn?.redirect?.finish({ ok: isDone })
+  }
+}
+
+/** False for a token that cannot be sent. */
+function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
+  const { accessToken, refreshToken, idToken } = tokens
+  for (const secret of [accessToken, refreshToken, idToken])
+    if (secret !== undefined) facts.secrets.push(secret)
+  const { signIn } = facts
+  if (signIn) {
+    signIn.tokens = tokens
+    signIn.issued.access.add(accessToken)
+    if (refreshToken !== undefined) signIn.issued.refresh.add(refreshToken)
+  }
+  if (!/^[\x21-\x7e]+$/.test(accessToken)) return false
+  facts.token = accessToken
+  return true
+}
+
+/** Scopes of OpenID Connect are between client and provider; the server sees the others. */
+const ofOpenId = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
+
+export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {
+  const { signIn, challenge, token = '' } = facts
+  const { ready, tokens } = signIn ?? {}
+  if (!ready || !tokens) return skipped('needs a token')
+  const granted = grantedScopes(tokens, token)
+  // RFC 6749 section 5.1: as asked for when it is left out.
+  if (granted === undefined) return ok('as asked for: the response names none')
+  const missing = ready.scopes.filter((scope) => !ofOpenId.has(scope) && !granted.includes(scope))
+  if (missing.length === 0) return ok(listed(granted))
+  const seen = `not granted: ${listed(missing)}`
+  const isDemanded = challenge?.params.get('scope') !== undefined
+  if (isDemanded || (await verdictOn(facts)) === 'scope') return failed('scopes.not-granted', seen)
+  return warning('scopes.not-granted', seen)
+}
+
+function grantedScopes({ scope }: TokenSet, token: string): readonly string[] | undefined {
+  const claims = claimsOf(token)
+  const scp = claims?.['scp']
+  const list = scope ?? text(claims, 'scope') ?? (Array.isArray(scp) ? scp.join(' ') : text(claims, 'scp'))
+  return list?.split(/[ ,]/).filter((part) => part !== '')
+}
+
+export async function checkRenewal(facts: RemoteFacts): Promise<CheckOutcome> {
+  const { signIn, peers, token = '' } = facts
+  const { ready, tokens, options } = signIn ?? {}
+  if (!ready || !tokens) return skipped('needs a token')
+  if (tokens.refreshToken === undefined) return notIssued(tokens, token)
+  const { server, client, resource } = ready
+  const { refreshToken } = tokens
+  try {
+    const renewed = await refreshGrant({
+      server,
+      client,
+      resource,
+      refreshToken,
+      fetch: peers.fetch,
+      signal: options?.signal,
+    })
+    if (!adopt(facts, renewed)) return failed('code.response', 'the renewed access_token cannot be sent')
+    const lost = lostAudiences(token, renewed.accessToken)
+    if (lost.length > 0) return failed('refresh.audience', `not in aud any more: ${listed(lost)}`)
+    const isSame = renewed.refreshToken === refreshToken
+    return ok(`renewed; the refresh token ${isSame ? 'stays' : 'changes with each use'}`)
+  } catch (error) {
+    if (!(error instanceof OAuthClientError)) throw error
+    if (tokenRefusal(error) === 'temporary') return failed('code.unreachable', said(error))
+    if (error.kind === 'protocol') return failed('code.response', said(error))
+    return knownError(facts, error.description) ?? failed('refresh.refused', said(error))
+  }
+}
+
+function notIssued({ expiresAt }: TokenSet, token: string): CheckOutcome {
+  const exp = claimsOf(token)?.['exp']
+  const end = expiresAt ?? (typeof exp === 'number' ? exp * 1000 : undefined)
+  if (end === undefined) return ok('no refresh token, and no end of the access token is told')
+  const seconds = Math.max(0, Math.round((end - Date.now()) / 1000))
+  return warning('refresh.not-issued', `none; the access token ends in ${seconds} s`)
+}
+
+function lostAudiences(before: string, after: string): readonly string[] {
+  const old = claimsOf(before)
+  const now = claimsOf(after)
+  if (old === undefined || now === undefined) return []
+  const left = audiencesOf(now)
+  return audiencesOf(old).filter((audience) => !left.includes(audience))
+}

@@ -1,0 +1,198 @@
+/**
+ * `gatehouse lock`: writes what backends offer as MCPToolLocks, for review in git, and checks backends against them.
+ *
+ * Lists each backend twice before it writes: what differs between two lists varies by itself, and no lock can hold it.
+ */
+import { apiVersion, formatViolations, invalidConfig } from '../../../schemas/index.ts'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { validateResource } from '../../../hooks/index.ts'
+import type { ToolLockSpec } from '../../../schemas/index.ts'
+import { environment } from '../../config/index.ts'
+import { silentLog } from '../../net/index.ts'
+import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
+import {
+  type CheckedLock,
+  checkBackend,
+  checkReport,
+  checkText,
+  isInSync,
+  type UnlistedBackend,
+} from './check.ts'
+import { lockSpec, manifestText, offeredIn } from './manifest.ts'
+import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { refuseIdle, collect } from '../../toolkit/terminal/options.ts'
+import { standardText } from '../../toolkit/terminal/input.ts'
+import { readManifests } from '../../toolkit/manifests/read.ts'
+import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { readToken } from '../../toolkit/terminal/token-file.ts'
+import { visibleText } from '../../observe/index.ts'
+import { version } from '../../toolkit/terminal/version.ts'
+
+interface Options {
+  readonly filename: string[]
+  readonly output?: string
+  readonly url: ReadonlyMap<string, string>
+  readonly bearerTokenFile?: string
+  readonly check: boolean
+  readonly format: 'text' | 'json'
+}
+
+export function addLockCommand(program: Command): void {
+  program
+    .command('lock')
+    .summary('write or check what was approved of backends (MCPToolLock)')
+    .description(
+      'Lists the tools, prompts, resource templates and instructions of the backends in manifests, and writes one\n' +
+        'MCPToolLock for each, or compares them with the locks among the manifests.',
+    )
+    .option('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
+    .option('-o, --output <folder>', 'folder for the locks; without it they are printed')
+    .option(
+      '--url <name=url>',
+      'address of a backend, in place of the one in its manifest; repeatable',
+      takeUrl,
+      new Map(),
+    )
+    .option('--bearer-token-file <file>', 'file with a token for the backends')
+    .option('--check', 'compare with the locks, write nothing', false)
+    .addOption(
+      new Option('--format <format>', 'how to print what --check finds')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nExamples:\n  gatehouse lock -f manifests/ -o locks/\n  gatehouse lock -f manifests/ -f locks/ --check\n' +
+        '  gatehouse lock --url notes=http://127.0.0.1:9000/mcp\n' +
+        '\nExit codes: 0 written, or in sync; 1 something differs; 2 wrong usage, a lock or a backend cannot be read.',
+    )
+    .action(async (options: Options, command: Command) => {
+      refuseIdle(command, [
+        ['output', !options.check, 'nothing is written with --check; name the folder of the locks with -f'],
+        ['format', options.check, 'is for --check'],
+      ])
+      process.exitCode = await lock(options)
+    })
+}
+
+function takeUrl(value: string, before: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const [, name = '', url = ''] = /^([^=]+)=(.+)$/.exec(value) ?? []
+  if (name === '' || !URL.canParse(url)) throw new InvalidArgumentError('must be NAME=URL')
+  return new Map([...before, [name, url]])
+}
+
+async function lock(options: Options): Promise<number> {
+  const manifests = readManifests(options.filename, standardText)
+  const { targets, unreachable, locks } = targetsOf(
+    manifests,
+    options.url,
+    (doc) => validateResource(doc).violations,
+  )
+  for (const name of unreachable)
+    printError(`${name}: has no address that can be reached from here; give --url ${name}=URL`)
+  if (targets.length === 0)
+    throw invalidConfig('no backend to lock: give -f with manifests, or --url NAME=URL')
+  const token = options.bearerTokenFile
+  const env = {
+    ...environment(),
+    ...(token !== undefined && {
+      [authorizationVariable]: `Bearer ${readToken('--bearer-token-file', token)}`,
+    }),
+  }
+  const config = surveyConfig(targets, { credentials: token !== undefined })
+  const survey = () => surveyBackends(config, { env, version, log: silentLog })
+  const seen = await survey()
+  const failed = seen.filter(({ listing }) => !listing)
+  for (const { backend, error } of failed)
+    printError(`${backend}: cannot be listed: ${error?.message ?? 'unknown'}`)
+  const unlisted: UnlistedBackend[] = [
+    ...failed.map(({ backend, error }) => ({ backend, message: error?.message ?? 'unknown' })),
+    ...unreachable.map((backend) => ({ backend, message: 'has no address that can be reached from here' })),
+  ]
+  const listed = pairs(targets, seen)
+  if (options.check) return check(listed, locks, options.format, unlisted)
+  await warnOfVarying(listed, await survey())
+  const isWritten = write(listed, locks, options.output)
+  return unlisted.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
+}
+
+type Pair = readonly [LockTarget, NonNullable<Surveyed['listing']>]
+
+function pairs(targets: readonly LockTarget[], seen: readonly Surveyed[]): readonly Pair[] {
+  return seen.flatMap(({ backend, listing }) => {
+    const target = targets.find(({ name }) => name === backend)
+    return target && listing ? [[target, listing] as const] : []
+  })
+}
+
+async function check(
+  listed: readonly Pair[],
+  locks: readonly ToolLockSpec[],
+  format: Options['format'],
+  unlisted: readonly UnlistedBackend[],
+): Promise<number> {
+  const checked: CheckedLock[] = []
+  for (const [target, listing] of listed) checked.push(await checkBackend(target, listing, locks))
+  if (format === 'json') printJson(checkReport(checked, unlisted))
+  else if (checked.length > 0) print(checked.map(checkText).join('\n'))
+  if (unlisted.length > 0 || checked.some(({ failure }) => failure !== undefined)) return exitCode.usage
+  return checked.every(isInSync) ? exitCode.ok : exitCode.failed
+}
+
+/** What the second list says otherwise. */
+async function warnOfVarying(listed: readonly Pair[], again: readonly Surveyed[]): Promise<void> {
+  for (const [target, listing] of listed) {
+    const second = again.find(({ backend }) => backend === target.name)?.listing
+    if (!second) continue
+    const { drift } = await checkBackend(target, second, [lockSpec(target, offeredIn(listing), undefined)])
+    for (const { name, parts } of drift)
+      printError(
+        `${target.name}: ${visibleText(name) || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants of MCPToolLock`,
+      )
+  }
+}
+
+/** False: something could not be written, which is told. */
+function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: string | undefined): boolean {
+  if (folder !== undefined) mkdirSync(folder, { recursive: true })
+  let isWritten = true
+  for (const [target, listing] of listed) {
+    tellLeftOut(listing)
+    const own = locks.filter(
+      ({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind,
+    )
+    const spec = lockSpec(target, offeredIn(listing), own[0])
+    const problem =
+      own.length > 1
+        ? `there are ${own.length} locks of it, and one would be written over them: make one of them, or give none`
+        : unfit(target, spec)
+    if (problem !== undefined) {
+      printError(`${target.name}: no lock is written: ${problem}`)
+      isWritten = false
+      continue
+    }
+    const text = manifestText(target, spec)
+    const tokens = Math.ceil(listing.tools.reduce((sum, { json }) => sum + json.length, 0) / 4)
+    const told = `${listing.tools.length} tools, about ${tokens} tokens in a list`
+    if (folder === undefined) print(`---\n${text}`)
+    else {
+      const path = join(folder, `${target.name}.lock.yaml`)
+      writeFileSync(path, text)
+      print(`${path}: ${told}`)
+    }
+  }
+  return isWritten
+}
+
+/** Why no reader would take it: more than a lock holds, or the name of no backend. */
+function unfit({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
+  const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata: { name }, spec })
+  return violations.length > 0 ? formatViolations(violations) : undefined
+}
+
+/** What no server of ours would offer is in no lock either. */
+function tellLeftOut({ violations }: Pair[1]): void {
+  for (const { message } of violations.problems) printError(visibleText(message))
+}

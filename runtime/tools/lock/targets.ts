@@ -1,0 +1,117 @@
+/** Which backends are locked: those of manifests, and those that flags name; with the locks that the manifests have. */
+import {
+  formatViolations,
+  fieldsOf,
+  type ToolLockSpec,
+  type Violation,
+  withDefaults,
+  invalidConfig,
+} from '../../../schemas/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import type { Manifest } from '../../toolkit/manifests/read.ts'
+
+export type BackendKind = ToolLockSpec['backendRef']['kind']
+
+export interface LockTarget {
+  readonly kind: BackendKind
+  readonly name: string
+  readonly url: string
+  readonly transport: 'sse' | 'streamable-http'
+}
+
+export interface Known {
+  readonly targets: readonly LockTarget[]
+  /** Backends without an address that can be reached from here. */
+  readonly unreachable: readonly string[]
+  /** The locks among the manifests, as they are written. */
+  readonly locks: readonly ToolLockSpec[]
+}
+
+const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
+
+/** `urls` has addresses by name of backend. Throws INVALID_CONFIG for a lock that is not valid. */
+export function targetsOf(
+  manifests: readonly Manifest[],
+  urls: ReadonlyMap<string, string>,
+  violationsOf: (doc: unknown) => readonly Violation[],
+): Known {
+  const targets: LockTarget[] = []
+  const unreachable: string[] = []
+  const locks = locksIn(manifests, violationsOf)
+  for (const { doc } of manifests) {
+    const { kind } = doc
+    const name = fieldsOf(doc['metadata'])['name']
+    const member = memberKinds.find((one) => one === kind)
+    if (!member || typeof name !== 'string') continue
+    const target = targetOf(member, name, fieldsOf(doc['spec']), urls.get(name))
+    if (target) targets.push(target)
+    else unreachable.push(name)
+  }
+  const named = new Set([...targets.map(({ name }) => name), ...unreachable])
+  for (const [name, url] of urls)
+    if (!named.has(name)) targets.push({ kind: kindOf(name, locks), name, url, transport: 'streamable-http' })
+  return { targets, unreachable, locks }
+}
+
+/** The locks among manifests. Throws INVALID_CONFIG for one that is not valid. */
+export function locksIn(
+  manifests: readonly Manifest[],
+  violationsOf: (doc: unknown) => readonly Violation[],
+): readonly ToolLockSpec[] {
+  return manifests.flatMap(({ doc, file, line }) => {
+    if (doc.kind !== 'MCPToolLock') return []
+    const violations = violationsOf(doc)
+    if (violations.length > 0) throw invalidConfig(`${file}:${line}: ${formatViolations(violations)}`)
+    return [withDefaults(doc as { readonly kind: 'MCPToolLock' }).spec]
+  })
+}
+
+/** Of a backend that only a flag names: that of its lock. Throws INVALID_CONFIG where the locks disagree. */
+function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
+  const kinds = new Set(
+    locks.flatMap(({ backendRef }) => (backendRef.name === name ? [backendRef.kind] : [])),
+  )
+  if (kinds.size > 1)
+    throw invalidConfig(
+      `--url ${name}: there are locks for backends of this name of the kinds ${[...kinds].sort().join(', ')}; give the manifest of the one that is meant as well`,
+    )
+  const [kind = 'Backend'] = kinds
+  return kind
+}
+
+function targetOf(
+  kind: BackendKind,
+  name: string,
+  { remoteUrl, transport }: Readonly<Record<string, unknown>>,
+  given: string | undefined,
+): LockTarget | undefined {
+  const url = given ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
+  if (url === undefined) return undefined
+  const isSse = given === undefined && transport === 'sse'
+  return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
+}
+
+/** Variable with the value of the Authorization header for backends. */
+export const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
+
+/** A configuration for listing the targets, and nothing else. Throws INVALID_CONFIG. */
+export function surveyConfig(
+  targets: readonly LockTarget[],
+  { credentials }: { readonly credentials: boolean },
+): VmcpConfig {
+  const headerInjection = { headerName: 'Authorization', headerValueEnv: authorizationVariable }
+  return parseVmcpConfig(
+    JSON.stringify({
+      name: 'lock',
+      groupRef: 'lock',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: {
+        source: 'inline',
+        ...(credentials && { default: { type: 'header_injection', headerInjection } }),
+      },
+      aggregation: {},
+      backends: targets.map(({ name, url, transport }) => ({ name, url, transport })),
+      pinning: { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe' },
+    }),
+  )
+}

@@ -1,0 +1,77 @@
+/** Guards of a server. One without a counterpart refuses the conversion: the server would run without it. */
+import { fieldsOf } from '../../../../schemas/index.ts'
+import type { RunConfigParts } from './run-config-parts.ts'
+import { webhooksOf } from './webhooks.ts'
+
+/** Fields that hold a guard which is not converted. */
+const refusedFields: Readonly<Record<string, string>> = {
+  authz_config_path: 'its policies are in another file: put them into authz_config, or convert that file',
+  upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
+  embedded_auth_server_config:
+    'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
+  aws_sts_config: 'is not converted: write an MCPExternalAuthConfig of type cloudSts',
+}
+
+/** Middlewares that guard, and the field that says the same. */
+const guardingMiddleware: Readonly<Record<string, string>> = {
+  authorization: 'authz_config',
+  'tool-filter': 'tools_filter',
+  'tool-call-filter': 'tools_filter',
+  ratelimit: 'rate_limit_config',
+  tokenexchange: 'token_exchange_config',
+  'validating-webhook': 'validating_webhooks',
+  'mutating-webhook': 'mutating_webhooks',
+  awssts: 'aws_sts_config',
+  upstreamswap: 'upstream_swap_config',
+}
+
+export function guardsOf(parts: RunConfigParts): void {
+  const { reader, draft } = parts
+  policies(parts)
+  webhooksOf(parts)
+  for (const [field, text] of Object.entries(refusedFields)) {
+    const value = reader.raw(field)
+    const isThere = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== ''
+    if (isThere) draft.note(field, 'refused', text)
+  }
+  const origins = reader.texts('allowed_origins')
+  if (origins.length > 0)
+    draft.note('allowed_origins', 'differs', 'browsers of other origins are refused, these as well')
+  middlewares(parts)
+}
+
+function policies({ reader, draft }: RunConfigParts): void {
+  const config = reader.fields('authz_config')
+  if (!config) return
+  const { policies: given, entities_json: entitiesJson } = fieldsOf(config['cedar'])
+  if (config['type'] !== 'cedarv1' || !Array.isArray(given)) {
+    draft.note(
+      'authz_config',
+      'refused',
+      'only policies of type cedarv1 are converted: a decision point (httpv1) goes into an MCPAuthzConfig; convert its file',
+    )
+    return
+  }
+  const inline = { policies: given as unknown, ...(typeof entitiesJson === 'string' && { entitiesJson }) }
+  draft.doc['spec'] = { ...fieldsOf(draft.doc['spec']), authzConfig: { type: 'inline', inline } }
+}
+
+function middlewares({ reader, draft }: RunConfigParts): void {
+  for (const list of ['middleware_configs', 'additional_middleware_configs']) {
+    const value = reader.raw(list)
+    if (!Array.isArray(value)) continue
+    for (const [index, entry] of value.entries()) {
+      const type = String(fieldsOf(entry)['type'])
+      const field = guardingMiddleware[type]
+      // The file says most of them twice.
+      const isSaid = field !== undefined && hasValue(reader.raw(field))
+      if (list === 'additional_middleware_configs' || (field !== undefined && !isSaid)) {
+        draft.note(`${list}[${index}]`, 'refused', `middleware ${type} is not converted`)
+      }
+    }
+  }
+}
+
+function hasValue(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0
+}

@@ -1,0 +1,71 @@
+/** A remote server and how it was authenticated to. */
+import type { Fields } from '../../../../schemas/index.ts'
+import type { RunConfigParts } from './run-config-parts.ts'
+import { looseFields } from './reader.ts'
+
+export function remoteSpec(parts: RunConfigParts, remoteUrl: string): Fields {
+  const { reader, draft } = parts
+  const transport = reader.text('transport')
+  for (const field of ['env_vars', 'secrets', 'volumes', 'cmd_args'])
+    if (reader.raw(field) !== undefined) reader.ignore(field)
+  const url = draftUrl(remoteUrl)
+  if (url === undefined) draft.note('remote_url', 'refused', 'is not a valid URL')
+  return {
+    remoteUrl,
+    ...((transport === 'sse' || transport === 'streamable-http') && { transport }),
+    ...credentials(parts),
+  }
+}
+
+function draftUrl(text: string): URL | undefined {
+  return URL.canParse(text) ? new URL(text) : undefined
+}
+
+function credentials({ reader, name, draft, context }: RunConfigParts): Fields {
+  const auth = reader.fields('remote_auth_config')
+  if (!auth) return {}
+  const loose = looseFields(auth)
+  const token = loose.get('bearertoken')
+  if (typeof token === 'string' || loose.has('bearertokenfile')) {
+    const key = 'token'
+    const secret = context.add('Secret', `${name}-token`, {
+      type: 'Opaque',
+      stringData: { [key]: typeof token === 'string' ? token : '' },
+    })
+    if (typeof token !== 'string')
+      draft.note('remote_auth_config.bearer_token_file', 'differs', `fill in key ${key} of Secret ${secret}`)
+    const spec = { type: 'bearerToken', bearerToken: { tokenSecretRef: { name: secret, key } } }
+    return {
+      externalAuthConfigRef: { name: context.add('MCPExternalAuthConfig', `${name}-token`, { spec }) },
+    }
+  }
+  draft.note(
+    'remote_auth_config',
+    'lost',
+    'a login in the browser is of one person: on a machine, gatehouse proxy --remote-auth; in a cluster, an MCPExternalAuthConfig of type embeddedAuthServer',
+  )
+  return {}
+}
+
+/** Headers for a remote server; those from secrets are keys of a Secret to fill in. */
+export function headerSpec({ reader, name, draft, context }: RunConfigParts, isRemote: boolean): Fields {
+  const headers = reader.fields('header_forward')
+  if (!headers) return {}
+  if (!isRemote) {
+    draft.note('header_forward', 'lost', 'headers are added for remote servers only')
+    return {}
+  }
+  const plain = headers['add_plaintext_headers']
+  const fromSecrets = Object.entries((headers['add_headers_from_secret'] ?? {}) as Record<string, string>)
+  if (fromSecrets.length === 0) return { headerForward: { addPlaintextHeaders: plain } }
+  const values = Object.fromEntries(fromSecrets.map(([, key]) => [key, '']))
+  const secret = context.add('Secret', `${name}-headers`, { type: 'Opaque', stringData: values })
+  draft.note('header_forward.add_headers_from_secret', 'differs', `fill in the keys of Secret ${secret}`)
+  const addHeadersFromSecret = fromSecrets.map(([headerName, key]) => ({
+    headerName,
+    valueSecretRef: { name: secret, key },
+  }))
+  return {
+    headerForward: { ...(plain !== undefined && { addPlaintextHeaders: plain }), addHeadersFromSecret },
+  }
+}

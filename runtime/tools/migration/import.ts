@@ -1,0 +1,87 @@
+/** `gatehouse import toolhive`: documents of ToolHive as ours. Starts nothing, changes nothing that it reads. */
+import { invalidConfig } from '../../../schemas/index.ts'
+import { resolve } from 'node:path'
+import { type Migration, migrate, type SourceDocument } from './index.ts'
+import { saveFolder } from '../../toolkit/client-files/save.ts'
+import { standardText } from '../../toolkit/terminal/input.ts'
+import { readManifests } from '../../toolkit/manifests/read.ts'
+import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { readCluster } from './cluster.ts'
+import { documentsText, migrationFiles } from './read-files.ts'
+import { reportLines, reportObject } from './print-report.ts'
+
+export interface ToolhiveOptions {
+  readonly filename: readonly string[]
+  /** The name of a context, or true for the current one. */
+  readonly context?: string | true
+  readonly namespace?: string
+  readonly save?: string
+  readonly force: boolean
+  readonly output: 'text' | 'json' | 'yaml'
+  readonly tool: readonly string[]
+}
+
+/** Returns the exit code. */
+export async function importToolhive(options: ToolhiveOptions): Promise<number> {
+  const { validateResource } = await import('../../../hooks/index.ts')
+  const migration = migrate(await readSources(options), {
+    violationsOf: (manifest) => validateResource(manifest).violations,
+    tools: new Map(options.tool.map(pairOf)),
+  })
+  const written = save(options, migration)
+  if (options.output === 'json') printJson(reportObject(migration, written))
+  else show(options, migration, written)
+  const isLess = migration.documents.some(
+    ({ outcome }) => outcome === 'partly' || outcome === 'not converted',
+  )
+  return isLess ? exitCode.failed : exitCode.ok
+}
+
+async function readSources(options: ToolhiveOptions): Promise<readonly SourceDocument[]> {
+  const { filename, context, namespace } = options
+  if (filename.length === 0 && context === undefined)
+    throw invalidConfig('give -f FILE, or --context for the objects of a cluster')
+  if (namespace !== undefined && context === undefined)
+    throw invalidConfig('--namespace: only with --context; files say their namespace themselves')
+  const files = readManifests(filename, standardText)
+  return [...files, ...(context === undefined ? [] : await readCluster(context, namespace))]
+}
+
+function pairOf(text: string): readonly [string, string] {
+  const [, from, to] = /^([^=]+)=(.+)$/.exec(text) ?? []
+  if (from === undefined || to === undefined)
+    throw invalidConfig('--tool: must be NAME=BACKEND.TOOL, as in echo=notes.echo')
+  return [from, to]
+}
+
+/** Names of the files that were written. */
+function save({ save: folder, force, filename }: ToolhiveOptions, migration: Migration): readonly string[] {
+  const files = folder === undefined ? [] : migrationFiles(migration, filename)
+  return folder === undefined || files.length === 0
+    ? []
+    : saveFolder(resolve(folder), files, { force }).written
+}
+
+function show(options: ToolhiveOptions, migration: Migration, written: readonly string[]): void {
+  const asYaml = options.output === 'yaml'
+  const tell = asYaml ? printError : print
+  const stream = asYaml ? process.stderr : process.stdout
+  for (const line of reportLines(migration, painter({ colour: stream.isTTY && stream.hasColors() })))
+    tell(line)
+  if (asYaml) {
+    const docs = [...[...migration.files.values()].flat(), ...migration.secrets]
+    if (docs.length > 0) print(documentsText(docs))
+    return
+  }
+  const { save: folder } = options
+  if (folder === undefined) {
+    print('Nothing is written. To write it: gatehouse import toolhive … --save FOLDER')
+    return
+  }
+  if (migration.files.size + migration.secrets.length === 0) {
+    printError('Nothing was converted, so nothing is written')
+    return
+  }
+  print(written.length > 0 ? `Written to ${folder}: ${written.join(', ')}` : `${folder} is as it should be`)
+  print(`Next: gatehouse validate -f ${folder}`)
+}

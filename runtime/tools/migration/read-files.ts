@@ -1,0 +1,45 @@
+/** The files that a migration writes: named after their sources, and one with the Secrets that it made. */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
+import { basename, relative } from 'node:path'
+import { statSync } from 'node:fs'
+import type { Fields } from '../../../schemas/index.ts'
+import type { FolderFile } from '../../toolkit/clients/index.ts'
+import type { Migration } from './index.ts'
+
+const secretsFile = 'secrets.yaml'
+
+/** `paths` are those that were given; names are relative to the folder among them that a file is in. */
+export function migrationFiles(migration: Migration, paths: readonly string[]): readonly FolderFile[] {
+  const taken = new Set<string>([secretsFile])
+  const files = [...migration.files].map(([source, docs]) => ({
+    name: freeName(nameOf(source, paths), taken),
+    text: documentsText(docs),
+    secret: docs.some(({ kind }) => kind === 'Secret'),
+  }))
+  if (migration.secrets.length === 0) return files
+  const head = '# Values of the servers. Git ignores this file. Fill in the empty ones.\n'
+  return [...files, { name: secretsFile, text: head + documentsText(migration.secrets), secret: true }]
+}
+
+/** Everything that is written, as one stream of documents. */
+export function documentsText(docs: readonly Fields[]): string {
+  return docs.map(writeYaml).join('---\n')
+}
+
+function nameOf(source: string, paths: readonly string[]): string {
+  if (source === '-') return 'imported.yaml'
+  const folder = paths.find((path) => isFolder(path) && !relative(path, source).startsWith('..'))
+  const name = folder === undefined ? basename(source) : relative(folder, source)
+  return `${name.replace(/\.(?:ya?ml|json)$/, '')}.yaml`
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+function freeName(wanted: string, taken: Set<string>): string {
+  let name = wanted
+  for (let n = 2; taken.has(name); n++) name = wanted.replace(/\.yaml$/, `-${n}.yaml`)
+  taken.add(name)
+  return name
+}

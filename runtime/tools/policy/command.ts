@@ -1,0 +1,271 @@
+/** `gatehouse policy`: authorization policies tested, explained, and replayed against the audit log. */
+import { createReadStream, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
+import {
+  explainDecision,
+  type Flip,
+  type PolicyTest,
+  type PolicyTestRun,
+  replayAtPoint,
+  replayDecisions,
+  runPointTests,
+  runPolicyTests,
+} from '../../policy/index.ts'
+import { refuseIdle, collect, jsonObject } from '../../toolkit/terminal/options.ts'
+import { claimStandardInput } from '../../toolkit/terminal/input.ts'
+import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
+import { askOption, elsewhereCode, elsewhereText, explainElsewhere, withPoint } from './elsewhere.ts'
+import { readFixtures } from './fixtures.ts'
+import { reportExplanation, reportReplay, reportTests, type TestFormat, testsObject } from './report.ts'
+import { readPolicies, type PolicySource } from '../../toolkit/local/servers.ts'
+
+const policiesHelp =
+  'manifests, the file of a virtual server, a document with policies, or .cedar files; repeatable'
+
+export function addPolicyCommand(program: Command): void {
+  const policy = program
+    .command('policy')
+    .summary('test, explain and replay authorization policies')
+    .description('Tries authorization policies without a running server, with its own code.')
+  addTest(policy)
+  addExplain(policy)
+  addReplay(policy)
+}
+
+interface TestOptions {
+  readonly filename: string[]
+  readonly policies: string[]
+  readonly server?: string
+  readonly ask: boolean
+  readonly output: TestFormat
+}
+
+function addTest(policy: Command): void {
+  policy
+    .command('test')
+    .summary('run tests of policies')
+    .description(
+      'Runs tests: who calls what with which arguments, and whether that is allowed. Names policies that no test depends on.',
+    )
+    .requiredOption(
+      '-f, --filename <path>',
+      'file or folder with tests, or - for standard input; repeatable',
+      collect,
+    )
+    .option('-p, --policies <path>', `${policiesHelp}; default: what the tests name`, collect, [])
+    .option('--server <name>', 'the virtual server, where several have policies')
+    .addOption(askOption())
+    .addOption(
+      new Option('-o, --output <format>', 'how to report').choices(['text', 'json', 'junit']).default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse policy test -f policy-tests.yaml -p manifests/\n' +
+        '\nExit codes: 0 all passed, 1 a test failed, 2 a test is decided elsewhere, wrong usage or input that cannot be used.',
+    )
+    .action(async (options: TestOptions) => {
+      const runs = []
+      const fixtures = readFixtures(options.filename)
+      for (const { file, policies, tests } of fixtures) {
+        const beside = policies === undefined ? [] : [resolve(dirname(file), policies)]
+        const paths = options.policies.length > 0 ? options.policies : beside
+        if (paths.length === 0)
+          throw new GatehouseError('INVALID_CONFIG', { detail: `${file}: needs policies, or use --policies` })
+        runs.push({ file, run: await runAll(await readPolicies(paths, options.server), tests, options.ask) })
+      }
+      if (options.output === 'json') printJson(testsObject(runs))
+      else print(forTerminal(reportTests(runs, options.output)))
+      const results = runs.flatMap(({ run }) => run.results)
+      if (results.some(({ failures }) => failures.length > 0)) process.exitCode = exitCode.failed
+      else process.exitCode = results.some(({ elsewhere }) => elsewhere) ? exitCode.usage : exitCode.ok
+    })
+}
+
+function runAll(source: PolicySource, tests: readonly PolicyTest[], ask: boolean): Promise<PolicyTestRun> {
+  if (source.kind === 'policies') return runPolicyTests(source.set, tests)
+  const { about } = source
+  return withPoint(about, ask, (point) => runPointTests(about.point.settings.http.url, point, tests))
+}
+
+interface ExplainOptions {
+  readonly policies: string[]
+  readonly server?: string
+  readonly claims: Fields
+  readonly tool?: string
+  readonly prompt?: string
+  readonly resource?: string
+  readonly backend?: string
+  readonly original?: string
+  readonly args?: Fields
+  readonly ask: boolean
+  readonly output: 'text' | 'json'
+}
+
+function addExplain(policy: Command): void {
+  policy
+    .command('explain')
+    .summary('say why policies allow or deny a call')
+    .description(
+      'Names the policies that determine a decision, and for each other one the first part of it that does not hold.',
+    )
+    .requiredOption('-p, --policies <path>', policiesHelp, collect)
+    .option('--server <name>', 'the virtual server, where several have policies')
+    .option('--claims <json>', 'claims of the caller, as JSON or @file', jsonObject, {})
+    .option('--tool <name>', 'the tool, as clients call it')
+    .option('--prompt <name>', 'the prompt, as clients call it')
+    .option('--resource <uri>', 'the resource')
+    .option('--backend <name>', 'the backend that it comes from; empty for a workflow')
+    .option('--original <name>', 'what the backend calls it; default: as clients do')
+    .option('--args <json>', 'arguments of the call, as JSON or @file', jsonObject)
+    .addOption(askOption())
+    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse policy explain -p manifests/ --claims \'{"sub":"ada","groups":["ops"]}\' --tool github_search --backend github --original search\n' +
+        '\nExit codes: 0 allowed, 1 denied, 2 decided elsewhere or not at all, wrong usage or input that cannot be used.',
+    )
+    .action(async (options: ExplainOptions, command: Command) => {
+      refuseIdle(command, [['original', options.backend !== undefined, 'is for --backend']])
+      const { claims, backend, original, args, tool, prompt, resource } = options
+      const named = [
+        ['call_tool', tool],
+        ['get_prompt', prompt],
+        ['read_resource', resource],
+      ] as const
+      const [only, another] = named.filter(([, name]) => name !== undefined)
+      const id = only?.[1]
+      if (!only || another || id === undefined)
+        throw new GatehouseError('INVALID_CONFIG', { detail: 'name one of --tool, --prompt and --resource' })
+      const question = {
+        action: only[0],
+        id,
+        claims,
+        arguments: args,
+        ...(backend === undefined ? {} : { origin: { backend, original: original ?? id } }),
+      }
+      const shown = (value: object, text: string): void =>
+        options.output === 'json' ? printJson(value) : print(forTerminal(text))
+      const source = await readPolicies(options.policies, options.server)
+      if (source.kind === 'point') {
+        const told = await explainElsewhere(source.about, options.ask, question)
+        shown(told, elsewhereText(told))
+        process.exitCode = elsewhereCode(told)
+        return
+      }
+      const explained = await explainDecision(source.set, question)
+      shown(explained, reportExplanation(explained))
+      process.exitCode = explained.decision === 'permitted' ? exitCode.ok : exitCode.failed
+    })
+}
+
+interface ReplayOptions {
+  readonly audit: string
+  readonly new: string[]
+  readonly server?: string
+  readonly expect: Expected[]
+  readonly ask: boolean
+  readonly output: 'text' | 'json'
+}
+
+type Expected = Readonly<Record<string, string>>
+const selectors = ['principal', 'target', 'policy', 'to']
+
+function addReplay(policy: Command): void {
+  policy
+    .command('replay')
+    .summary('say which recorded decisions other policies would change')
+    .description(
+      'Asks policies what the lines of an audit log were decided about, and lists the decisions that would change: by\n' +
+        'principal, by target and by policy. Lines that do not tell what a policy reads are inconclusive; record more with\n' +
+        'audit.policyInputs. Names policies that no recorded decision depends on.',
+    )
+    .requiredOption('--audit <file>', 'the audit log, or - for standard input')
+    .requiredOption('--new <path>', policiesHelp, collect)
+    .option('--server <name>', 'the virtual server, where several have policies')
+    .option(
+      '--expect <selector>',
+      `changes that are meant, such as principal=ben,to=deny; keys: ${selectors.join(', ')}; repeatable`,
+      expectation,
+      [],
+    )
+    .addOption(askOption())
+    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse policy replay --audit audit.log --new manifests/ --expect policy=policies[4]\n' +
+        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 nothing was compared or it is decided elsewhere, wrong usage or input that cannot be used.',
+    )
+    .action(async (options: ReplayOptions) => {
+      const source = await readPolicies(options.new, options.server, '--new')
+      const lines = await linesOf(options.audit)
+      const replay =
+        source.kind === 'policies'
+          ? await replayDecisions(source.set, lines)
+          : await withPoint(source.about, options.ask, (point) => replayAtPoint(source.about, point, lines))
+      const flips = replay.flips.map((flip) => ({
+        ...flip,
+        expected: options.expect.some((one) => meets(flip, one)),
+      }))
+      const report = { ...replay, flips }
+      if (options.output === 'json') printJson(report)
+      else print(forTerminal(reportReplay(report)))
+      const isElsewhere = source.kind === 'point' && !options.ask
+      const hasChanged = flips.some(({ expected }) => !expected)
+      if (replay.decisions === 0)
+        printError(`${options.audit}: no line has a decision: is it the audit log of a server with policies?`)
+      process.exitCode =
+        isElsewhere || replay.decisions === 0 ? exitCode.usage : hasChanged ? exitCode.failed : exitCode.ok
+    })
+}
+
+/** Rejects with INVALID_CONFIG when the file cannot be opened. */
+async function linesOf(path: string): Promise<AsyncIterable<string>> {
+  if (path === '-') claimStandardInput('--audit')
+  const input = path === '-' ? process.stdin : createReadStream(path)
+  if (input !== process.stdin) {
+    await new Promise<void>((done, fail) => {
+      input.once('ready', done)
+      input.once('error', (cause: unknown) =>
+        fail(
+          new GatehouseError('INVALID_CONFIG', {
+            detail: `${path}: cannot be read: ${systemReason(cause)}`,
+            cause,
+          }),
+        ),
+      )
+    })
+    if (statSync(path).isDirectory()) {
+      input.destroy()
+      throw invalidConfig(`${path}: is a folder, not a file`)
+    }
+  }
+  return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+}
+
+function meets(flip: Flip, expected: Expected): boolean {
+  const { policy, ...rest } = expected
+  const values: Readonly<Record<string, string>> = {
+    principal: flip.principal,
+    target: flip.target,
+    to: flip.to,
+  }
+  return (
+    (policy === undefined || flip.policies.includes(policy)) &&
+    Object.entries(rest).every(([key, value]) => values[key] === value)
+  )
+}
+
+function expectation(text: string, before: readonly Expected[]): Expected[] {
+  const pairs = text.split(',').map((pair) => {
+    const [, key = '', value] = /^([a-z]+)=(.*)$/s.exec(pair) ?? []
+    if (!selectors.includes(key) || value === undefined)
+      throw new InvalidArgumentError(`Must be KEY=VALUE with one of the keys ${selectors.join(', ')}.`)
+    return [key, value] as const
+  })
+  return [...before, Object.fromEntries(pairs)]
+}

@@ -1,0 +1,83 @@
+/**
+ * `gatehouse relay`: a public address for proxies behind tunnels (`proxy tunnel --tunnel-provider relay`), in the
+ * foreground until SIGINT or SIGTERM. TLS is terminated in front of it.
+ */
+import type { Command } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { environment, readVariable, rotatingSecret, variables } from '../../config/index.ts'
+import { Secret } from '../../observe/index.ts'
+import { startRelay } from '../../proxy/index.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
+import { exitCode, print } from '../../toolkit/terminal/output.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+
+interface RelayFlags {
+  readonly host: string
+  readonly port: string
+  readonly domain: string
+  readonly publicUrl?: string
+  readonly authTokenFile?: string
+}
+
+const minTokenChars = 16
+
+export function addRelayCommand(program: Command): void {
+  addLogFlags(program.command('relay'))
+    .summary('the public end of tunnels')
+    .description(
+      'Takes tunnels from `gatehouse proxy tunnel --tunnel-provider relay` and forwards requests for\n' +
+        '<name>.<domain> through them. Put TLS and a wildcard DNS name in front of it.',
+    )
+    .option('--host <address>', 'address to bind', '127.0.0.1')
+    .option('--port <number>', 'port to bind; 0 lets the system choose', '8744')
+    .requiredOption('--domain <name>', 'tunnels are reached as <name>.<domain>')
+    .option(
+      '--public-url <pattern>',
+      'public URL of a tunnel, * standing for its name; default: http://*.<domain>:<port>',
+    )
+    .option(
+      '--auth-token-file <file>',
+      `file with the token that tunnels must present; or ${variables.tunnelAuthToken.name}`,
+    )
+    .option('--debug', 'log at debug level')
+    .action(async (flags: RelayFlags) => {
+      process.exitCode = await relay(flags, isDebugging())
+    })
+}
+
+async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
+  const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
+  const violations = [
+    ...(port >= 0 && port < 65_536 ? [] : ['--port: must be a whole number from 0 to 65535']),
+    ...(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(flags.domain) ? [] : ['--domain: must be a DNS name']),
+    ...(flags.publicUrl === undefined || /^https?:\/\/\*\.[^*]+$/.test(flags.publicUrl)
+      ? []
+      : ['--public-url: must be like https://*.tunnels.example.com']),
+  ]
+  const authToken = tokenSource(flags)
+  if (!authToken)
+    violations.push(`--auth-token-file: is required, or the variable ${variables.tunnelAuthToken.name}`)
+  else if (authToken().reveal().length < minTokenChars) {
+    // Whoever guesses it takes a name, and with it what its clients send.
+    violations.push(`--auth-token-file: the token must have at least ${minTokenChars} characters`)
+  }
+  if (!authToken || violations.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
+  const log = commandLog({ level: debug ? 'debug' : 'info', name: 'relay' })
+  const stopped = stopSignal(new AbortController())
+  const { host, domain, publicUrl } = flags
+  const running = await startRelay({ host, port, domain, publicUrl, authToken, log })
+  print(`Relay started on port ${running.port} for *.${domain}`)
+  await stopped
+  await running.close({ graceMs: 5_000 })
+  log.flush()
+  return exitCode.ok
+}
+
+function tokenSource({ authTokenFile }: RelayFlags): (() => Secret) | undefined {
+  if (authTokenFile !== undefined) return rotatingSecret(authTokenFile)
+  const given = readVariable(environment(), variables.tunnelAuthToken)
+  if (given === undefined) return undefined
+  const secret = new Secret(given)
+  return () => secret
+}

@@ -1,0 +1,243 @@
+/**
+ * `gatehouse run`: one MCP server, or several, behind one address, without manifests.
+ *
+ * Makes in memory what `import` would write and runs it as `dev` does: on the loopback interface, open to this machine.
+ * Standard output has one line, the address; everything else goes to standard error.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { fieldsOf, invalidConfig } from '../../../schemas/index.ts'
+import {
+  type ClientEntry,
+  type Conversion,
+  type ConvertedEntry,
+  type ConvertOptions,
+  convertEntries,
+  folderFiles,
+  objectName,
+  shown,
+} from '../../toolkit/clients/index.ts'
+import { connectClients, type Connected } from '../../toolkit/client-files/connect.ts'
+import { clientNamed } from '../../toolkit/client-files/choose.ts'
+import { shortPath, thisHost } from '../../toolkit/client-files/host.ts'
+import { saveFolder } from '../../toolkit/client-files/save.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { localEnvironment } from '../../toolkit/local/environment.ts'
+import { localHooks } from '../../toolkit/local/cluster/hooks.ts'
+import { podTemplateOf } from '../../toolkit/local/pods.ts'
+import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.ts'
+import { DevSession } from '../../toolkit/local/session.ts'
+import type { LocalObject } from '../../toolkit/manifests/objects.ts'
+import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
+import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
+import { runtimeImage } from '../../toolkit/terminal/version.ts'
+import { type MemberOptions, membersOf } from './members.ts'
+import { referenceLookup, refuseUnresolved, withEnvFiles } from './variables.ts'
+import { type Missing, watchServers } from './watch.ts'
+
+export interface RunCommandOptions extends MemberOptions, ProcessLogs {
+  readonly port?: number
+  readonly group: string
+  readonly save?: string
+  readonly force: boolean
+  readonly connect: readonly string[]
+  readonly startTimeout: number
+}
+
+const defaultPort = 4483
+const maxLines = 20
+
+/** Returns the exit code. */
+export async function runServers(words: readonly string[], options: RunCommandOptions): Promise<number> {
+  const host = thisHost()
+  for (const word of options.connect) clientNamed(word)
+  const local = await localHooks()
+  const settings = convertOptions(options, host.home)
+  const values = { env: withEnvFiles(host.env, options.envFile) }
+  const entries = await membersOf(words, options, host, values)
+  const lookup = referenceLookup(values.env)
+  refuseUnresolved(entries, lookup)
+  const conversion = convertEntries(entries, {
+    ...settings,
+    resolve: lookup,
+    allowLoopback: true,
+    violationsOf: (manifest) => local.validate(manifest).violations,
+  })
+  tellLeftOut(conversion.entries)
+  if (conversion.members.length === 0) throw invalidConfig('no server is left to run')
+  if (options.save !== undefined) {
+    await save(options.save, entries, settings, options.force)
+    printError(
+      `Saved in ${shortPath(resolve(options.save), host)}: gatehouse dev -f ${options.save}, or kubectl apply -k`,
+    )
+  }
+  const port = await freePort(options.port)
+  const stop = new AbortController()
+  void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  return serve(conversion, { ...options, port, hooks: local.hooks, stop })
+}
+
+function convertOptions(
+  options: RunCommandOptions,
+  home: string,
+): Omit<ConvertOptions, 'allowLoopback' | 'violationsOf'> {
+  if (options.group !== objectName(options.group)) {
+    throw invalidConfig('--group: must be a name of lower-case letters, digits and "-"')
+  }
+  return {
+    group: options.group,
+    description: 'Servers of gatehouse run',
+    incoming: { type: 'anonymous' },
+    secrets: 'manifest',
+    plain: new Set(),
+    images: new Map(),
+    keepSecretArgs: false,
+    includeDisabled: false,
+    prefixOne: false,
+    resolve: () => undefined,
+    home,
+  }
+}
+
+function tellLeftOut(entries: readonly ConvertedEntry[]): void {
+  for (const { entry, outcome, notes } of entries) {
+    if (outcome === 'not taken' || outcome === 'partly')
+      printError(`${shown(entry.name)}: ${notes.join('; ')}`)
+  }
+}
+
+/** The manifests that a cluster takes: what only this machine has is refused. */
+async function save(
+  folder: string,
+  entries: readonly ClientEntry[],
+  settings: Omit<ConvertOptions, 'allowLoopback' | 'violationsOf'>,
+  force: boolean,
+): Promise<void> {
+  const { validateResource } = await import('../../../hooks/index.ts')
+  const conversion = convertEntries(entries, {
+    ...settings,
+    prefixOne: true,
+    allowLoopback: false,
+    violationsOf: (manifest) => validateResource(manifest).violations,
+  })
+  const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
+  if (first)
+    throw invalidConfig(`--save: ${shown(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`)
+  saveFolder(resolve(folder), folderFiles(conversion), { force })
+}
+
+interface Serving extends RunCommandOptions {
+  readonly port: number
+  readonly hooks: ConstructorParameters<typeof DevSession>[0]['hooks']
+  readonly stop: AbortController
+}
+
+async function serve(conversion: Conversion, options: Serving): Promise<number> {
+  const { stop, startTimeout } = options
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
+  const lines = new Map<string, string[]>()
+  const show = verboseLine(options)
+  const session = new DevSession({
+    hooks: options.hooks,
+    port: options.port,
+    runtimeImage,
+    folder,
+    ...localEnvironment(options.logLevel),
+    startMs: startTimeout * 1000,
+    onChange: () => {},
+    onLine: (workload, parent, line) => {
+      const { name } = parent.metadata
+      // What our own proxy in front of a server says is no word of the server.
+      const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
+      if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
+      show(workload.metadata.name, line)
+    },
+    onError: (error) =>
+      printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`),
+  })
+  let connected: Connected | undefined
+  try {
+    const names = conversion.members.map(({ metadata }) => metadata.name)
+    printError(`Starting ${names.join(', ')} …`)
+    await session.declare(documentsOf(conversion))
+    const end = await watchServers(session, {
+      names,
+      linesOf: (name) => lines.get(name) ?? [],
+      timeoutMs: startTimeout * 1000,
+      signal: stop.signal,
+      async onAddress(url) {
+        print(url)
+        connected = await connectClients(options.connect, url)
+        printError(connectHint(url, options.connect))
+      },
+      onChange: (name, sentence) => printError(`${name}: ${sentence}`),
+      onMissing: tellMissing,
+      onComplete: () => printError(names.length > 1 ? 'All servers answer.' : 'The server answers.'),
+    })
+    if (end.state === 'failed') {
+      for (const missing of end.missing) tellMissing(missing)
+      return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
+    }
+    return exitCode.ok
+  } finally {
+    await connected?.undo()
+    await session.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function documentsOf({ members, entrance, secrets }: Conversion): LocalObject[] {
+  const documents = [...entrance, ...members, ...secrets.manifests] as unknown as LocalObject[]
+  return documents.map((document) => (document.kind === 'VirtualMCPServer' ? watched(document) : document))
+}
+
+/** Somebody looks on: what answers, and what does not, is known within seconds. */
+function watched(server: LocalObject): LocalObject {
+  const config = fieldsOf(server.spec?.['config'])
+  const operational = fieldsOf(config['operational'])
+  const failureHandling = {
+    ...fieldsOf(operational['failureHandling']),
+    healthCheckInterval: '3s',
+    healthCheckTimeout: '2s',
+    unhealthyThreshold: 2,
+  }
+  return {
+    ...server,
+    spec: { ...server.spec, config: { ...config, operational: { ...operational, failureHandling } } },
+  }
+}
+
+function tellMissing({ name, why, lines }: Missing): void {
+  printError(`${name}: ${forTerminal(why)}`)
+  for (const line of lines) printError(`  ${forTerminal(line)}`)
+}
+
+function connectHint(url: string, connected: readonly string[]): string {
+  const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
+  const hint = connected.length > 0 ? '' : `Put it into a client: gatehouse client add cursor${add}\n`
+  return `${hint}Ctrl-C stops everything.`
+}
+
+/** The port asked for, which must be free; else the usual one, or any when that is taken. */
+async function freePort(wanted: number | undefined): Promise<number> {
+  const first = await tryPort(wanted ?? defaultPort)
+  if (first !== undefined) return first
+  if (wanted !== undefined) throw invalidConfig(`--port: ${wanted} is in use by another program`)
+  const other = await tryPort(0)
+  if (other === undefined) throw invalidConfig('no port of the loopback interface is free')
+  printError(`Port ${defaultPort} is in use by another program; ${other} is taken instead.`)
+  return other
+}
+
+function tryPort(port: number): Promise<number | undefined> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.once('error', () => done(undefined))
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => done(typeof address === 'object' && address ? address.port : undefined))
+    })
+  })
+}

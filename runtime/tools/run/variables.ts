@@ -1,0 +1,57 @@
+/**
+ * Variables for `gatehouse run`, from the environment and from `--env-file` files. References in a client's file are
+ * resolved before anything starts.
+ */
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { invalidConfig } from '../../../schemas/index.ts'
+import { type ClientEntry, type Reference, referencesOf, shown } from '../../toolkit/clients/index.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Merges `--env-file` files with the environment. The environment takes precedence over the files, and a later file
+ * over an earlier one, as for `node --env-file`. Node itself handles this flag anywhere on the command line, so only
+ * the single executable needs this function.
+ */
+export function withEnvFiles(env: Environment, files: readonly string[]): Environment {
+  return Object.assign({}, ...files.map(readEnvFile), env) as Environment
+}
+
+function readEnvFile(path: string): Environment {
+  try {
+    return parseEnv(readFileSync(path, 'utf8'))
+  } catch (cause) {
+    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : 'not a text file'
+    throw invalidConfig(`--env-file: ${path} cannot be read (${why})`)
+  }
+}
+
+/** Returns a lookup of environment variables and inputs. A default takes precedence over an empty variable. */
+export function referenceLookup(env: Environment): (reference: Reference) => string | undefined {
+  return ({ kind, name, fallback }) => {
+    if (kind !== 'env' && kind !== 'input') return undefined
+    const value = env[name]
+    return value === '' && fallback !== undefined ? fallback : value
+  }
+}
+
+/** Throws INVALID_CONFIG with the name of every variable without a value, and the servers that need it. */
+export function refuseUnresolved(
+  entries: readonly ClientEntry[],
+  lookup: (reference: Reference) => string | undefined,
+): void {
+  const missing = new Map<string, Set<string>>()
+  for (const entry of entries.filter(({ enabled }) => enabled)) {
+    for (const reference of referencesOf(entry)) {
+      const { kind, name, fallback } = reference
+      if ((kind !== 'env' && kind !== 'input') || (lookup(reference) ?? fallback) !== undefined) continue
+      missing.set(name, (missing.get(name) ?? new Set()).add(shown(entry.name)))
+    }
+  }
+  if (missing.size === 0) return
+  const lines = [...missing].map(([name, servers]) => `${shown(name)} for ${[...servers].join(', ')}`)
+  throw invalidConfig(
+    `--from: variables not set: ${lines.join('; ')}. Set them, or pass a file with --env-file FILE`,
+  )
+}

@@ -1,0 +1,203 @@
+/**
+ * The MCP client of the commands `tools`, `resources` and `prompts`: one conversation over two streams of lines, in the
+ * session era. Whatever carries the streams translates for servers of the stateless era.
+ *
+ * A request ends with its response, when the conversation is over, when the user interrupts, or when nothing has been heard
+ * about it for the time-out. Progress and log messages go to the sinks; of server requests, elicitations are answered.
+ * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
+ */
+import type { PassThrough } from 'node:stream'
+import { createInterface } from 'node:readline'
+import { ModuleError } from '../../../schemas/index.ts'
+import {
+  JsonObject,
+  latestSessionVersion,
+  type Message,
+  notificationMessage,
+  paramsOf,
+  rawErrorMessage,
+  requestMessage,
+  resultMessage,
+  rpcCode,
+  scanMessage,
+} from '../../mcp/index.ts'
+import { version } from '../../toolkit/terminal/version.ts'
+
+/** The server refused a request. */
+export class ServerError extends ModuleError {
+  readonly code: number
+  /** HTTP status, when the server's response was none of JSON-RPC. */
+  readonly status: number | undefined
+
+  constructor(message: string, code: number, status: number | undefined) {
+    super(message)
+    this.code = code
+    this.status = status
+  }
+}
+
+/** Nothing more is to be expected: the server has ended, was silent for too long, or the user has interrupted. */
+export class ConversationOver extends ModuleError {}
+
+export interface CallProgress {
+  readonly progress: number
+  readonly total: number | undefined
+  readonly message: string | undefined
+}
+
+export interface ClientOptions {
+  readonly toServer: PassThrough
+  readonly fromServer: PassThrough
+  readonly onProgress: (progress: CallProgress) => void
+  readonly onLog: (level: string, text: string) => void
+  /** The result of an `elicitation/create`, as JSON text. */
+  readonly elicit: (params: JsonObject) => Promise<string>
+  /** Silence after which a request is given up. */
+  readonly timeoutMs: number
+  /** The user interrupts. */
+  readonly signal: AbortSignal
+}
+
+interface Pending {
+  readonly resolve: (result: Buffer) => void
+  readonly reject: (error: Error) => void
+  readonly timer: NodeJS.Timeout
+}
+
+export class McpClient {
+  readonly #options: ClientOptions
+  readonly #pending = new Map<string, Pending>()
+  #nextId = 1
+  #over: Error | undefined
+  #asking = 0
+  #lastQuestion: Promise<string> = Promise.resolve('')
+
+  constructor(options: ClientOptions) {
+    this.#options = options
+    createInterface({ input: options.fromServer }).on('line', (line) => this.#received(line))
+    options.signal.addEventListener('abort', () => this.#interrupt(), { once: true })
+  }
+
+  /** Opens the conversation. Throws ServerError and ConversationOver, as `request` does. */
+  async open(): Promise<void> {
+    const clientInfo = { name: 'gatehouse', version }
+    const capabilities = { elicitation: { form: {}, url: {} } }
+    const params = { protocolVersion: latestSessionVersion, capabilities, clientInfo }
+    await this.request('initialize', new JsonObject(Buffer.from(JSON.stringify(params))))
+    this.#send(notificationMessage('notifications/initialized'))
+  }
+
+  /** The raw result. Progress is asked for. */
+  request(method: string, params: JsonObject): Promise<Buffer> {
+    const id = String(this.#nextId++)
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#giveUp(id), this.#options.timeoutMs)
+      this.#pending.set(id, { resolve, reject, timer })
+      if (this.#over) return this.end(this.#over)
+      if (this.#options.signal.aborted) return this.#interrupt()
+      const meta = method === 'initialize' ? undefined : `{"progressToken":${id}}`
+      this.#send(requestMessage(id, method, params.with({ _meta: meta })))
+    })
+  }
+
+  /** There will be no more responses. */
+  end(error: Error): void {
+    this.#over ??= error
+    for (const [id] of this.#pending) this.#settle(id)?.reject(error)
+  }
+
+  #send(message: Buffer): void {
+    if (!this.#options.toServer.writable) return
+    this.#options.toServer.write(Buffer.concat([message, Buffer.from('\n')]))
+  }
+
+  #settle(id: string): Pending | undefined {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    clearTimeout(pending?.timer)
+    return pending
+  }
+
+  #giveUp(id: string): void {
+    // The user takes time to respond, and the server waits for it.
+    if (this.#asking > 0) return void this.#pending.get(id)?.timer.refresh()
+    this.#cancel(id)
+    const seconds = this.#options.timeoutMs / 1000
+    this.#settle(id)?.reject(new ConversationOver(`the server has said nothing for ${seconds} s (--timeout)`))
+  }
+
+  #interrupt(): void {
+    for (const [id] of this.#pending) this.#cancel(id)
+    this.end(new ConversationOver('interrupted'))
+  }
+
+  #cancel(id: string): void {
+    this.#send(notificationMessage('notifications/cancelled', `{"requestId":${id},"reason":"cancelled"}`))
+  }
+
+  #received(line: string): void {
+    let message: Message
+    try {
+      message = scanMessage(Buffer.from(line))
+    } catch {
+      this.#options.onLog('warning', 'the server sent what is no message; it was dropped')
+      return
+    }
+    if (message.kind === 'request') void this.#asked(message)
+    else if (message.kind === 'notification') this.#notified(message)
+    else this.#responded(message)
+  }
+
+  #responded({ id, result, error }: Message): void {
+    const pending = id === undefined ? undefined : this.#settle(id)
+    if (result) pending?.resolve(result)
+    else if (error) pending?.reject(errorOf(new JsonObject(error)))
+  }
+
+  #notified(message: Message): void {
+    const params = paramsOf(message)
+    if (message.method === 'notifications/progress') this.#progressed(params)
+    if (message.method === 'notifications/message') {
+      const data = params.value('data')
+      const text = typeof data === 'string' ? data : JSON.stringify(data)
+      this.#options.onLog(params.text('level') ?? 'info', text)
+    }
+  }
+
+  #progressed(params: JsonObject): void {
+    const pending = this.#pending.get(params.raw('progressToken')?.toString() ?? '')
+    const progress = params.value('progress')
+    if (!pending || typeof progress !== 'number') return
+    pending.timer.refresh()
+    const total = params.value('total')
+    const message = params.text('message')
+    this.#options.onProgress({ progress, total: typeof total === 'number' ? total : undefined, message })
+  }
+
+  async #asked(message: Message): Promise<void> {
+    const { id = '' } = message
+    if (message.method === 'ping') return this.#send(resultMessage(id, '{}'))
+    if (message.method !== 'elicitation/create') {
+      const error = `{"code":${rpcCode.methodNotFound},"message":"Method not found"}`
+      return this.#send(rawErrorMessage(id, error))
+    }
+    this.#asking++
+    // One question at a time: there is one terminal.
+    const ask = (): Promise<string> => this.#options.elicit(paramsOf(message))
+    this.#lastQuestion = this.#lastQuestion.then(ask).catch(() => '{"action":"cancel"}')
+    const reply = await this.#lastQuestion
+    this.#asking--
+    this.#send(resultMessage(id, reply))
+    for (const { timer } of this.#pending.values()) timer.refresh()
+  }
+}
+
+function errorOf(error: JsonObject): ServerError {
+  const code = error.value('code')
+  const status = error.object('data')?.value('status')
+  return new ServerError(
+    error.text('message') ?? 'the server gave no reason',
+    typeof code === 'number' ? code : rpcCode.internal,
+    typeof status === 'number' ? status : undefined,
+  )
+}

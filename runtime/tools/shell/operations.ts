@@ -1,0 +1,172 @@
+/**
+ * The operations behind `tools`, `resources` and `prompts`, each over an open conversation. Results are printed. JSON
+ * is printed as the server wrote it, with control and hidden characters escaped.
+ */
+import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
+import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'
+import { exitCode, painter, print, printError } from '../../toolkit/terminal/output.ts'
+import { type ArgumentFlags, argumentsFrom } from './arguments.ts'
+import { type McpClient, ServerError } from './client.ts'
+import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
+import {
+  blobText,
+  promptRow,
+  promptText,
+  resourceContents,
+  resourceRow,
+  type TextRow,
+  toolResultText,
+  toolRow,
+} from './text.ts'
+
+export type OutputFormat = 'text' | 'json'
+
+/** Pages of a list; a server whose lists have no end is reported. */
+const maxPages = 1000
+const none = new JsonObject(Buffer.from('{}'))
+
+interface Listing {
+  readonly method: string
+  readonly member: string
+  readonly row: (item: Readonly<Record<string, unknown>>) => TextRow
+}
+
+const listings = {
+  tools: [{ method: 'tools/list', member: 'tools', row: toolRow }],
+  prompts: [{ method: 'prompts/list', member: 'prompts', row: promptRow }],
+  resources: [
+    { method: 'resources/list', member: 'resources', row: resourceRow },
+    { method: 'resources/templates/list', member: 'resourceTemplates', row: resourceRow },
+  ],
+} as const satisfies Readonly<Record<string, readonly Listing[]>>
+
+export async function printList(
+  client: McpClient,
+  what: keyof typeof listings,
+  output: OutputFormat,
+): Promise<number> {
+  const parts: string[] = []
+  const rows: TextRow[] = []
+  for (const { method, member, row } of listings[what]) {
+    const items = await listed(client, method, member)
+    parts.push(`${JSON.stringify(member)}:[${items.map(String).join(',')}]`)
+    rows.push(...items.map((item) => row(fieldsOf(item))))
+  }
+  if (output === 'json') print(visibleJson(`{${parts.join(',')}}`))
+  else printRows(rows, what)
+  return exitCode.ok
+}
+
+/** All pages; an optional method that the server does not have is an empty list. */
+async function listed(client: McpClient, method: string, member: string): Promise<readonly Buffer[]> {
+  const items: Buffer[] = []
+  const seen = new Set<string>()
+  let params = none
+  for (let page = 0; page < maxPages; page++) {
+    const result = new JsonObject(await listPage(client, method, params))
+    const raw = result.raw(member)
+    if (raw) items.push(...scanElements(raw))
+    const cursor = result.text('nextCursor')
+    if (cursor === undefined) return items
+    if (seen.has(cursor)) break
+    seen.add(cursor)
+    params = new JsonObject(none.with({ cursor: JSON.stringify(cursor) }))
+  }
+  printError(`Warning: the list has no end; ${items.length} entries were read.`)
+  return items
+}
+
+async function listPage(client: McpClient, method: string, params: JsonObject): Promise<Buffer> {
+  try {
+    return await client.request(method, params)
+  } catch (error) {
+    const isAbsent = error instanceof ServerError && error.code === rpcCode.methodNotFound
+    if (isAbsent) return none.bytes
+    throw error
+  }
+}
+
+function printRows(rows: readonly TextRow[], what: string): void {
+  const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
+  if (rows.length === 0) printError(`The server has no ${what}.`)
+  for (const { head, details } of rows) {
+    print(paint('bold', oneLine(head)))
+    for (const line of details) if (line !== '') print(`    ${paint('dim', oneLine(line))}`)
+  }
+}
+
+export async function callTool(
+  client: McpClient,
+  name: string,
+  pairs: readonly string[],
+  flags: ArgumentFlags & { readonly output: OutputFormat },
+): Promise<number> {
+  const given = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
+  const result = await client.request('tools/call', named(name, given))
+  const fields = fieldsOf(result)
+  const failed = fields['isError'] === true
+  if (flags.output === 'json') printRaw(result)
+  else if (failed) printError(`Error: ${forTerminal(toolResultText(fields)) || 'the tool gave no reason'}`)
+  else printText(toolResultText(fields))
+  return failed ? exitCode.failed : exitCode.ok
+}
+
+async function schemaOf(client: McpClient, name: string): Promise<unknown> {
+  const tools = (await listed(client, 'tools/list', 'tools')).map(fieldsOf)
+  const tool = tools.find((one) => one['name'] === name)
+  if (tool) return tool['inputSchema']
+  const names = tools.map((one) => oneLine(String(one['name']), 80))
+  const close = nearest(name, names)
+  const meant = close === undefined ? '' : `; did you mean ${close}?`
+  const known = names.slice(0, 50).join(', ') || 'none'
+  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"${meant || ';'} it has ${known}`)
+}
+
+export async function getPrompt(
+  client: McpClient,
+  name: string,
+  pairs: readonly string[],
+  flags: ArgumentFlags & { readonly output: OutputFormat },
+): Promise<number> {
+  // Arguments of prompts are text.
+  const given = await argumentsFrom(pairs, flags, async () => undefined)
+  const result = await client.request('prompts/get', named(name, given))
+  if (flags.output === 'json') printRaw(result)
+  else printText(promptText(fieldsOf(result)))
+  return exitCode.ok
+}
+
+/** Binary content goes to a file or a pipe as it is; a terminal gets a line about it. */
+export async function readResource(client: McpClient, uri: string, output: OutputFormat): Promise<number> {
+  const result = await client.request(
+    'resources/read',
+    new JsonObject(none.with({ uri: JSON.stringify(uri) })),
+  )
+  if (output === 'json') {
+    printRaw(result)
+    return exitCode.ok
+  }
+  for (const content of resourceContents(fieldsOf(result))) {
+    if (content.text !== undefined) printText(content.text)
+    else if (process.stdout.isTTY) print(oneLine(blobText(content)))
+    else process.stdout.write(content.bytes ?? '')
+  }
+  return exitCode.ok
+}
+
+function named(name: string, given: JsonObject): JsonObject {
+  return new JsonObject(none.with({ name: JSON.stringify(name), arguments: given.bytes }))
+}
+
+function printRaw(result: Buffer): void {
+  print(visibleJson(result.toString()))
+}
+
+function printText(text: string): void {
+  print(process.stdout.isTTY ? forTerminal(text) : text)
+}
+
+function fieldsOf(raw: Buffer): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(raw.toString())
+  return isFields(value) ? value : {}
+}

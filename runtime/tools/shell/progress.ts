@@ -1,0 +1,53 @@
+/**
+ * The progress of a request on standard error: one line that changes on a terminal, a line for each step elsewhere.
+ */
+import type { CallProgress } from './client.ts'
+import { oneLine } from '../../toolkit/terminal/plain-text.ts'
+
+/** What is needed of standard error. */
+export interface ProgressOutput {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  write(text: string): unknown
+}
+
+export class ProgressLine {
+  readonly #output: ProgressOutput
+  #last = ''
+
+  constructor(output: ProgressOutput) {
+    this.#output = output
+  }
+
+  readonly show = ({ progress, total, message }: CallProgress): void => {
+    const size = total === undefined ? String(progress) : `${progress}/${total}`
+    const percent = total !== undefined && total > 0 ? ` ${Math.floor((100 * progress) / total)} %` : ''
+    const text = [`${size}${percent}`, message === undefined ? '' : oneLine(message)]
+      .filter(Boolean)
+      .join(' ')
+    if (text === this.#last) return
+    if (this.#output.isTTY === true) this.#output.write(`\r\u001b[K${text.slice(0, this.#width)}`)
+    else this.#output.write(`${text}\n`)
+    this.#last = text
+  }
+
+  /** A line that stays; the progress goes on below it. */
+  above(line: string): void {
+    const before = this.#last
+    this.clear()
+    this.#output.write(`${line}\n`)
+    if (before === '' || this.#output.isTTY !== true) return
+    this.#output.write(before.slice(0, this.#width))
+    this.#last = before
+  }
+
+  /** Leaves an empty line to whoever prints next. */
+  clear(): void {
+    if (this.#last !== '' && this.#output.isTTY === true) this.#output.write('\r\u001b[K')
+    this.#last = ''
+  }
+
+  get #width(): number {
+    return Math.max(10, (this.#output.columns ?? 80) - 1)
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Runs one operation of `tools`, `resources` and `prompts`: finds the server, talks to it, reports what went wrong.
+ */
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
+import type { ProxyInput } from '../../config/index.ts'
+import { loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { commandLog } from '../../toolkit/terminal/log.ts'
+import { exitCode, printError } from '../../toolkit/terminal/output.ts'
+import type { ArgumentFlags } from './arguments.ts'
+import { ConversationOver, type McpClient, ServerError } from './client.ts'
+import { converse } from './conversation.ts'
+import { answerElicitation } from './elicitation.ts'
+import type { OutputFormat } from './operations.ts'
+import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
+import { ProgressLine } from './progress.ts'
+import { serverOf, splitOperands, variablesFrom } from './target.ts'
+
+export interface ShellFlags extends ProxyInput, ArgumentFlags {
+  readonly env: readonly string[]
+  readonly namespace?: string
+  readonly output: OutputFormat
+  readonly timeout: number
+  readonly verbose: boolean
+}
+
+/** An operation, with the operands behind TARGET. */
+export type ShellOperation = (client: McpClient, operands: readonly string[]) => Promise<number>
+
+export interface Operands {
+  readonly given: readonly string[]
+  /** Names of those behind TARGET that must be given. */
+  readonly needed: readonly string[]
+  /** Pairs may follow them. */
+  readonly pairs: boolean
+}
+
+const httpUnauthorized: ReadonlySet<number | undefined> = new Set([401, 403])
+
+/** Returns the exit code. */
+export async function runOperation(
+  operands: Operands,
+  flags: ShellFlags,
+  operation: ShellOperation,
+): Promise<number> {
+  const { operands: words, command } = splitOperands(operands.given, process.argv)
+  const rest = command ? words : words.slice(1)
+  checkCount(words, rest, operands, command !== undefined)
+  if (!command && flags.env.length > 0)
+    throw invalidConfig('-e: is for a command, and there is none after --')
+  const server = command
+    ? ({ kind: 'command', words: command, env: variablesFrom(flags.env) } as const)
+    : await serverOf(words[0] ?? '', flags.namespace)
+  const log = commandLog({ level: flags.verbose ? 'debug' : 'error', name: 'shell' })
+  const stop = new AbortController()
+  void stopSignal(stop)
+  const progress = new ProgressLine(process.stderr)
+  const title = oneLine(command?.[0] ?? words[0] ?? '', 80)
+  const client = {
+    onProgress: progress.show,
+    onLog: (level: string, text: string) => {
+      if (flags.verbose || !quietLevels.has(level)) progress.above(`[${oneLine(level, 20)}] ${oneLine(text)}`)
+    },
+    elicit: (params: Parameters<typeof answerElicitation>[0]) => {
+      progress.clear()
+      return answerElicitation(params, title)
+    },
+    timeoutMs: flags.timeout * 1000,
+    signal: stop.signal,
+  }
+  try {
+    return await converse({ server, input: flags, verbose: flags.verbose, log, client }, (open) =>
+      operation(open, rest).finally(() => progress.clear()),
+    )
+  } catch (error) {
+    progress.clear()
+    return failure(error, stop.signal, log)
+  } finally {
+    log.flush()
+  }
+}
+
+/** Said with --verbose only. */
+const quietLevels: ReadonlySet<string> = new Set(['debug', 'info', 'notice'])
+
+function checkCount(
+  words: readonly string[],
+  rest: readonly string[],
+  { needed, pairs }: Operands,
+  hasCommand: boolean,
+): void {
+  if (!hasCommand && words.length === 0)
+    throw invalidConfig('TARGET is missing: a URL, the name of a running server, or a command after --')
+  const missing = needed[rest.length]
+  if (missing !== undefined) {
+    const hint = hasCommand ? '' : ' behind TARGET'
+    throw invalidConfig(`${missing} is missing${hint}`)
+  }
+  if (!pairs && rest.length > needed.length) {
+    const hint = hasCommand ? '; TARGET and a command exclude one another' : ''
+    throw invalidConfig(`too many words: ${oneLine(rest.slice(needed.length).join(' '), 80)}${hint}`)
+  }
+}
+
+function failure(error: unknown, stop: AbortSignal, log: ReturnType<typeof commandLog>): number {
+  if (error instanceof ServerError) {
+    printError(`Error: ${forTerminal(error.message)}`)
+    return httpUnauthorized.has(error.status) ? exitCode.authentication : exitCode.failed
+  }
+  if (error instanceof ConversationOver) {
+    printError(`Error: ${error.message}`)
+    return exitCode.failed
+  }
+  if (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED')
+    return loginFailed(error, stop, log)
+  throw error
+}
