@@ -89,9 +89,9 @@ await t.test('tool search: the embedding service is not dialled there', async (t
 const others: Readonly<Record<string, string>> = {
   'net/outgoing/connector.ts': 'the connector itself',
   'net/outgoing/proxy-server.ts': 'asks for a tunnel over a socket of the connector',
-  'doctor/remote/network.ts': 'says which hop fails; it sends no request and reads nothing',
-  'cli/dev/': 'ports of this machine',
-  'cli/explain/live.ts': 'loopback only: the console of a server on this machine',
+  'tools/doctor/remote/network.ts': 'says which hop fails; it sends no request and reads nothing',
+  'toolkit/local/': 'ports of this machine',
+  'tools/explain/live.ts': 'loopback only: the console of a server on this machine',
   'console/web/': 'runs in the browser',
   'kube/attachment.ts': 'the API server of the cluster that the pod runs in',
   'vmcp/clients/processes/relay.ts': 'loopback only: the other workers of this server',

@@ -15,7 +15,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { addEntry, type Done, removeEntry, undoOperation } from '../../../runtime/toolkit/client-files/operate.ts'
+import {
+  addEntry,
+  type Done,
+  removeEntry,
+  undoOperation,
+} from '../../../runtime/toolkit/client-files/operate.ts'
 import { hashOfEntry, Records } from '../../../runtime/toolkit/client-files/records.ts'
 import { maskedDiff } from '../../../runtime/toolkit/clients/index.ts'
 import { entry, original, setUp } from './rig.ts'
@@ -229,7 +234,7 @@ t.test('a kill at any step leaves the old file or the new one, and the next run 
       const { folder, file, read, on } = setUp(t)
       const { location, records } = on()
       const script = `
-        import { addEntry } from '${join(import.meta.dirname, '../../../runtime/cli/clients/operate.ts')}'
+        import { addEntry } from '${join(import.meta.dirname, '../../../runtime/toolkit/client-files/operate.ts')}'
         await addEntry({ location: ${JSON.stringify(location)}, name: 'gatehouse', records: ${JSON.stringify(records)}, replace: false,
           dryRun: false, now: () => new Date(), onStep: (step) => { if (step === '${step}') process.kill(process.pid, 'SIGKILL') } }, ${JSON.stringify(entry)})`
       const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' })

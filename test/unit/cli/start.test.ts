@@ -6,17 +6,17 @@ import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 t.setTimeout(120_000)
 
-const cli = join(import.meta.dirname, '../../../runtime/cli')
+const runtime = join(import.meta.dirname, '../../../runtime')
 
 await t.test('start: no feature is loaded before its command is asked for', async (t) => {
   const loadedBy = (file: string) =>
-    [...readFileSync(join(cli, file), 'utf8').matchAll(/^import (?!type ).* from '(.+)'$/gm)]
+    [...readFileSync(join(runtime, file), 'utf8').matchAll(/^import (?!type ).* from '(.+)'$/gm)]
       .map(([, from]) => from)
       .toSorted((a, b) => String(a).localeCompare(String(b)))
-  t.same(loadedBy('main.ts'), ['./commands.ts', './program.ts'])
-  t.same(loadedBy('program.ts'), [
+  t.same(loadedBy('cli/main.ts'), ['../toolkit/terminal/program.ts', './commands.ts'])
+  t.same(loadedBy('toolkit/terminal/program.ts'), [
     ...[
-      '../../schemas/index.ts',
+      '../../../schemas/index.ts',
       './command.ts',
       './output.ts',
       './plain-text.ts',
@@ -24,7 +24,7 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
       'commander',
     ],
   ])
-  t.same(loadedBy('commands.ts'), [])
+  t.same(loadedBy('cli/commands.ts'), [])
 })
 
 await t.test('start: every command in the list answers for itself, and by help', async (t) => {

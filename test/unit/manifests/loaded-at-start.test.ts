@@ -24,10 +24,10 @@ t.test('loaded at start: a server is without what it has no use for', async (t) 
     write: false,
   })
   for (const command of ['vmcp/vmcp.ts', 'proxy/proxy.ts']) {
-    const inside = ['runtime/cli/main.ts', `runtime/cli/commands/${command}`].flatMap((entry) =>
+    const inside = ['runtime/cli/main.ts', `runtime/cli/${command}`].flatMap((entry) =>
       loadedBy(metafile, entry),
     )
-    t.ok(inside.includes(`runtime/cli/commands/${command}`))
+    t.ok(inside.includes(`runtime/cli/${command}`))
     t.same(
       inside.filter((path) => later.test(path)),
       [],

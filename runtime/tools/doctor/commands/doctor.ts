@@ -1,5 +1,5 @@
 /**
- * Runs `gatehouse doctor`: reads what it was given, examines, reports. The checks are runtime/doctor's.
+ * Runs `gatehouse doctor`: selects the checks for the given options, runs them and prints the report.
  */
 import { invalidConfig } from '../../../../schemas/index.ts'
 import type { Command } from 'commander'
