@@ -4,7 +4,6 @@
  */
 import { createHash } from 'node:crypto'
 import { isRawJson } from './json/exact-json.ts'
-import { byText } from './text-order.ts'
 
 /**
  * JSON without spaces, keys sorted, members with the value undefined left out.
@@ -42,4 +41,10 @@ function members(value: object, above: Set<object>): string {
 /** SHA-256 of the canonical JSON, in lowercase hex. */
 export function hashOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex')
+}
+
+/** One order of texts for both halves: by code unit, whatever the locale; equal texts are equal. */
+export function byText(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }

@@ -85,4 +85,4 @@ export {
   withDefaults,
 } from './validation/validate.ts'
 export { validateStatus } from './validation/status.ts'
-export { byText } from './text-order.ts'
+export { byText } from './canonical.ts'

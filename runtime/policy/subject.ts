@@ -5,9 +5,9 @@
  */
 import { hash } from 'node:crypto'
 import type { CedarValue, Uid } from '../../schemas/cedar/index.ts'
-import type { CedarAttributes } from './cedar/entity.ts'
 import type { Claims } from './claims.ts'
 import { Budget, toCedar } from './cedar/values.ts'
+import type { CedarAttributes } from './cedar/static-entities.ts'
 
 export interface ClaimRules {
   readonly groupClaimName?: string | undefined

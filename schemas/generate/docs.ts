@@ -3,6 +3,7 @@ import { writeYaml } from '../yaml/index.ts'
 import { expected } from '../validation/messages.ts'
 import { apiVersion, type Bundle, category, type KindInfo, type Schema } from '../schema.ts'
 import { inlined } from './load.ts'
+import { conditionReasons, podReasons, type ReasonRow } from '../reasons/index.ts'
 
 /** The page in Markdown. */
 export function docsFile(kind: KindInfo, bundle: Bundle): string {
@@ -149,4 +150,38 @@ function code(value: unknown): string {
 
 function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
+}
+
+/** Type and what it sends, from the descriptions of the settings in MCPExternalAuthConfig. */
+export function authTypesTable(bundle: Bundle): string {
+  const properties = Object.entries(bundle.defs['MCPExternalAuthConfigSpec']?.properties ?? {})
+  const rows = properties
+    .filter(([name]) => name !== 'type')
+    .map(([name, { description = '' }]) => `| \`${name}\` | ${description.replace(/^For type \w+: /, '')} |`)
+  return ['| type | What it does |', '|---|---|', ...rows].join('\n')
+}
+
+/** The page with its generated section replaced. Throws when it has none of that name. */
+export function withSection(page: string, name: string, text: string): string {
+  const [begin, end] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`]
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)]
+  if (from === -1 || to < from) throw new Error(`the page has no section between ${begin} and ${end}`)
+  return `${page.slice(0, from)}${begin}\n\n${text}\n\n${page.slice(to)}`
+}
+
+export function conditionTable(): string {
+  return reasonTable(conditionReasons)
+}
+
+export function podTable(): string {
+  return reasonTable(podReasons)
+}
+
+function reasonTable(rows: readonly ReasonRow[]): string {
+  return ['| Reason | It means | What to do |', '|---|---|---|', ...rows.map(reasonRow)].join('\n')
+}
+
+function reasonRow({ reasons, means, step, isWarning = false }: ReasonRow): string {
+  const todo = isWarning ? ['a warning', step].filter((part) => part !== '').join('; ') : step
+  return `| ${reasons.join(', ')} | ${means} | ${todo} |`
 }

@@ -5,7 +5,7 @@
  */
 import type { Bundle, Schema } from '../schema.ts'
 import { apiVersion } from '../schema.ts'
-import { byText } from '../text-order.ts'
+import { byText } from '../canonical.ts'
 
 type Json = Record<string, unknown>
 

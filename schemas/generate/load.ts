@@ -10,7 +10,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiVersion, type Bundle, type KindInfo, type PrinterColumn, type Schema } from '../schema.ts'
 import { withHeaderRules } from './headers.ts'
-import { byText } from '../text-order.ts'
+import { byText } from '../canonical.ts'
 
 interface KindSource {
   readonly plural: string

@@ -2,11 +2,11 @@
  * The one table of reasons in conditions and of pods: what each means, and the next step. The troubleshooting page is
  * generated from it, and `gatehouse cluster why` reads it.
  */
-import { byText } from '../text-order.ts'
 import { ownReasons } from './own.ts'
 import { podReasons } from './pods.ts'
 import { referenceReasons } from './references.ts'
 import type { ReasonRow } from './row.ts'
+import { byText } from '../canonical.ts'
 
 export type { ReasonRow } from './row.ts'
 export { podReasons } from './pods.ts'

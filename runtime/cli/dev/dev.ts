@@ -16,16 +16,15 @@ import { readManifests } from '../../toolkit/manifests/read.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import { runtimeImage } from '../../toolkit/terminal/version.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
-import { localHooks } from '../../toolkit/local/cluster/hooks.ts'
 import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
 import { isFree, nextFreePort } from '../../toolkit/local/processes/ports.ts'
 import { Display } from '../../toolkit/local/screen/display.ts'
 import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { ScreenWriter } from '../../toolkit/local/screen/screen.ts'
 import { summaryOf } from '../../toolkit/local/screen/summary.ts'
-import { DevSession } from '../../toolkit/local/session.ts'
-import { UnwritableFile } from '../../toolkit/local/unwritable.ts'
+import { DevSession, UnwritableFile } from '../../toolkit/local/session.ts'
 import { watchFiles } from '../../toolkit/local/watch.ts'
+import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 
 export interface DevOptions extends ProcessLogs {
   readonly filename: readonly string[]

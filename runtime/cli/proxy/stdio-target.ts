@@ -15,11 +15,11 @@ import {
   startStdioBridge,
   type StdioBridge,
 } from '../../proxy/index.ts'
-import { expand } from '../../toolkit/local/expand.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import { version } from '../../toolkit/terminal/version.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { expand } from '../../toolkit/local/pods.ts'
 
 const served: ReadonlySet<string> = new Set([
   'name',

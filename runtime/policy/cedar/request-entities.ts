@@ -7,9 +7,8 @@
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
-import type { CedarAttributes, Entity } from './entity.ts'
 import { originAttributes, originUids, policyActions, type PolicyRequest, resourceOf } from '../requests.ts'
-import { referencesIn, type StaticEntities } from './static-entities.ts'
+import { referencesIn, type StaticEntities, type CedarAttributes, type Entity } from './static-entities.ts'
 import type { PolicySubject } from '../subject.ts'
 
 export interface RequestEntitiesOptions {

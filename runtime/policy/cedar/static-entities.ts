@@ -6,9 +6,8 @@
  * over as the whole list of what is above, and not as entities of their own.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
  */
-import { keyOf, readEntities, toUid, type Uid } from '../../../schemas/cedar/index.ts'
+import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../schemas/cedar/index.ts'
 import type { Fields, Violation } from '../../../schemas/index.ts'
-import type { CedarAttributes, Entity } from './entity.ts'
 
 export class StaticEntities {
   /** With everything above them as parents. */
@@ -112,4 +111,13 @@ function toEntity(entity: Fields): Entity | undefined {
     parents: Array.isArray(parents) ? parents.flatMap((parent: unknown) => toUid(parent) ?? []) : [],
     ...(tags === undefined ? {} : { tags: tags as CedarAttributes }),
   }
+}
+
+export type CedarAttributes = Readonly<Record<string, CedarValue>>
+
+export interface Entity {
+  readonly uid: Uid
+  readonly attrs: CedarAttributes
+  readonly parents: readonly Uid[]
+  readonly tags?: CedarAttributes
 }

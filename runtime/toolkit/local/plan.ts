@@ -11,8 +11,7 @@ import { vmcpEnvironment } from '../../config/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
-import { type LocalContainer, podTemplateOf } from './pods.ts'
-import { expand } from './expand.ts'
+import { type LocalContainer, podTemplateOf, expand } from './pods.ts'
 import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.ts'
 
 export interface ProcessPlan {

@@ -11,10 +11,10 @@ import { type LocalObject, objectKey } from '../manifests/objects.ts'
 import { watchGroups } from '../../proxy/index.ts'
 import { Addresses } from './addresses.ts'
 import { type ProcessPlan, type PlanContext, planOf } from './plan.ts'
-import { isSystemError, UnwritableFile } from './unwritable.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
 import { ProcessRunner } from './processes/runner.ts'
 import { removeAbandoned, RunningNames } from '../targets/running.ts'
+import { ModuleError } from '../../../schemas/index.ts'
 
 export interface SessionOptions {
   readonly hooks: Hooks
@@ -242,4 +242,14 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
     availableReplicas: ready,
     ...(ready === 0 && { unavailableReplicas: 1 }),
   }
+}
+
+export class UnwritableFile extends ModuleError {
+  constructor(folder: string, code: string) {
+    super(`${folder} cannot be written (${code}); free space there, or set TMPDIR to another folder`)
+  }
+}
+
+export function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && 'code' in error
 }

@@ -9,8 +9,13 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
-import { expand } from './expand.ts'
-import type { LocalContainer, LocalEnvVar, LocalPodTemplate, LocalVolume } from './pods.ts'
+import {
+  type LocalContainer,
+  type LocalEnvVar,
+  type LocalPodTemplate,
+  type LocalVolume,
+  expand,
+} from './pods.ts'
 
 /** Mount path in the pod -> folder on this machine. */
 export type Mounts = ReadonlyMap<string, string>

@@ -12,9 +12,9 @@ import {
   maskedDiff,
   secretInUrl,
   snippetOf,
+  shown,
 } from '../../toolkit/clients/index.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
-import { answerOf } from './check.ts'
 import {
   type AddOptions,
   bridgeProgram,
@@ -33,6 +33,7 @@ import {
   undoOperation,
 } from '../../toolkit/client-files/operate.ts'
 import { type ClientStatus, statusOf } from './status.ts'
+import { greet } from '../../toolkit/mcp-client/greeting.ts'
 
 /** Each client by itself: what one refuses does not stop the others. Returns the exit code. */
 async function each(words: readonly string[], work: (client: ClientId) => Promise<void>): Promise<number> {
@@ -218,4 +219,20 @@ function line(
   const detail = [shownUrl(row), response, row.why].filter((part) => part !== undefined).join('  ')
   const state = paint(styles[row.state], row.state.padEnd(10))
   return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
+}
+
+const timeoutMs = 5000
+
+export async function answerOf(url: string): Promise<string> {
+  const greeting = await greet(url, timeoutMs)
+  switch (greeting.kind) {
+    case 'server':
+      return `answers as ${greeting.name === undefined ? 'an MCP server' : shown(greeting.name)}`
+    case 'login':
+      return 'answers, and wants a login'
+    case 'other':
+      return `answers with status ${greeting.status}, not as an MCP server`
+    case 'silent':
+      return 'does not answer'
+  }
 }

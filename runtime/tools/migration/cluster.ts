@@ -1,8 +1,8 @@
 /** Objects of toolhive.stacklok.dev in a cluster, read page by page. Nothing is written. */
 import type { ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, invalidConfig } from '../../../schemas/index.ts'
-import type { SourceDocument } from './index.ts'
 import { type ClusterAccess, clusterAccess, pagesOf } from '../../toolkit/cluster/kubeconfig.ts'
+import type { SourceDocument } from './convert.ts'
 
 const group = 'toolhive.stacklok.dev'
 /** The newest first; both have one schema. */

@@ -5,17 +5,16 @@
  * their own. Documents of other API groups stay as they are.
  */
 import { basename, extname } from 'node:path'
-import { apiVersion, type Fields, fieldsOf, own } from '../../../schemas/index.ts'
+import { apiVersion, type Fields, fieldsOf, own, validateRuntime } from '../../../schemas/index.ts'
 import { objectName } from '../../toolkit/clients/index.ts'
 import { convertAuthzFile, isAuthzFile } from './files/authz-file.ts'
 import { convertRunConfig, isRunConfig } from './files/run-config.ts'
-import { convertVmcpFile, isVmcpFile } from './files/vmcp-file.ts'
 import { convertWebhookFile, isWebhookFile } from './files/webhooks.ts'
-import type { MigrationOptions, ObjectContext } from './objects/context.ts'
-import type { MigrationDraft } from './objects/draft.ts'
+import { MigrationDraft, type MigrationOptions, type ObjectContext } from './objects/draft.ts'
 import { absentKinds, kindRules } from './objects/kinds.ts'
-import { convertObject } from './objects/object.ts'
-import { type MigrationOutcome, outcomeOf, type MigrationRow } from './report/row.ts'
+import { convertObject, settle } from './objects/object.ts'
+import { type MigrationOutcome, outcomeOf, type MigrationRow } from './row.ts'
+import { convertVirtualServer } from './objects/shared-rules.ts'
 
 export interface SourceDocument {
   readonly doc: Fields
@@ -169,4 +168,18 @@ function adders(
       if (names.claim(kind, namespace, name)) push(kind, name, body)
     },
   }
+}
+
+export function isVmcpFile(doc: Fields): boolean {
+  if (doc['apiVersion'] !== undefined || doc['kind'] !== undefined) return false
+  const sections = ['incomingAuth', 'outgoingAuth', 'aggregation', 'backends', 'operational']
+  return ('groupRef' in doc || 'group' in doc) && sections.some((section) => section in doc)
+}
+
+export function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
+  const draft = new MigrationDraft(doc)
+  draft.rename('group', 'groupRef')
+  convertVirtualServer(draft, '', tools)
+  settle(draft, { violationsOf: (config) => validateRuntime('vmcp', config).violations })
+  return draft
 }

@@ -1,7 +1,6 @@
 /** `gatehouse import toolhive`: documents of ToolHive as ours. Starts nothing, changes nothing that it reads. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
-import { type Migration, migrate, type SourceDocument } from './index.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { readManifests } from '../../toolkit/manifests/read.ts'
@@ -9,6 +8,7 @@ import { exitCode, painter, print, printError, printJson } from '../../toolkit/t
 import { readCluster } from './cluster.ts'
 import { documentsText, migrationFiles } from './read-files.ts'
 import { reportLines, reportObject } from './print-report.ts'
+import { type Migration, migrate, type SourceDocument } from './convert.ts'
 
 export interface ToolhiveOptions {
   readonly filename: readonly string[]

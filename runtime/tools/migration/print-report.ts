@@ -1,6 +1,7 @@
 /** What `import toolhive` says: per file and document what was converted, what differs and why. No values. */
-import type { FieldEffect, Migrated, Migration, MigrationOutcome } from './index.ts'
 import type { painter } from '../../toolkit/terminal/output.ts'
+import type { FieldEffect, MigrationOutcome } from './row.ts'
+import type { Migrated, Migration } from './convert.ts'
 
 type Paint = ReturnType<typeof painter>
 

@@ -4,7 +4,7 @@ import { basename, relative } from 'node:path'
 import { statSync } from 'node:fs'
 import type { Fields } from '../../../schemas/index.ts'
 import type { FolderFile } from '../../toolkit/clients/index.ts'
-import type { Migration } from './index.ts'
+import type { Migration } from './convert.ts'
 
 const secretsFile = 'secrets.yaml'
 

@@ -25,7 +25,6 @@ import { shortPath, thisHost } from '../../toolkit/client-files/host.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
-import { localHooks } from '../../toolkit/local/cluster/hooks.ts'
 import { podTemplateOf } from '../../toolkit/local/pods.ts'
 import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { DevSession } from '../../toolkit/local/session.ts'
@@ -36,6 +35,7 @@ import { runtimeImage } from '../../toolkit/terminal/version.ts'
 import { type MemberOptions, membersOf } from './members.ts'
 import { referenceLookup, refuseUnresolved, withEnvFiles } from './variables.ts'
 import { type Missing, watchServers } from './watch.ts'
+import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 
 export interface RunCommandOptions extends MemberOptions, ProcessLogs {
   readonly port?: number

@@ -7,9 +7,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientAddressesOf } from '../../toolkit/local/screen/client-addresses.ts'
-import { roundSecondsSince, secondsSince } from '../../toolkit/local/screen/starting-time.ts'
 import type { DevSession, WorkloadView } from '../../toolkit/local/session.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
+import { roundSecondsSince, secondsSince } from '../../toolkit/local/screen/lines.ts'
 
 export type End =
   | { readonly state: 'stopped' }

@@ -2,7 +2,6 @@
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { splitCommand } from '../../../runtime/toolkit/local/command-line.ts'
-import { expand } from '../../../runtime/toolkit/local/expand.ts'
 import {
   type ConvertOptions,
   convertEntries,
@@ -12,6 +11,7 @@ import {
   readEntries,
 } from '../../../runtime/toolkit/clients/index.ts'
 import { isSecret } from '../../../runtime/toolkit/clients/convert/secrets.ts'
+import { expand } from '../../../runtime/toolkit/local/pods.ts'
 
 const options: ConvertOptions = {
   group: 'imported',

@@ -1,6 +1,6 @@
 /** Conversion of ToolHive objects as these tests ask for it. */
 import { validateResource } from '../../../hooks/index.ts'
-import { type Migration, migrate, type SourceDocument } from '../../../runtime/tools/migration/index.ts'
+import { type Migration, migrate, type SourceDocument } from '../../../runtime/tools/migration/convert.ts'
 
 /** Documents as a file would have them; paths lead to no line. */
 function documents(...docs: readonly Readonly<Record<string, unknown>>[]): SourceDocument[] {

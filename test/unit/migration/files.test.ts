@@ -1,8 +1,8 @@
 /** Run configurations, files of virtual servers and files of policies as ours. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
-import { type Migration, migrate } from '../../../runtime/tools/migration/index.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
+import { type Migration, migrate } from '../../../runtime/tools/migration/convert.ts'
 
 function convert(doc: Readonly<Record<string, unknown>>, file = 'given.json'): Migration {
   return migrate([{ doc, file, lineOf: () => 1 }], {

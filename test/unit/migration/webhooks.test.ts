@@ -1,8 +1,8 @@
 /** Webhooks of ToolHive: objects, files of --webhook-config, and lists of run configurations. */
 import t, { type Test } from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
-import { type Migration, migrate } from '../../../runtime/tools/migration/index.ts'
 import { untyped } from '../../helpers/untyped.ts'
+import { type Migration, migrate } from '../../../runtime/tools/migration/convert.ts'
 
 type Doc = Readonly<Record<string, unknown>>
 

@@ -27,7 +27,7 @@ const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
   'runtime/authserver/endpoints/oauth-error.ts OAuthError',
   'runtime/authserver/upstream/renewals.ts Gone',
-  'runtime/toolkit/local/unwritable.ts UnwritableFile',
+  'runtime/toolkit/local/session.ts UnwritableFile',
   'runtime/tools/shell/client.ts ConversationOver',
   'runtime/tools/shell/client.ts ServerError',
   'runtime/toolkit/clients/convert/context.ts NotTaken',

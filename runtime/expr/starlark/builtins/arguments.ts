@@ -79,3 +79,7 @@ export function isCallable(value: StarlarkValue | undefined): boolean {
   const type = value === undefined ? '' : typeOf(value)
   return type === 'function' || type === 'builtin_function_or_method'
 }
+
+/** A method of values of one type. */
+export type Method<Receiver> = (receiver: Receiver, call: NativeCall) => StarlarkValue
+export type Methods<Receiver> = Readonly<Record<string, Method<Receiver>>>

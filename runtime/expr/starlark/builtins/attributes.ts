@@ -1,13 +1,12 @@
 /** `x.name`: methods of the built-in types. */
-import { bytesMethods } from './methods-bytes.ts'
 import { dictMethods, listMethods } from './methods-collections.ts'
-import type { Methods } from './method.ts'
 import { stringMethods } from './methods-string.ts'
-import { Bytes } from '../values/scalars.ts'
+import { Bytes, TextView } from '../values/scalars.ts'
 import { Builtin, type NativeCall, Dict, List, type StarlarkValue, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { likely } from '../compiler/spelling.ts'
+import { type Methods, positional } from './arguments.ts'
 
 function methodsOf(value: StarlarkValue): {
   readonly names: readonly string[]
@@ -58,4 +57,11 @@ export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMe
 /** Who knows other languages reads entries of dicts like this. */
 function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
+}
+
+export const bytesMethods: Methods<Bytes> = {
+  elems({ data }, call) {
+    positional(call, 0, 0)
+    return new TextView(data, 'elems', { ofBytes: true })
+  },
 }

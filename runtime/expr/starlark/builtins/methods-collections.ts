@@ -1,6 +1,5 @@
 /** Methods of lists and dicts. Source: Starlark specification, "Built-in methods". */
-import { asInt, failure, positional } from './arguments.ts'
-import type { Methods } from './method.ts'
+import { asInt, failure, positional, type Methods } from './arguments.ts'
 import { update } from './conversion.ts'
 import { indexIn } from './sequence.ts'
 import { type Dict, List, Tuple } from '../values/values.ts'

@@ -2,8 +2,7 @@
  * Methods of strings. Positions are those of bytes.
  * Source: Starlark specification, "Built-in methods", strings.
  */
-import { asBool, asInt, asText, failure, positional } from './arguments.ts'
-import type { Method, Methods } from './method.ts'
+import { asBool, asInt, asText, failure, positional, type Method, type Methods } from './arguments.ts'
 import { format } from './format.ts'
 import { TextView } from '../values/scalars.ts'
 import { type NativeCall, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'

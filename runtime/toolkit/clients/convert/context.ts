@@ -1,9 +1,8 @@
 /** What the conversion of one entry works with. */
 import { ModuleError } from '../../../../schemas/index.ts'
 import { literalOf, fillValue, type Reference, referencesIn, type Value } from '../entries/value.ts'
-import type { ConvertedManifest, SecretKey } from './manifest.ts'
 import type { ConvertOptions } from './options.ts'
-import type { SecretStore } from './secret-store.ts'
+import type { SecretStore, ConvertedManifest, SecretKey } from './secret-store.ts'
 import type { Note } from '../entries/entry.ts'
 
 export interface ManifestDraft {

@@ -8,11 +8,10 @@ import { apiVersion, canonicalJson } from '../../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
 import { printable, shown } from '../entries/members.ts'
 import { ConversionContext, NotTaken } from './context.ts'
-import type { ConvertedManifest } from './manifest.ts'
 import { claimName, objectName } from './names.ts'
 import type { ConvertOptions } from './options.ts'
 import { remoteDraft } from './remote.ts'
-import { type CollectedSecrets, SecretStore } from './secret-store.ts'
+import { type CollectedSecrets, SecretStore, type ConvertedManifest } from './secret-store.ts'
 import { serverDraft } from './server.ts'
 
 /** taken: as it is. partly: something of it is not. same: as another entry. off: disabled, or nothing to take. */

@@ -4,7 +4,7 @@
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Conversion } from './convert.ts'
-import type { ConvertedManifest } from './manifest.ts'
+import type { ConvertedManifest } from './secret-store.ts'
 
 export interface FolderFile {
   readonly name: string

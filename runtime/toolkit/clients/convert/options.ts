@@ -1,8 +1,7 @@
 /** What the caller decides about a conversion. */
 import type { Violation } from '../../../../schemas/index.ts'
 import type { Reference } from '../entries/value.ts'
-import type { ConvertedManifest } from './manifest.ts'
-import type { SecretForm } from './secret-store.ts'
+import type { ConvertedManifest, SecretForm } from './secret-store.ts'
 
 export interface ConvertOptions {
   /** Name of the MCPGroup and of the VirtualMCPServer. */

@@ -5,8 +5,8 @@ import { apiVersion } from '../../../../schemas/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 import type { Note, EntryRemote } from '../entries/entry.ts'
 import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
-import type { ConvertedManifest } from './manifest.ts'
 import { secretInUrl } from './secrets.ts'
+import type { ConvertedManifest } from './secret-store.ts'
 
 export function remoteDraft(remote: EntryRemote, context: ConversionContext): ManifestDraft {
   const url = new URL(context.text(remote.url, 'URL'))

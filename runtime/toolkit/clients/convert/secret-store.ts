@@ -4,7 +4,25 @@
  */
 import { envName } from '../../../../schemas/index.ts'
 import { literalOf, type Reference, referencesIn, type Value } from '../entries/value.ts'
-import type { ConvertedManifest, SecretKey } from './manifest.ts'
+
+/** A manifest that conversion writes, with the fields that it sets. */
+export interface ConvertedManifest {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly spec?: Readonly<Record<string, unknown>>
+  readonly type?: string
+  readonly stringData?: Readonly<Record<string, string>>
+}
+
+/** A reference to a key of a Secret. */
+export interface SecretKey {
+  readonly name: string
+  readonly key: string
+}
 
 export type SecretForm = 'manifest' | 'env'
 

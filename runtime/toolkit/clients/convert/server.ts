@@ -10,9 +10,8 @@ import { packageOf, programName } from '../entries/package.ts'
 import { literalOf } from '../entries/value.ts'
 import { convertArguments, escaped } from './arguments.ts'
 import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
-import type { SecretKey } from './manifest.ts'
 import { isSecret } from './secrets.ts'
-import { quoteCommand } from './quote.ts'
+import type { SecretKey } from './secret-store.ts'
 
 /** Where a program that listens by itself does so on a cluster. */
 const clusterPort = 8080
@@ -167,4 +166,16 @@ function pathNotes(args: readonly string[], { container }: EntryProgram): Note[]
   return [
     { field: 'args', text: 'name folders of this machine, which a cluster does not have', loses: false },
   ]
+}
+
+/**
+ * A command line that `gatehouse dev` splits into the same words again. No shell reads it.
+ */
+export function quoteCommand(words: readonly string[]): string {
+  return words.map(quoteWord).join(' ')
+}
+
+function quoteWord(word: string): string {
+  if (/^[\w@%+=:,./~{}-]+$/.test(word)) return word
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -10,6 +10,8 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import { applyChild } from './apply.ts'
 import { groupKey, type LocalObject, namespacedName, objectKey } from '../../manifests/objects.ts'
 import { matchesRule, type LocalRelatedRule } from './related.ts'
+import type { ValidateResource } from '../../manifests/check.ts'
+import { runtimeImage, version } from '../../terminal/version.ts'
 
 /** What the local cluster needs of a hook; the hooks module's registry entries satisfy it. */
 export interface Hook {
@@ -209,4 +211,16 @@ function groups(
     group[namespacedName(object)] = structuredClone(object)
   }
   return result
+}
+
+export interface LocalHooks {
+  readonly hooks: Hooks
+  /** As the webhook would, but for what only a pod cannot do. */
+  readonly validate: ValidateResource
+}
+
+export async function localHooks(): Promise<LocalHooks> {
+  const { hookSettings, makeHooks, validateResource } = await import('../../../../hooks/index.ts')
+  const settings = hookSettings({ runtimeImage, version, localCommands: true, allowLoopback: true })
+  return { hooks: makeHooks(settings), validate: (doc) => validateResource(doc, { settings }) }
 }

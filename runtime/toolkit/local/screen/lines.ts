@@ -58,3 +58,16 @@ function levelOf(line: string): LogLevelName | undefined {
   const found = /^\{"level":"([a-z]+)","time":"/.exec(line)?.[1]
   return logLevels.find((level) => level === found)
 }
+
+const firstStep = 5
+
+export function secondsSince(since: number, now: number = Date.now()): number {
+  return Math.max(0, Math.floor((now - since) / 1000))
+}
+
+/** Rounds down to 5, 10, 20, 40 and so on, so that each step prints only one line. Returns 0 before the first step. */
+export function roundSecondsSince(since: number, now: number = Date.now()): number {
+  const seconds = secondsSince(since, now)
+  if (seconds < firstStep) return 0
+  return firstStep * 2 ** Math.floor(Math.log2(seconds / firstStep))
+}

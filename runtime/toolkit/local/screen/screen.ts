@@ -5,9 +5,9 @@
  */
 import { painter, print } from '../../terminal/output.ts'
 import { forTerminal } from '../../terminal/plain-text.ts'
-import { roundSecondsSince, secondsSince } from './starting-time.ts'
 import type { ClientAddress } from './client-addresses.ts'
 import type { ResourceRow, ResourceState } from './resources.ts'
+import { roundSecondsSince, secondsSince } from './lines.ts'
 
 export interface Screen {
   readonly title: string

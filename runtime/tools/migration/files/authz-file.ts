@@ -1,8 +1,7 @@
 /** A file of policies (`version`, `type`, and the section of the type) as an MCPAuthzConfig. */
 import { apiVersion, type Fields, fieldsOf } from '../../../../schemas/index.ts'
-import type { ObjectContext } from '../objects/context.ts'
 import { convertObject } from '../objects/object.ts'
-import type { MigrationDraft } from '../objects/draft.ts'
+import type { MigrationDraft, ObjectContext } from '../objects/draft.ts'
 
 export function isAuthzFile(doc: Fields): boolean {
   return doc['apiVersion'] === undefined && 'version' in doc && ('cedar' in doc || 'pdp' in doc)

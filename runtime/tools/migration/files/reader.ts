@@ -1,5 +1,6 @@
 /** Reads the fields of a run configuration one by one; what nobody asked for is reported at the end. */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
+import type { MigrationDraft, ObjectContext } from '../objects/draft.ts'
 
 export class Reader {
   readonly #doc: Fields
@@ -73,4 +74,12 @@ export function renamedFields(value: Fields, names: Readonly<Record<string, stri
   return Object.fromEntries(
     Object.entries(names).flatMap(([from, to]) => (loose.has(from) ? [[to, loose.get(from)]] : [])),
   )
+}
+
+export interface RunConfigParts {
+  readonly reader: Reader
+  /** Name of the object; those made for it begin with it. */
+  readonly name: string
+  readonly draft: MigrationDraft
+  readonly context: ObjectContext
 }

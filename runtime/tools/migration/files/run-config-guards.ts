@@ -1,7 +1,7 @@
 /** Guards of a server. One without a counterpart refuses the conversion: the server would run without it. */
 import { fieldsOf } from '../../../../schemas/index.ts'
-import type { RunConfigParts } from './run-config-parts.ts'
 import { webhooksOf } from './webhooks.ts'
+import type { RunConfigParts } from './reader.ts'
 
 /** Fields that hold a guard which is not converted. */
 const refusedFields: Readonly<Record<string, string>> = {

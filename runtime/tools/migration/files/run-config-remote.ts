@@ -1,7 +1,6 @@
 /** A remote server and how it was authenticated to. */
 import type { Fields } from '../../../../schemas/index.ts'
-import type { RunConfigParts } from './run-config-parts.ts'
-import { looseFields } from './reader.ts'
+import { looseFields, type RunConfigParts } from './reader.ts'
 
 export function remoteSpec(parts: RunConfigParts, remoteUrl: string): Fields {
   const { reader, draft } = parts

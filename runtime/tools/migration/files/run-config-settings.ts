@@ -1,7 +1,6 @@
 /** Settings of a server that are objects of their own in a cluster, and those that keep their form. */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
-import { looseFields, renamedFields } from './reader.ts'
-import type { RunConfigParts } from './run-config-parts.ts'
+import { looseFields, renamedFields, type RunConfigParts } from './reader.ts'
 
 export function settingsOf(parts: RunConfigParts): Fields {
   return { ...oidc(parts), ...telemetry(parts), ...tools(parts), ...exchange(parts), ...scaling(parts) }

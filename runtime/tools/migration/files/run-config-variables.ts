@@ -1,7 +1,7 @@
 /** Variables of a server: plain ones in its manifest, secrets in a Secret. */
 import type { Fields } from '../../../../schemas/index.ts'
 import { isSecret } from '../../../toolkit/clients/index.ts'
-import type { RunConfigParts } from './run-config-parts.ts'
+import type { RunConfigParts } from './reader.ts'
 
 export function variablesOf({ reader, name, draft, context }: RunConfigParts): Fields {
   const env: { name: string; value: string }[] = []

@@ -6,11 +6,10 @@
  * values, and a webhook with an empty one keeps its server from starting.
  */
 import { apiVersion, type Fields, fieldsOf, isFields, own } from '../../../../schemas/index.ts'
-import type { ObjectContext } from '../objects/context.ts'
-import { MigrationDraft } from '../objects/draft.ts'
+import { MigrationDraft, type ObjectContext } from '../objects/draft.ts'
 import { noteWebhooks, webhookName } from '../objects/webhook-rules.ts'
 import { settle } from '../objects/object.ts'
-import type { RunConfigParts } from './run-config-parts.ts'
+import type { RunConfigParts } from './reader.ts'
 
 const lists = ['mutating', 'validating'] as const
 

@@ -4,8 +4,8 @@
  * Paths are those of the source: `spec.steps[].onError.maxRetries` visits every item of a list, `backends{}` every value
  * of a map. A field that is absent is no edit and no row.
  */
-import { below, type Fields, isFields } from '../../../../schemas/index.ts'
-import type { FieldEffect, MigrationRow } from '../report/row.ts'
+import { below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
+import type { FieldEffect, MigrationRow } from '../row.ts'
 
 /** A document or a part of it, to be changed in place. */
 export type Mutable = Record<string, unknown>
@@ -116,4 +116,18 @@ function placesOf(value: unknown, steps: readonly string[], path: string): Draft
     ? found.map((item: unknown, index) => [index, item])
     : Object.entries(mutable(found) ?? {})
   return items.flatMap(([key, item]) => placesOf(item, rest, below(at, key)))
+}
+
+export interface MigrationOptions {
+  /** What the admission webhook would say of a manifest. */
+  readonly violationsOf: (manifest: Fields) => readonly Violation[]
+  /** What a step calls its tool, by the name that it has in the source. */
+  readonly tools: ReadonlyMap<string, string>
+}
+
+export interface ObjectContext extends MigrationOptions {
+  /** Adds an object of the same namespace; returns its name, which has a number when the wanted one is taken. */
+  readonly add: (kind: string, name: string, body: Fields) => string
+  /** Adds an object that several documents want, unless it is there. */
+  readonly share: (kind: string, name: string, body: Fields) => void
 }

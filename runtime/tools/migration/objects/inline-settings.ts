@@ -1,7 +1,6 @@
 /** Settings that old manifests hold inline and that are objects of their own now: OIDC, telemetry, tools. */
 import { type Fields, fieldsOf, isFields } from '../../../../schemas/index.ts'
-import type { ObjectContext } from './context.ts'
-import type { MigrationDraft, Mutable, DraftPlace } from './draft.ts'
+import type { MigrationDraft, Mutable, DraftPlace, ObjectContext } from './draft.ts'
 
 /** Where a kind had its OIDC settings. */
 export function convertInlineOidc(draft: MigrationDraft, pattern: string, context: ObjectContext): void {

@@ -2,8 +2,7 @@
  * The kinds of toolhive.stacklok.dev, version v1alpha1 and v1beta1 (one schema), field by field: what has another name or
  * form here. Fields without a rule are equal.
  */
-import type { ObjectContext } from './context.ts'
-import type { MigrationDraft } from './draft.ts'
+import type { MigrationDraft, ObjectContext } from './draft.ts'
 import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'
 import {
   convertAuthServer,

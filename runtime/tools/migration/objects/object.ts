@@ -1,7 +1,6 @@
 /** One object of toolhive.stacklok.dev as objects of ours, checked with the admission webhook's own code. */
 import { apiVersion, type Fields, fieldsOf, isFields, type Violation } from '../../../../schemas/index.ts'
-import type { ObjectContext } from './context.ts'
-import { MigrationDraft, type Mutable } from './draft.ts'
+import { MigrationDraft, type Mutable, type ObjectContext } from './draft.ts'
 import { kindRules } from './kinds.ts'
 import { convertMetadata } from './metadata.ts'
 

@@ -9,10 +9,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { expand } from '../../../../runtime/toolkit/local/expand.ts'
 import { ContainerStreams } from '../attach-server.ts'
 import type { Image } from './images.ts'
 import type { Container, Pod } from './pod-spec.ts'
+import { expand } from '../../../../runtime/toolkit/local/pods.ts'
 
 export interface ContainerPlan {
   readonly pod: Pod

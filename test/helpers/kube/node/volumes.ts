@@ -15,9 +15,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expand } from '../../../../runtime/toolkit/local/expand.ts'
 import type { KubeObject } from './api.ts'
 import type { Container, EnvVar, KeyRef, Pod, Source, Volume } from './pod-spec.ts'
+import { expand } from '../../../../runtime/toolkit/local/pods.ts'
 
 export interface Data extends KubeObject {
   readonly data?: Readonly<Record<string, string>>

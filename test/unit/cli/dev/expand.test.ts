@@ -1,6 +1,6 @@
 /** What the kubelet makes of values, commands and arguments, here as in a cluster. */
 import t from 'tap'
-import { expand } from '../../../../runtime/toolkit/local/expand.ts'
+import { expand } from '../../../../runtime/toolkit/local/pods.ts'
 
 const known = { A: 'one', B: '$(A)', EMPTY: '' }
 

@@ -1,6 +1,6 @@
 /** How long a server has been starting: exact on the screen, in few steps where each change is a line. */
 import t from 'tap'
-import { roundSecondsSince, secondsSince } from '../../../../runtime/toolkit/local/screen/starting-time.ts'
+import { roundSecondsSince, secondsSince } from '../../../../runtime/toolkit/local/screen/lines.ts'
 
 t.test('seconds: exact, and rounded down to steps that double', async (t) => {
   const steps: readonly (readonly [ms: number, exact: number, rounded: number])[] = [

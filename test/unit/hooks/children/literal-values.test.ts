@@ -6,13 +6,13 @@ import fc from 'fast-check'
 import t from 'tap'
 import { literalTemplate } from '../../../../hooks/children/literal.ts'
 import type { PodTemplateSpec } from '../../../../hooks/children/pod.ts'
-import { expand } from '../../../../runtime/toolkit/local/expand.ts'
 import { parseVmcpConfig } from '../../../../runtime/config/index.ts'
 import { telemetrySettings } from '../../../../runtime/observe/telemetry/settings.ts'
 import { makeOutgoingAuth } from '../../../../runtime/vmcp/backends/outgoing-auth.ts'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { auth, entry, resource, server, virtual, world } from '../../../hooks/resources.ts'
 import type { World } from '../../../hooks/world.ts'
+import { expand } from '../../../../runtime/toolkit/local/pods.ts'
 
 interface Running {
   readonly env: Readonly<Record<string, string>>
