@@ -250,6 +250,6 @@ export class UnwritableFile extends ModuleError {
   }
 }
 
-export function isSystemError(error: unknown): boolean {
+function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && 'code' in error
 }

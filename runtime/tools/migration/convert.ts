@@ -170,13 +170,13 @@ function adders(
   }
 }
 
-export function isVmcpFile(doc: Fields): boolean {
+function isVmcpFile(doc: Fields): boolean {
   if (doc['apiVersion'] !== undefined || doc['kind'] !== undefined) return false
   const sections = ['incomingAuth', 'outgoingAuth', 'aggregation', 'backends', 'operational']
   return ('groupRef' in doc || 'group' in doc) && sections.some((section) => section in doc)
 }
 
-export function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
+function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
   const draft = new MigrationDraft(doc)
   draft.rename('group', 'groupRef')
   convertVirtualServer(draft, '', tools)

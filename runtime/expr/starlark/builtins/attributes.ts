@@ -59,7 +59,7 @@ function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
 }
 
-export const bytesMethods: Methods<Bytes> = {
+const bytesMethods: Methods<Bytes> = {
   elems({ data }, call) {
     positional(call, 0, 0)
     return new TextView(data, 'elems', { ofBytes: true })
