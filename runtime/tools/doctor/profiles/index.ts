@@ -1,6 +1,6 @@
 /**
  * Identity providers that are recognised by their issuer, and what is known of them. One file per provider; a new one is
- * a file and a line here. The quirks are documented in docs/guides/doctor.md.
+ * a file and a line here. The quirks are documented in docs/reference/doctor.md.
  */
 import { atlassian } from './atlassian.ts'
 import { auth0 } from './auth0.ts'
