@@ -1,6 +1,6 @@
 /**
  * Prevents accidental changes of names that users, dashboards and scripts rely on: error codes, reasons, metrics,
- * events, flags and environment variables must match test/fixtures/public-names.txt.
+ * events, flags, environment variables and fields of kinds must match test/fixtures/public-names.txt.
  *
  *   node test/unit/public-names.test.ts --update    rewrites the file; commit it together with your change
  */
@@ -18,7 +18,17 @@ t.test('public names: the code declares the names in the checked-in file', async
   const recorded = readFileSync(file, 'utf8').trimEnd().split('\n')
   t.same(without(declared, recorded), [], `added names; ${howToUpdate}`)
   t.same(without(recorded, declared), [], `removed names; ${howToUpdate}`)
-  for (const kind of ['error', 'reason', 'condition', 'metric', 'event', 'audit event', 'flag', 'variable'])
+  for (const kind of [
+    'error',
+    'reason',
+    'condition',
+    'metric',
+    'event',
+    'audit event',
+    'flag',
+    'variable',
+    'field',
+  ])
     t.ok(
       recorded.filter((line) => line.startsWith(`${kind} `)).length > 10,
       `the file has names of kind ${kind}`,

@@ -1,12 +1,13 @@
 /**
  * All names that users, dashboards and scripts rely on, one per line: error codes, reasons of conditions, metrics with
- * their labels, events, types of audit lines, flags with their defaults, and environment variables. The source is the
- * tables and commands that declare them, and the responses of the hooks in the golden cases.
+ * their labels, events, types of audit lines, flags with their defaults, environment variables, and the fields of every kind. The
+ * sources are the tables and commands that declare them, the CRDs, and the responses of the hooks in the golden cases.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command, Option } from 'commander'
+import { parse } from 'yaml'
 import { CliCommand } from '../../../runtime/toolkit/terminal/command.ts'
 import { commandsOf } from '../../../runtime/cli/commands.ts'
 import { addCertificatesCommand } from '../../../hooks/certificates/index.ts'
@@ -32,6 +33,7 @@ export async function publicNames(): Promise<readonly string[]> {
     ...(await flagLines()),
     ...hooksFlagLines(),
     ...variableLines(),
+    ...fieldLines(),
   ]
   return [...new Set(lines)].toSorted(byText)
 }
@@ -152,4 +154,60 @@ function variableLines(): readonly string[] {
     return [...cell.matchAll(/`([A-Z][A-Z0-9_]*)`/g)].map(([, name = '']) => name)
   })
   return names.map((name) => `variable ${name}`)
+}
+
+interface FieldNode {
+  readonly type?: string
+  readonly format?: string
+  readonly default?: unknown
+  readonly enum?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, FieldNode>>
+  readonly required?: readonly string[]
+  readonly items?: FieldNode
+  readonly additionalProperties?: FieldNode
+  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
+}
+
+interface Definition {
+  readonly spec: {
+    readonly names: { readonly kind: string }
+    readonly versions: readonly [{ readonly schema: { readonly openAPIV3Schema: FieldNode } }]
+  }
+}
+
+/** Fields of every CRD, as `field Kind spec.list[].name! type default=value values=a|b`; `!` marks required fields. */
+function fieldLines(): readonly string[] {
+  const folder = join(root, 'manifests/crds')
+  return readdirSync(folder).flatMap((file) => {
+    const { spec }: Definition = parse(readFileSync(join(folder, file), 'utf8'))
+    const { spec: fields, status } = spec.versions[0].schema.openAPIV3Schema.properties ?? {}
+    return [...fieldsBelow('spec', fields), ...fieldsBelow('status', status)].map(
+      (line) => `field ${spec.names.kind} ${line}`,
+    )
+  })
+}
+
+function fieldsBelow(path: string, node: FieldNode | undefined): readonly string[] {
+  if (!node) return []
+  const own = Object.entries(node.properties ?? {}).flatMap(([name, child]) => {
+    const required = node.required?.includes(name) ? '!' : ''
+    const values = child.enum && ` values=${child.enum.join('|')}`
+    const preset = child.default !== undefined && ` default=${JSON.stringify(child.default)}`
+    return [
+      `${path}.${name}${required} ${typeOf(child)}${preset || ''}${values ?? ''}`,
+      ...fieldsBelow(`${path}.${name}`, child),
+    ]
+  })
+  return [
+    ...own,
+    ...fieldsBelow(`${path}[]`, node.items),
+    ...fieldsBelow(`${path}{}`, node.additionalProperties),
+  ]
+}
+
+function typeOf(node: FieldNode): string {
+  if (node.items) return `list of ${typeOf(node.items)}`
+  if (node.additionalProperties) return `map to ${typeOf(node.additionalProperties)}`
+  if (node['x-kubernetes-preserve-unknown-fields']) return 'free'
+  return node.format ?? node.type ?? 'any'
 }
