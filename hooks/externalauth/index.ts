@@ -8,8 +8,8 @@ import type {
   SecretRef,
 } from '../../schemas/index.ts'
 import { variablePart } from '../runtime-config/header-forward.ts'
-import type { ConfigPart } from '../runtime-config/part.ts'
-import type { HookSettings } from '../settings.ts'
+import type { ConfigPart } from '../sync/conditions.ts'
+import type { HookSettings } from '../base/settings.ts'
 import { basicAuth } from './basic-auth.ts'
 import { bearerToken } from './bearer-token.ts'
 import { cloudSts } from './cloud-sts.ts'

@@ -7,7 +7,7 @@ import {
   type WorkflowDefinition,
 } from '../../schemas/index.ts'
 import { namedOrigins } from '../../schemas/cedar/index.ts'
-import { fieldsOf, type KubeObject, listOf } from '../kube.ts'
+import { fieldsOf, type KubeObject, listOf } from '../base/kube.ts'
 
 type NamingConfig = Pick<
   NamingSettings,

@@ -4,7 +4,7 @@
  *
  * Used by `customize`, as secret-names.ts is.
  */
-import { fieldsOf, filledTextOf } from '../kube.ts'
+import { fieldsOf, filledTextOf } from '../base/kube.ts'
 
 const member = /^(caBundleRef|ca_bundle_ref)$/
 const maxDepth = 10

@@ -6,7 +6,7 @@
  * Source: docs/specification/external-auth.md#status, "status", "Incoming references".
  */
 import type { WorkloadReference } from '../../schemas/index.ts'
-import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 
 export type Referring = 'MCPServer' | 'MCPRemoteProxy' | 'VirtualMCPServer' | 'MCPServerEntry'
 

@@ -11,10 +11,9 @@ import {
   type Kinds,
   type Violation,
 } from '../../schemas/index.ts'
-import { conditionOf, type SyncFailure } from '../sync/conditions.ts'
+import { conditionOf, type SyncFailure, failed, type ConfigPart } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
-import { fieldsOf, type KubeObject } from '../kube.ts'
-import { failed, type ConfigPart } from '../runtime-config/part.ts'
+import { fieldsOf, type KubeObject } from '../base/kube.ts'
 
 type Context = AnyContext
 

@@ -4,7 +4,7 @@
  *
  * Used by `customize`, which runs before any validation and must answer something sensible for whatever is stored.
  */
-import { isFields } from '../kube.ts'
+import { isFields } from '../base/kube.ts'
 
 /** Not every reference: a Secret with the name of somebody's ConfigMap is none of ours. */
 const refMember = /(SecretRefs?|^secretKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/

@@ -8,12 +8,12 @@
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
-import { jsonIn } from '../json-bounds.ts'
-import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
+import { jsonIn } from '../base/json-bounds.ts'
+import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../base/kube.ts'
 import { definedFields } from '../children/defined.ts'
 import { decisionPointPart, isPointType, type PointType, readDecisionPoint } from './decision-point.ts'
 import type { PodNeeds } from './needs.ts'
-import { failed, type ConfigPart } from './part.ts'
+import { failed, type ConfigPart } from '../sync/conditions.ts'
 
 /** Policies or the decision point of an MCPAuthzConfig. */
 export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart<RuntimeAuthz> {

@@ -2,7 +2,15 @@
  * The kinds of children with the way Metacontroller updates them. Without a strategy it would never update any; in place
  * is right for all of ours, for Deployments and StatefulSets roll their own pods.
  */
-import type { ChildKind } from '../kind-hooks.ts'
+export interface ChildKind {
+  readonly apiVersion: string
+  readonly kind: string
+  /** Plural resource name. */
+  readonly resource: string
+  readonly updateStrategy: 'InPlace' | 'OnDelete'
+  /** Of an API that a cluster may lack: managed only where the installation says that it is there. */
+  readonly integration?: 'gatewayAPI'
+}
 
 export const childKinds = {
   ConfigMap: { apiVersion: 'v1', kind: 'ConfigMap', resource: 'configmaps', updateStrategy: 'InPlace' },

@@ -5,7 +5,7 @@
  * rules of rules.ts ask for the same names; an object there that this parent does not control is an unmanaged object's.
  */
 import type { SyncFailure } from './conditions.ts'
-import type { KubeObject } from '../kube.ts'
+import type { KubeObject } from '../base/kube.ts'
 import { groupKey, type SyncRequest } from './protocol.ts'
 
 export const conflictCondition = 'ChildrenOwned'

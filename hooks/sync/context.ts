@@ -14,10 +14,10 @@ import {
   byText,
 } from '../../schemas/index.ts'
 import { conditionOf, Conditions } from './conditions.ts'
-import { fieldsOf, isTerminating, type KubeObject } from '../kube.ts'
+import { fieldsOf, isTerminating, type KubeObject } from '../base/kube.ts'
 import { observedTime } from './observed-time.ts'
 import { find, type SyncRequest } from './protocol.ts'
-import type { HookSettings } from '../settings.ts'
+import type { HookSettings } from '../base/settings.ts'
 
 const coreGroups = {
   ConfigMap: 'ConfigMap.v1',

@@ -133,6 +133,20 @@ t.test('modules: every import goes the way the table says, to the public API', a
 const layers: Readonly<Record<string, readonly string[]>> = {
   'runtime/vmcp': ['server', 'clients', 'call', 'features', 'catalog', 'backends', 'model'],
   'runtime/vmcp/features': [],
+  hooks: [
+    'server',
+    'certificates',
+    'check',
+    'admission',
+    'registry',
+    'kinds',
+    'externalauth',
+    'runtime-config',
+    'references',
+    'children',
+    'sync',
+    'base',
+  ],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {

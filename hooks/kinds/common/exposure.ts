@@ -7,7 +7,7 @@
 import { byText, type Exposure } from '../../../schemas/index.ts'
 import { publicOrigin, route, type RouteTarget } from '../../children/serving/exposure.ts'
 import type { ChildMeta } from '../../children/objects.ts'
-import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../base/kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext } from '../../sync/context.ts'
 

@@ -2,7 +2,7 @@
  * Objects of our kinds that a spec names itself. `customize` asks for these by name: asking for every object of a kind
  * makes each request larger, and wakes everybody in the namespace whenever one of them changes.
  */
-import { fieldsOf, type KubeObject } from '../../kube.ts'
+import { fieldsOf, type KubeObject } from '../../base/kube.ts'
 import {
   authzReferences,
   externalAuthReferences,

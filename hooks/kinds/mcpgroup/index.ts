@@ -7,7 +7,7 @@
 import type { SyncContext } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { observedFields } from '../../sync/status.ts'
 

@@ -19,7 +19,7 @@ import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-tem
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
 import { replicasToApply, statefulSet } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import type { Fields, KubeObject, StringMap } from '../../kube.ts'
+import type { Fields, KubeObject, StringMap } from '../../base/kube.ts'
 import { serverNames, serviceUrl } from '../../children/names.ts'
 import { serverContainer, serverPort } from './container.ts'
 import { isAttached, type Stdio } from './stdio.ts'

@@ -3,7 +3,7 @@
  */
 import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
 import { addressFailure } from '../../references/addresses.ts'
-import type { CheckSettings } from '../../settings.ts'
+import type { CheckSettings } from '../../base/settings.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 
 export function entryViolations({ spec }: MCPServerEntry, settings: CheckSettings): Violation[] {

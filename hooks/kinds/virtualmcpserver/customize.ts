@@ -2,7 +2,7 @@
  * What a virtual server's sync looks at: in the namespace every member that a group can have and what members refer to, and by
  * name what the resource itself names. Spec and name only decide, for the response is cached.
  */
-import { fieldsOf, textOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../base/kube.ts'
 import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
@@ -13,7 +13,7 @@ import { namesIn } from '../common/named.ts'
 import { type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
-import type { HookSettings } from '../../settings.ts'
+import type { HookSettings } from '../../base/settings.ts'
 import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 

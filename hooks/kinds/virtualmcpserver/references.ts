@@ -12,11 +12,10 @@ import {
   type Telemetry,
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
-import type { SyncFailure } from '../../sync/conditions.ts'
+import { type SyncFailure, type ConfigPart, failed } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf } from '../../kube.ts'
+import { fieldsOf } from '../../base/kube.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
-import { type ConfigPart, failed } from '../../runtime-config/part.ts'
 import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
 import { webhooksPart } from '../../runtime-config/webhooks.ts'
 import {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { allKindHooks } from '../../../hooks/registry.ts'
+import { allKindHooks } from '../../../hooks/registry/registry.ts'
 import { pluralOf } from '../../../hooks/sync/rules.ts'
 
 interface Schema {

@@ -6,7 +6,7 @@ import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { untyped } from '../../helpers/untyped.ts'
 import { validateResource } from '../../../hooks/index.ts'
-import { allKindHooks } from '../../../hooks/registry.ts'
+import { allKindHooks } from '../../../hooks/registry/registry.ts'
 import { formatViolations, isDnsSubdomain, kinds } from '../../../schemas/index.ts'
 
 const root = resolve(import.meta.dirname, '../../../manifests/examples')

@@ -11,12 +11,11 @@ import {
   validateRuntime,
 } from '../../../../schemas/index.ts'
 import { mostReplicas } from '../../../children/serving/availability.ts'
-import type { SyncFailure } from '../../../sync/conditions.ts'
+import { type SyncFailure, failed, type ConfigPart } from '../../../sync/conditions.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'
-import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'

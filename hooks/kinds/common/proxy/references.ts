@@ -11,13 +11,12 @@ import type {
   RuntimeWebhooks,
   Telemetry,
 } from '../../../../schemas/index.ts'
-import { conditionOf, type SyncFailure, statusOf } from '../../../sync/conditions.ts'
-import type { KubeObject } from '../../../kube.ts'
+import { conditionOf, type SyncFailure, statusOf, failed, type ConfigPart } from '../../../sync/conditions.ts'
+import type { KubeObject } from '../../../base/kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
 import { ownDecisionPoint, pointIn } from '../../../runtime-config/decision-point.ts'
 import { needsAccountToken, oidcPart } from '../../../runtime-config/oidc.ts'
-import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
 import { webhooksPart } from '../../../runtime-config/webhooks.ts'
 import {

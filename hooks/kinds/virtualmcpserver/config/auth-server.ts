@@ -12,7 +12,7 @@ import {
 import { mostReplicas } from '../../../children/serving/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
-import { fieldsOf } from '../../../kube.ts'
+import { fieldsOf } from '../../../base/kube.ts'
 import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
 import { caBundleFailure } from '../../../references/resolve.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'

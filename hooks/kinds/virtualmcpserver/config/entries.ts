@@ -4,7 +4,7 @@
 import { conditionOf, type SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
-import { fieldsOf } from '../../../kube.ts'
+import { fieldsOf } from '../../../base/kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
 import type { OutgoingConfig } from './outgoing.ts'

@@ -3,14 +3,13 @@
  * of the references they come from.
  */
 import type { RuntimeAuthz, RuntimeIncomingAuth, RuntimeOidc } from '../../../../schemas/index.ts'
-import type { SyncFailure } from '../../../sync/conditions.ts'
+import { type SyncFailure, failed, type ConfigPart } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
-import { fieldsOf } from '../../../kube.ts'
+import { fieldsOf } from '../../../base/kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedPolicies } from '../../../runtime-config/authz.ts'
 import { ownDecisionPoint, pointIn } from '../../../runtime-config/decision-point.ts'
 import { oidcPart } from '../../../runtime-config/oidc.ts'
-import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import {
   authzReasons,
   configCalled,
