@@ -135,7 +135,7 @@ const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
 
 /**
- * Sets the condition of an object's own CA bundles, and returns the first failure. A missing optional bundle is not a
+ * Sets the condition of an object's own CA bundles, which names every absent one. A missing optional bundle is not a
  * failure: the default trust anchors apply.
  */
 export function checkCaBundles(
@@ -146,16 +146,20 @@ export function checkCaBundles(
     const failure = caBundleFailure(context, source)
     return failure ? [{ ...failure, optional: source.configMapRef.optional === true }] : []
   })
-  const failed = failures.find(({ optional }) => !optional)
-  const [absent] = failures
-  if (absent && !failed) {
-    const message = `${absent.message} (optional); the default trust anchors apply`
+  const failed = failures.filter(({ optional }) => !optional)
+  const [first] = failed
+  if (failures.length > 0 && !first) {
+    const message = `${messagesOf(failures)} (optional); the default trust anchors apply`
     context.conditions.set(caBundleCondition, 'True', 'CABundleRefAbsent', message)
     return undefined
   }
-  const failure = failed && { reason: failed.reason, message: failed.message }
+  const failure = first && { reason: first.reason, message: messagesOf(failed) }
   context.conditions.check(caBundleCondition, failure, caBundlePresent, 'The CA bundle exists')
   return failure
+}
+
+function messagesOf(failures: readonly SyncFailure[]): string {
+  return [...new Set(failures.map(({ message }) => message))].join('; ')
 }
 
 /** Whether an object's CA bundle is to be mounted. Its ConfigMap is two hops away: the object's own sync has looked at it. */
