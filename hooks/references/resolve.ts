@@ -13,7 +13,7 @@ import {
 } from '../../schemas/index.ts'
 import { conditionOf, type SyncFailure, failed, type ConfigPart } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
-import { fieldsOf, type KubeObject } from '../base/kube.ts'
+import { fieldsOf, type KubeObject, textOf } from '../base/kube.ts'
 
 type Context = AnyContext
 
@@ -125,14 +125,25 @@ export function configHashOf(context: Context, kind: string, name: string): stri
 export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
-  if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }
+  if (!map) return { reason: 'CABundleRefNotFound', message: missingMap(name) }
   const data = { ...fieldsOf(map['data']), ...fieldsOf(map['binaryData']) }
   if (Object.hasOwn(data, caKey(key))) return undefined
-  return { reason: 'CABundleRefInvalid', message: `ConfigMap ${name} has no key ${caKey(key)}` }
+  return { reason: 'CABundleRefInvalid', message: missingKey(name, key) }
+}
+
+function missingMap(name: string): string {
+  return `ConfigMap ${name} does not exist`
+}
+
+function missingKey(name: string, key: string | undefined): string {
+  return `ConfigMap ${name} has no key ${caKey(key)}`
 }
 
 const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
+const caBundleAbsent = 'CABundleRefAbsent'
+/** Follows the list of absent optional bundles in the message of the condition. */
+const absentNote = ' (optional); the default trust anchors apply'
 
 /**
  * Sets the condition of an object's own CA bundles, which names every absent one. A missing optional bundle is not a
@@ -149,8 +160,8 @@ export function checkCaBundles(
   const failed = failures.filter(({ optional }) => !optional)
   const [first] = failed
   if (failures.length > 0 && !first) {
-    const message = `${messagesOf(failures)} (optional); the default trust anchors apply`
-    context.conditions.set(caBundleCondition, 'True', 'CABundleRefAbsent', message)
+    const message = messagesOf(failures) + absentNote
+    context.conditions.set(caBundleCondition, 'True', caBundleAbsent, message)
     return undefined
   }
   const failure = first && { reason: first.reason, message: messagesOf(failed) }
@@ -162,10 +173,18 @@ function messagesOf(failures: readonly SyncFailure[]): string {
   return [...new Set(failures.map(({ message }) => message))].join('; ')
 }
 
-/** Whether an object's CA bundle is to be mounted. Its ConfigMap is two hops away: the object's own sync has looked at it. */
+/**
+ * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request: the
+ * condition that the object's own sync sets names each absent bundle.
+ */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
-  if (fieldsOf(fieldsOf(source)['configMapRef'])['optional'] !== true) return true
-  return conditionOf(object, caBundleCondition)?.['reason'] === caBundlePresent
+  const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])
+  if (optional !== true) return true
+  const { reason, message } = conditionOf(object, caBundleCondition) ?? {}
+  if (reason !== caBundleAbsent) return reason === caBundlePresent
+  const absent = String(message).replace(absentNote, '').split('; ')
+  const named = String(name)
+  return !absent.includes(missingMap(named)) && !absent.includes(missingKey(named, textOf(key)))
 }
 
 /** Returns the configuration without the optional CA bundles that do not exist. */
