@@ -52,21 +52,12 @@ export function configCalled<K extends KindName>(
   return failure ? { failure } : { value: withoutAbsentBundles(stored, config) }
 }
 
+/** A condition about a configuration object, with its reasons. */
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
-}
-
-/** The same, with its condition set. */
-export function checkedConfig<K extends KindName>(
-  context: Context,
-  kind: K,
-  name: string,
-  condition: ConfigCondition,
-): ConfigPart<Kinds[K]> {
-  const part = configCalled(context, kind, name, condition)
-  context.conditions.check(condition.type, part.failure, condition.valid, `The ${kind} is valid`)
-  return part
+  /** Message while the object is valid. Default: `The <kind> is valid`. */
+  readonly message?: string
 }
 
 export const oidcCondition: ConfigCondition = {
@@ -97,7 +88,9 @@ export const toolCondition: ConfigCondition = {
   notValid: 'ToolConfigNotValid',
 }
 
-export const authzReasons: ConfigReasons = {
+export const authzCondition: ConfigCondition = {
+  type: 'AuthzConfigRefValidated',
+  valid: 'AuthzConfigRefValid',
   notFound: 'AuthzConfigRefNotFound',
   notValid: 'AuthzConfigRefNotValid',
 }

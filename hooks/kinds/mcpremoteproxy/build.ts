@@ -13,7 +13,9 @@ import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { externalUrl } from '../common/exposure.ts'
 import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
 import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
-import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
+import { type BuiltProxyConfig, proxyConfig } from '../common/proxy/config.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
+import { resolveReferences } from '../../references/reference.ts'
 import { checkPodTemplate, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
 
@@ -44,9 +46,9 @@ export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, context.spec.exposure, addressOf(context))
 }
 
+/** Resolves the references, then makes the configuration, the pod and the children. */
 export function build(context: Context): BuiltRemoteProxy {
-  const { conditions, parent } = context
-  const { spec } = parent
+  const { conditions, spec } = context
   const invalid = specFailure(context.violations, reasonOf(context))
   if (invalid) {
     checkConfiguration(context, invalid)
@@ -54,38 +56,41 @@ export function build(context: Context): BuiltRemoteProxy {
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
-  const target = {
+  const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context) }
+  const references = resolveReferences(proxyReferences, target)
+
+  const config = proxyConfig(target, references, {
     targetUri: spec.remoteUrl,
     transport: spec.transport,
     proxyMode: spec.transport,
     targetAddresses: endpointPolicy(spec.allowPrivateEndpoint),
-  }
-  const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
-  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
+  })
   const headers = checkHeaders(context, needs)
   const tls = checkTls(context, addressOf(context))
+  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
+  checkConfiguration(context, headers ?? configurationFailure(config.failures))
+
   addTlsFiles(context, needs)
-  const built =
-    proxy.file &&
-    proxyChildren(proxy, needs, {
+  const proxy =
+    config.file &&
+    proxyChildren(config, needs, {
       ...proxyOptions(context, app, remoteProxyNames(context.name)),
       serviceAccount: spec.serviceAccount,
       resources: spec.resources,
       podTemplateSpec: spec.podTemplateSpec,
       annotations: {},
     })
-  const template = built?.failure
-  checkPodTemplate(conditions, template)
-  checkConfiguration(context, headers ?? configurationFailure(proxy.failures))
-  const size = built?.children && sizeFailure(built.children)
-  const failures = [headers, tls, ...proxy.failures, template, size].filter(
+  checkPodTemplate(conditions, proxy?.failure)
+
+  const { hashes } = config
+  const size = proxy?.children && sizeFailure(proxy.children)
+  const failures = [headers, tls, ...config.failures, proxy?.failure, size].filter(
     (failure) => failure !== undefined,
   )
-  if (failures.length > 0 || !built?.children) return { children: undefined, failures, hashes: proxy.hashes }
-  return { children: built.children, failures: [], hashes: proxy.hashes }
+  return { children: failures.length > 0 ? undefined : proxy?.children, failures, hashes }
 }
 
-/** Which part of the manifest is at error, as a reason. */
+/** Returns the reason for an invalid manifest. */
 function reasonOf({ violations, stored }: Context): string {
   const spec = stored['spec'] as { remoteUrl?: unknown; allowPrivateEndpoint?: unknown } | undefined
   const url = spec?.remoteUrl

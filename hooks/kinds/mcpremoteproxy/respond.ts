@@ -12,7 +12,7 @@ import { fieldsOf, isTerminating } from '../../base/kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { toldUrl } from '../common/serving-tls.ts'
-import { toldUrls } from '../common/proxy/references.ts'
+import { clientUrls } from '../common/proxy/config.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage } from '../../sync/progress.ts'
@@ -34,7 +34,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   const { phase, message, reason } = phaseOf(context, proxy, failures)
   context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
   checkAutoscaler(context, name, context.spec.autoscaling)
-  checkExposure(context, context.spec.exposure, name, toldUrls(context))
+  checkExposure(context, context.spec.exposure, name, clientUrls(context))
   reportProgress(context, { failures, workloads: [proxy] })
   return {
     status: definedFields({

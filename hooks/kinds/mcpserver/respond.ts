@@ -12,7 +12,7 @@ import { fieldsOf, isTerminating } from '../../base/kube.ts'
 import { serverNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { toldUrl } from '../common/serving-tls.ts'
-import { toldUrls } from '../common/proxy/references.ts'
+import { clientUrls } from '../common/proxy/config.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
@@ -33,7 +33,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
   setAttached(context, proxy)
-  checkExposure(context, context.spec.exposure, serverNames(context.name).proxy, toldUrls(context))
+  checkExposure(context, context.spec.exposure, serverNames(context.name).proxy, clientUrls(context))
   reportProgress(context, { failures, workloads, broken: brokenAttachment(context, workloads) })
   return {
     status: definedFields({

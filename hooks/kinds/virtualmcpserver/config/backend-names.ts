@@ -1,6 +1,9 @@
 /** Names of backends in the spec, and in the webhooks and workflows that it refers to, that no backend has. */
-import { checkBackendNames } from '../../../references/backend-condition.ts'
-import { unknownBackendsOf, unknownWebhookBackends } from '../../../references/backend-names.ts'
+import {
+  checkBackendNames,
+  unknownBackendsOf,
+  unknownWebhookBackends,
+} from '../../../references/backend-names.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 
 /** `known` are the names of all backends, usable or not. */
