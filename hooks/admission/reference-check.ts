@@ -7,7 +7,7 @@
  */
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
-import { allKindHooks } from '../registry/registry.ts'
+import { kindOfField } from '../kinds/referrers.ts'
 import { foreign, secretFindings, secretReferences, type Unchecked } from './secret-check.ts'
 import {
   unknownBackendsOf,
@@ -22,11 +22,6 @@ export interface ReferenceFindings {
   /** Secrets and ConfigMaps that are not given. */
   readonly unchecked: readonly Unchecked[]
 }
-
-/** The kind that a field refers to, wherever in a spec it is. */
-const kindOfField: ReadonlyMap<string, KindName> = new Map(
-  allKindHooks().flatMap(({ kind, referenceFields = [] }) => referenceFields.map((field) => [field, kind])),
-)
 
 /** Nesting that is looked into; references lie at most five levels deep. */
 const maxDepth = 10

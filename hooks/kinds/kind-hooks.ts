@@ -16,8 +16,6 @@ export interface KindHooks<K extends KindName> {
   readonly childKinds: readonly ChildKind[]
   /** Everything that a customize answer may name. */
   readonly relatedKinds: readonly RelatedKind[]
-  /** Names of the fields, in the specs of other kinds, that refer to an object of this kind. */
-  readonly referenceFields?: readonly string[]
   /**
    * What the schema cannot say: violations of one resource by itself, with its defaults, that passed its schema. Serves
    * the webhook, the command line and the syncs; looks at no other object.

@@ -17,8 +17,8 @@ export interface ReferenceTarget {
 }
 
 export interface Reference<Target, Value> {
-  /** Paths from the object; `[]` follows the name of a list, `{}` the name of a map. */
-  readonly fields: readonly string[]
+  /** Paths of the names in an object; `[]` follows the name of a list, `{}` the name of a map. */
+  readonly names: readonly string[]
   /** Kind of the named objects. */
   readonly kind: KindName
   /** Status field for the hash of the named configuration. */
@@ -55,7 +55,7 @@ export function resolveReferences<Target extends ReferenceTarget, const Table ex
     values[name] = value
     if (failure && !reference.isAdvisory) failures[name] = failure
     if (reference.hash === undefined) continue
-    const [named] = namesAt({ spec: target.context.spec }, reference.fields)
+    const [named] = namesAt({ spec: target.context.spec }, reference.names)
     hashes[reference.hash] =
       named === undefined ? undefined : configHashOf(target.context, reference.kind, named)
   }
@@ -96,7 +96,7 @@ export function configReferences<Target extends ReferenceTarget>() {
   ): Reference<Target, Value | undefined> => {
     const { field, kind, hash, condition, toConfig, isRead, otherwise } = reference
     return {
-      fields: [field],
+      names: [`${field}.name`],
       kind,
       hash,
       resolve(target) {
@@ -130,13 +130,13 @@ export function groupReference({
   message,
   ...rest
 }: GroupReference): Reference<ReferenceTarget, string | undefined> {
-  const fields = ['spec.groupRef']
+  const names = ['spec.groupRef.name']
   return {
-    fields,
+    names,
     kind: 'MCPGroup',
     ...rest,
     resolve({ context }) {
-      const [name] = namesAt({ spec: context.spec }, fields)
+      const [name] = namesAt({ spec: context.spec }, names)
       if (name === undefined) return { value: undefined }
       const failure = groupFailure(context, name)
       context.conditions.check('GroupRefValidated', failure, valid, message)
@@ -162,13 +162,11 @@ export function namesByKind(
 export function namesOf(table: ReferenceTable<never>, kind: string, object: KubeObject): readonly string[] {
   return Object.values(table)
     .filter((reference) => reference.kind === kind)
-    .flatMap(({ fields }) => namesAt(object, fields))
+    .flatMap(({ names }) => namesAt(object, names))
 }
 
-function namesAt(object: object, fields: readonly string[]): readonly string[] {
-  return fields
-    .flatMap((field) => valuesAt(object, field))
-    .flatMap((value) => filledTextOf(value) ?? filledTextOf(fieldsOf(value)['name']) ?? [])
+function namesAt(object: object, paths: readonly string[]): readonly string[] {
+  return paths.flatMap((path) => valuesAt(object, path)).flatMap((value) => filledTextOf(value) ?? [])
 }
 
 /** The values at a path of an object that may have any shape. */

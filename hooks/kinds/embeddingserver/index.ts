@@ -33,7 +33,6 @@ export const embeddingServer: KindHooks<'EmbeddingServer'> = {
   kind: 'EmbeddingServer',
   childKinds: childKindsOf(children),
   relatedKinds: [coreRelated.Secret, ...childKindsOf(children)],
-  referenceFields: ['embeddingServerRef'],
   validate: embeddingViolations,
   customize,
   sync,

@@ -4,7 +4,7 @@
  * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
 import type { SyncFailure } from '../../sync/conditions.ts'
-import { configKind } from '../common/config-kind.ts'
+import { configKind } from '../config-kind.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import {
   enterpriseRequired,
@@ -14,17 +14,14 @@ import {
   synthesizedUpstreams,
 } from '../../externalauth/index.ts'
 import { authServerBundles } from '../../runtime-config/auth-server.ts'
-import { externalAuthReferences } from '../../references/referrers.ts'
 import { externalAuthWarnings } from './warnings.ts'
 
 export const mcpExternalAuthConfig = configKind({
   kind: 'MCPExternalAuthConfig',
-  referenceFields: ['authServerRef', 'externalAuthConfigRef'],
   validate: externalAuthViolations,
   warnings: externalAuthWarnings,
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
-  references: externalAuthReferences,
   secrets: externalAuthSecrets,
   caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
   check,

@@ -15,7 +15,6 @@ export const mcpGroup: KindHooks<'MCPGroup'> = {
   kind: 'MCPGroup',
   childKinds: [],
   relatedKinds: ownRelatedKinds(memberKinds),
-  referenceFields: ['groupRef'],
   validate: () => [],
   customize: ({ parent }) => relatedRules(parent, { kinds: memberKinds }),
   sync,

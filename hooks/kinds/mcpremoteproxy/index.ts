@@ -9,12 +9,12 @@ import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sy
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
-import { proxyKinds } from '../common/proxy/spec.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../base/settings.ts'
-import { namesIn } from '../common/named.ts'
+import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
 import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { build } from './build.ts'
@@ -28,7 +28,7 @@ export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
   kind: 'MCPRemoteProxy',
   childKinds: childKindsOf(children),
   relatedKinds: [
-    ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
+    ...ownRelatedKinds([...kindsNamedBy(proxyReferences), ...exposedKinds]),
     coreRelated.Secret,
     ...childKindsOf(children),
   ],
@@ -45,7 +45,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
   const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
   return relatedRules(parent, {
     kinds: exposure.kinds,
-    named: namesIn(parent, proxyKinds),
+    named: namesByKind(proxyReferences, parent),
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       textOf(exposure.secret),

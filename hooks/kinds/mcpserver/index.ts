@@ -12,10 +12,10 @@ import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sy
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { maybeSeveral, servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
-import { proxyKinds } from '../common/proxy/spec.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import { namesIn } from '../common/named.ts'
+import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
 import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
@@ -42,7 +42,7 @@ export const mcpServer: KindHooks<'MCPServer'> = {
   kind: 'MCPServer',
   childKinds: childKindsOf(children),
   relatedKinds: [
-    ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
+    ...ownRelatedKinds([...kindsNamedBy(proxyReferences), ...exposedKinds]),
     coreRelated.Secret,
     ...childKindsOf(children),
   ],
@@ -59,7 +59,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
   const secrets: unknown[] = Array.isArray(spec['secrets']) ? spec['secrets'] : []
   return relatedRules(parent, {
     kinds: exposure.kinds,
-    named: namesIn(parent, proxyKinds),
+    named: namesByKind(proxyReferences, parent),
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
       ...sessionSecretNames(spec['sessionStorage'], settings),

@@ -6,20 +6,20 @@ import { formatViolations, type Violation } from '../../../schemas/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
-import { referrersOf, workflowReferences } from '../../references/referrers.ts'
+import { kindsReferringTo, referrersOf } from '../referrers.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
 import { definitionViolations } from './validate.ts'
 
-const related = ['VirtualMCPServer'] as const
+const kind = 'VirtualMCPCompositeToolDefinition'
+const related = kindsReferringTo(kind)
 
 export const compositeToolDefinition: KindHooks<'VirtualMCPCompositeToolDefinition'> = {
-  kind: 'VirtualMCPCompositeToolDefinition',
+  kind,
   childKinds: [],
   relatedKinds: ownRelatedKinds(related),
-  referenceFields: ['compositeToolRefs'],
   validate: definitionViolations,
   warnings: ({ spec }) => workflowWarnings(spec),
   customize: ({ parent }) => relatedRules(parent, { kinds: related }),
@@ -28,7 +28,7 @@ export const compositeToolDefinition: KindHooks<'VirtualMCPCompositeToolDefiniti
 
 function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncResponse {
   const { violations, conditions } = context
-  const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
+  const { count, workloads } = referrersOf(context, kind)
   const failure =
     violations.length > 0
       ? { reason: reasonOf(violations), message: formatViolations(violations) }

@@ -46,11 +46,11 @@ const reference = configReferences<VirtualServerTarget>()
 export const virtualServerReferences = {
   group: groupReference({ valid: 'GroupRefValid', message: 'The group exists and is ready' }),
   compositeTools: {
-    fields: ['spec.config.compositeToolRefs[]'],
+    names: ['spec.config.compositeToolRefs[].name'],
     kind: 'VirtualMCPCompositeToolDefinition',
     resolve: compositeTools,
   },
-  optimizer: { fields: ['spec.embeddingServerRef'], kind: 'EmbeddingServer', resolve: optimizer },
+  optimizer: { names: ['spec.embeddingServerRef.name'], kind: 'EmbeddingServer', resolve: optimizer },
   oidc: reference({
     field: 'spec.incomingAuth.oidcConfigRef',
     kind: 'MCPOIDCConfig',
@@ -86,14 +86,14 @@ export const virtualServerReferences = {
     toConfig: (config, _field, { needs }) => ({ value: webhooksPart(config, needs) }),
   }),
   aggregation: {
-    fields: ['spec.config.aggregation.tools[].toolConfigRef'],
+    names: ['spec.config.aggregation.tools[].toolConfigRef.name'],
     kind: 'MCPToolConfig',
     resolve: aggregation,
   },
   outgoing: {
-    fields: [
-      'spec.outgoingAuth.default.externalAuthConfigRef',
-      'spec.outgoingAuth.backends{}.externalAuthConfigRef',
+    names: [
+      'spec.outgoingAuth.default.externalAuthConfigRef.name',
+      'spec.outgoingAuth.backends{}.externalAuthConfigRef.name',
       // Configurations that members name themselves.
       'status.discoveredBackends[].authConfigRef',
     ],

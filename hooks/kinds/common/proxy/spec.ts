@@ -30,16 +30,5 @@ export type ProxySpec = Pick<
 > &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
-/** Kinds that such a reference can name. */
-export const proxyKinds = [
-  'MCPGroup',
-  'MCPExternalAuthConfig',
-  'MCPOIDCConfig',
-  'MCPAuthzConfig',
-  'MCPTelemetryConfig',
-  'MCPToolConfig',
-  'MCPWebhookConfig',
-] as const
-
 /** The context of a kind with a proxy in front. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
