@@ -18,15 +18,14 @@ import { fieldsOf } from '../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../sync/protocol.ts'
 import { checkCaBundles, specFailure } from '../references/resolve.ts'
 import { kindsReferringTo, referrersOf } from './referrers.ts'
-import { caBundleNamesIn } from '../references/config-map-names.ts'
+import { caBundleNamesIn, secretNamesIn } from '../references/secret-names.ts'
 import type { KindHooks } from './kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../sync/rules.ts'
-import { secretNamesIn } from '../references/secret-names.ts'
 import { definedFields } from '../children/defined.ts'
 import { reportProgress } from '../sync/progress.ts'
 import { observedFields } from '../sync/status.ts'
 
-export interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'validate' | 'warnings'> {
+interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'validate' | 'warnings'> {
   readonly validReason: string
   readonly invalidReason: string
   /** Secrets that the object names. Called on a valid object. */

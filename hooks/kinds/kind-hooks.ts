@@ -29,10 +29,7 @@ export interface KindHooks<K extends KindName> {
   readonly events?: (parent: KubeObject, violationsOf: CheckObject) => readonly HookEvent[]
 }
 
-export type ResourceCheck<K extends KindName> = (
-  resource: Kinds[K],
-  settings: CheckSettings,
-) => readonly Violation[]
+type ResourceCheck<K extends KindName> = (resource: Kinds[K], settings: CheckSettings) => readonly Violation[]
 
 /** All violations of a stored object of whatever kind: its schema, and its kind's `validate`. */
 export type CheckObject = (object: unknown) => readonly Violation[]

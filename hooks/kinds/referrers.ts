@@ -9,7 +9,7 @@ import { byText, type KindName, type WorkloadReference } from '../../schemas/ind
 import { namesOf, type ReferenceTable } from '../references/reference.ts'
 import type { AnyContext } from '../sync/context.ts'
 import { proxyReferences } from './common/proxy/references.ts'
-import { entryReferences } from './mcpserverentry/references.ts'
+import { entryReferences } from './mcpserverentry/index.ts'
 import { virtualServerReferences } from './virtualmcpserver/references.ts'
 
 const tables = {
@@ -39,7 +39,7 @@ export function kindsReferringTo(kind: KindName): readonly (keyof typeof tables)
   )
 }
 
-export interface Referrers {
+interface Referrers {
   readonly count: number
   /** Sorted by kind, then name. */
   readonly workloads: readonly WorkloadReference[]

@@ -12,9 +12,10 @@ import {
   externalAuthViolations,
   oboViolations,
   synthesizedUpstreams,
+  authServerWarnings,
 } from '../../externalauth/index.ts'
 import { authServerBundles } from '../../runtime-config/auth-server.ts'
-import { externalAuthWarnings } from './warnings.ts'
+import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 
 export const mcpExternalAuthConfig = configKind({
   kind: 'MCPExternalAuthConfig',
@@ -59,4 +60,9 @@ function setIdentitySynthesized(
     'OAuth2UpstreamWithoutUserInfo',
     `Users get an identity derived from their access token at: ${names.join(', ')}`,
   )
+}
+
+function externalAuthWarnings({ spec }: MCPExternalAuthConfig): readonly string[] {
+  if (spec.type === 'unauthenticated') return ['type unauthenticated: the backend gets no credentials']
+  return spec.embeddedAuthServer ? authServerWarnings(spec.embeddedAuthServer, 'embeddedAuthServer') : []
 }

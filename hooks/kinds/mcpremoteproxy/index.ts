@@ -15,12 +15,10 @@ import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
-import { remoteProxyViolations } from './validate.ts'
-import { remoteProxyWarnings } from './warnings.ts'
+import { remoteProxyViolations, remoteProxyWarnings } from './validate.ts'
 
 const children = ['ServiceAccount', 'ConfigMap', 'Deployment', 'Service', ...servedKinds] as const
 

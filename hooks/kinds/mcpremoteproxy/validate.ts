@@ -7,7 +7,7 @@ import {
   type MCPRemoteProxy,
   type Violation,
 } from '../../../schemas/index.ts'
-import { authzViolations } from '../common/checks/policies.ts'
+import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
@@ -17,8 +17,9 @@ import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
 import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
 import { app } from './build.ts'
-import { proxyContainer } from '../common/proxy/paths.ts'
+import { proxyContainer } from '../common/proxy/spec.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
+import { tlsWarnings } from '../common/serving-tls.ts'
 
 export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
   const { spec } = proxy
@@ -51,4 +52,12 @@ function templateViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Vio
     return proxyTemplate(context, options)
   }
   return mergedTemplateViolations({ user: proxy.spec.podTemplateSpec, generated, container: proxyContainer })
+}
+
+export function remoteProxyWarnings({ metadata, spec }: MCPRemoteProxy): readonly string[] {
+  return [
+    ...primaryProviderWarnings(spec.authzConfig),
+    ...policyNameWarnings(spec.authzConfig),
+    ...tlsWarnings(spec, remoteProxyNames(metadata.name).proxy),
+  ]
 }

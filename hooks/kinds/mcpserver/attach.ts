@@ -17,7 +17,7 @@ import { toYaml } from '../../children/yaml.ts'
 import { type Fields, isFields, type KubeObject, listOf } from '../../base/kube.ts'
 import type { ConfigPart } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { proxyFile } from '../common/proxy/paths.ts'
+import { proxyFile } from '../common/proxy/spec.ts'
 import { serverContainer } from './container.ts'
 
 type Context = SyncContext<'MCPServer'>

@@ -12,7 +12,7 @@ import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
 import type { ConfigPart } from '../../sync/conditions.ts'
-import { proxyFile } from '../common/proxy/paths.ts'
+import { proxyFile } from '../common/proxy/spec.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { serverContainer, serverPort } from './container.ts'
 

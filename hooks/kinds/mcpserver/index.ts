@@ -16,15 +16,13 @@ import { proxyReferences } from '../common/proxy/references.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
 import { attachesTo } from './stdio.ts'
-import { serverViolations } from './validate.ts'
-import { serverWarnings } from './warnings.ts'
+import { serverViolations, serverWarnings } from './validate.ts'
 
 const children = [
   'ServiceAccount',

@@ -2,7 +2,7 @@
  * MCPServer: checks of the object alone that need code.
  */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
-import { authzViolations } from '../common/checks/policies.ts'
+import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
@@ -11,14 +11,15 @@ import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
 import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
 import { app, generatedTemplate } from './children.ts'
-import { stdioOf } from './stdio.ts'
-import { proxyContainer } from '../common/proxy/paths.ts'
+import { stdioOf, hasCommand } from './stdio.ts'
+import { proxyContainer } from '../common/proxy/spec.ts'
 import { serverContainer } from './container.ts'
 import {
   imageViolations,
   proxyOverrideViolations,
   resourcesViolations,
 } from '../../children/checks/spec-checks.ts'
+import { tlsWarnings } from '../common/serving-tls.ts'
 
 export function serverViolations(server: MCPServer, settings: CheckSettings): Violation[] {
   const { spec } = server
@@ -106,4 +107,26 @@ function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): V
     seen.add(name)
   }
   return violations
+}
+
+export function serverWarnings(server: MCPServer): readonly string[] {
+  const { spec } = server
+  const found = [
+    ...primaryProviderWarnings(spec.authzConfig),
+    ...policyNameWarnings(spec.authzConfig),
+    ...tlsWarnings(spec, serverNames(server.metadata.name).proxy),
+  ]
+  // RFC 2606: a host that cannot exist. `gatehouse import` writes it where it knows no image.
+  if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
+    found.push('image stands for one that is still to be set; no cluster can pull it')
+  }
+  if (spec.transport === 'stdio' && !hasCommand(spec)) {
+    found.push(
+      'stdio without a command: all sessions share one process, whose messages are in its container log',
+    )
+  }
+  if (spec.transport === 'stdio' && (spec.replicas ?? 0) > 1) {
+    found.push('transport stdio has one proxy at most; replicas is taken as 1')
+  }
+  return found
 }

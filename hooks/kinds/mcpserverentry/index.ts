@@ -4,18 +4,51 @@
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
 import { addressFailure } from '../../references/addresses.ts'
-import { type SyncFailure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, textOf } from '../../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { kindsNamedBy, namesByKind, resolveReferences } from '../../references/reference.ts'
+import {
+  kindsNamedBy,
+  namesByKind,
+  resolveReferences,
+  configReferences,
+  groupReference,
+} from '../../references/reference.ts'
 import { checkCaBundles, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
-import { entryReferences } from './references.ts'
-import { entryViolations } from './validate.ts'
+import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
+import type { CheckSettings } from '../../base/settings.ts'
+import { headerForwardViolations } from '../common/checks/headers.ts'
+
+interface EntryTarget {
+  readonly context: SyncContext<'MCPServerEntry'>
+}
+
+const externalAuthCondition = 'ExternalAuthConfigValidated'
+
+export const entryReferences = {
+  group: groupReference({ valid: 'GroupRefIsValid', message: 'The group exists' }),
+  externalAuth: configReferences<EntryTarget>()({
+    field: 'spec.externalAuthConfigRef',
+    kind: 'MCPExternalAuthConfig',
+    condition: {
+      type: externalAuthCondition,
+      valid: 'AuthConfigValid',
+      notFound: 'AuthConfigNotFound',
+      notValid: 'InvalidExternalAuthConfig',
+      message: 'The MCPExternalAuthConfig exists and is valid',
+    },
+    toConfig: () => ({ value: undefined }),
+    otherwise({ context }) {
+      context.conditions.set(externalAuthCondition, 'True', 'AuthConfigNotConfigured', 'None is referenced')
+      return { value: undefined }
+    },
+  }),
+} as const
 
 export const mcpServerEntry: KindHooks<'MCPServerEntry'> = {
   kind: 'MCPServerEntry',
@@ -99,4 +132,15 @@ function checkHeaders(context: SyncContext<'MCPServerEntry'>): void {
     'HeaderSecretsValid',
     `All header Secrets exist (revision ${context.secretRevision(refs)})`,
   )
+}
+
+function entryViolations({ spec }: MCPServerEntry, settings: CheckSettings): Violation[] {
+  const failure = addressFailure(spec.remoteUrl, {
+    allowPrivateEndpoint: spec.allowPrivateEndpoint,
+    allowLoopback: settings.allowLoopback,
+  })
+  return [
+    ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
+    ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),
+  ]
 }

@@ -1,6 +1,7 @@
 /** MCPToolConfig: filters and renames tools. */
 import { configKind } from '../config-kind.ts'
-import { toolViolations } from './validate.ts'
+import type { MCPToolConfig, Violation } from '../../../schemas/index.ts'
+import { overrideViolations } from '../common/checks/tools.ts'
 
 export const mcpToolConfig = configKind({
   kind: 'MCPToolConfig',
@@ -8,3 +9,7 @@ export const mcpToolConfig = configKind({
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
 })
+
+export function toolViolations({ spec }: MCPToolConfig): Violation[] {
+  return overrideViolations(spec.toolsOverride, 'spec.toolsOverride')
+}

@@ -4,7 +4,7 @@ import type { SyncContext } from '../../sync/context.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 import { podReports } from '../virtualmcpserver/status/report.ts'
 
-export interface ObservedDrift {
+interface ObservedDrift {
   readonly lock: string
   /** Why the lock is not used. */
   readonly failure: string

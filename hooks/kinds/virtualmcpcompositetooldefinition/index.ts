@@ -2,8 +2,12 @@
  * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow and
  * says which servers use it.
  */
-import { formatViolations, type Violation } from '../../../schemas/index.ts'
-import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import {
+  formatViolations,
+  type Violation,
+  type VirtualMCPCompositeToolDefinition,
+} from '../../../schemas/index.ts'
+import { workflowWarnings, workflowViolations } from '../../../schemas/workflow/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { kindsReferringTo, referrersOf } from '../referrers.ts'
@@ -11,7 +15,6 @@ import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
-import { definitionViolations } from './validate.ts'
 
 const kind = 'VirtualMCPCompositeToolDefinition'
 const related = kindsReferringTo(kind)
@@ -59,4 +62,8 @@ function reasonOf(violations: readonly Violation[]): string {
   if (some(/^is not a template/)) return 'TemplateInvalid'
   if (some(/JSON Schema/)) return 'SchemaInvalid'
   return 'ValidationFailed'
+}
+
+function definitionViolations({ spec }: VirtualMCPCompositeToolDefinition): Violation[] {
+  return workflowViolations(spec, 'spec')
 }

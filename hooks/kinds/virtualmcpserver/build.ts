@@ -18,7 +18,6 @@ import { externalUrl } from '../common/exposure.ts'
 import { checkTls, servedUrl } from '../common/serving-tls.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
-import { checkNames } from './config/backend-names.ts'
 import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
@@ -29,7 +28,13 @@ import { incomingAuth } from './config/incoming.ts'
 import { configFile, port } from './paths.ts'
 import { virtualServerReferences } from './references.ts'
 import { type ResolvedReferences, resolveReferences } from '../../references/reference.ts'
-import { checkSessions, checkSessionSecret } from './config/sessions.ts'
+import {
+  checkBackendNames,
+  unknownBackendsOf,
+  unknownWebhookBackends,
+} from '../../references/backend-names.ts'
+import { mostReplicas } from '../../children/serving/availability.ts'
+import { checkReplicaSessions, checkSessionPassword } from '../../runtime-config/session-storage.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -140,4 +145,28 @@ function textsOf({ config, authServer }: Files): StringMap {
     [configFile]: toYaml(config),
     ...(authServer && { [authServerFile]: toYaml(authServer) }),
   }
+}
+
+/** `known` are the names of all backends, usable or not. */
+function checkNames(context: Context, known: readonly string[]): void {
+  const { spec } = context.parent
+  const find = (kind: 'VirtualMCPCompositeToolDefinition' | 'MCPWebhookConfig') => (name: string) =>
+    context.find(kind, name)
+  checkBackendNames(context, known, (names) => [
+    ...unknownBackendsOf(spec, names, find('VirtualMCPCompositeToolDefinition')),
+    ...unknownWebhookBackends(spec.webhookConfigRef, names, find('MCPWebhookConfig')),
+  ])
+}
+
+export function checkSessions({ parent, conditions, settings }: Context): void {
+  const { sessionStorage, config } = parent.spec
+  const provider = (sessionStorage ?? config?.sessionStorage)?.provider
+  checkReplicaSessions(conditions, settings, provider, mostReplicas(parent.spec))
+}
+
+function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
+  const { sessionStorage, config } = context.parent.spec
+  // A store of spec.config takes its password from the environment that podTemplateSpec gives.
+  if (!sessionStorage && config?.sessionStorage) return undefined
+  return checkSessionPassword(context, sessionStorage, needs)
 }

@@ -15,8 +15,7 @@ import { type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../base/settings.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 
 /** A member is known by its own reference to the group, and names its own MCPExternalAuthConfig. */
 const anyName = [...memberKinds, 'MCPExternalAuthConfig'] as const

@@ -8,7 +8,9 @@ import {
   formatViolations,
   type Optimizer,
   reservedOverrides,
+  reservedTools,
   type Telemetry,
+  type VirtualMCPServerSpec,
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { fieldsOf } from '../../base/kube.ts'
@@ -29,11 +31,10 @@ import { webhooksPart } from '../../runtime-config/webhooks.ts'
 import { type ConfigPart, failed, type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { outgoingAuth } from './config/outgoing.ts'
-import { reservedNames } from './reserved.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export interface VirtualServerTarget {
+interface VirtualServerTarget {
   readonly context: Context
   /** Collects what the configuration needs from the pod. */
   readonly needs: PodNeeds
@@ -269,4 +270,9 @@ const aggregationDefaults: Aggregation = {
 function ownTelemetry(own: Telemetry | undefined): Telemetry | undefined {
   const headers = literalHeaders(own?.headers)
   return own && headers ? { ...own, headers } : own
+}
+
+/** Names of the server's own tools. A reference to an embedding server switches tool search on. */
+export function reservedNames({ config, embeddingServerRef }: VirtualMCPServerSpec): ReadonlySet<string> {
+  return reservedTools({ optimizer: config?.optimizer ?? embeddingServerRef, codeMode: config?.codeMode })
 }

@@ -26,8 +26,8 @@ import { checkContext } from '../common/check-context.ts'
 import { commonNeeds, generatedTemplate } from './children.ts'
 import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
+import { reservedNames } from './references.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
-import { reservedNames } from './reserved.ts'
 
 export function virtualServerViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
   const { spec } = server

@@ -2,12 +2,13 @@
  * Children of a proxy: service account, configuration, Deployment and Service. The pods get no Kubernetes API access;
  * only a proxy that validates service account tokens gets its own account's token, to read the cluster's keys.
  */
-import type {
-  MetadataOverrides,
-  ProxyDeploymentOverrides,
-  ResourceRequirements,
+import {
+  type MetadataOverrides,
+  type ProxyDeploymentOverrides,
+  type ResourceRequirements,
+  authServerFile,
+  hashOf,
 } from '../../../../schemas/index.ts'
-import { authServerFile, hashOf } from '../../../../schemas/index.ts'
 import {
   availability,
   leaving,
@@ -37,10 +38,9 @@ import { mergeFailure } from '../pod-template.ts'
 import { exposureChildren } from '../exposure.ts'
 import { addTlsFiles, type Serving, serving } from '../serving-tls.ts'
 import type { BuiltProxyConfig } from './config.ts'
-import type { ProxyContext } from './spec.ts'
-import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
+import { type ProxyContext, configDirectory, proxyContainer, proxyFile } from './spec.ts'
 
-export interface ProxyChildrenOptions {
+interface ProxyChildrenOptions {
   readonly settings: HookSettings
   readonly namespace: string
   /** Name of the resource. */
@@ -107,7 +107,7 @@ export function proxyOptions(
   }
 }
 
-export type ProxyChildren =
+type ProxyChildren =
   | { readonly children: readonly KubeObject[]; readonly failure?: undefined }
   | { readonly children?: undefined; readonly failure: SyncFailure }
 

@@ -1,10 +1,10 @@
 /**
- * What MCPServer and MCPRemoteProxy have in common: the references that shape the proxy in front.
+ * What MCPServer and MCPRemoteProxy share: the spec that shapes the proxy in front, and the paths in its pod.
  */
 import type { MCPRemoteProxySpec, MCPServerSpec } from '../../../../schemas/index.ts'
 import type { AnyContext } from '../../../sync/context.ts'
 
-export type ProxySpec = Pick<
+type ProxySpec = Pick<
   MCPServerSpec,
   | 'audit'
   | 'authServerRef'
@@ -32,3 +32,10 @@ export type ProxySpec = Pick<
 
 /** The context of a kind with a proxy in front. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
+
+/**
+ * Where things are in the pod of a proxy.
+ */
+export const configDirectory = '/etc/gatehouse/proxy'
+export const proxyFile = 'proxy.yaml'
+export const proxyContainer = 'gatehouse'

@@ -16,7 +16,7 @@ import { configCalled, configHashOf } from '../../../references/resolve.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export interface BackendStrategy {
+interface BackendStrategy {
   /** Undefined: the default applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
