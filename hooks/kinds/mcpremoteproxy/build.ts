@@ -12,7 +12,7 @@ import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { externalUrl } from '../common/exposure.ts'
 import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
-import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
+import { proxyChildren, type ProxyWorkload } from '../common/proxy/children.ts'
 import { type BuiltProxyConfig, proxyConfig } from '../common/proxy/config.ts'
 import { proxyReferences } from '../common/proxy/references.ts'
 import { resolveReferences } from '../../references/reference.ts'
@@ -74,11 +74,10 @@ export function build(context: Context): BuiltRemoteProxy {
   const proxy =
     config.file &&
     proxyChildren(config, needs, {
-      ...proxyOptions(context, app, remoteProxyNames(context.name)),
+      ...proxyWorkload(context),
       serviceAccount: spec.serviceAccount,
       resources: spec.resources,
       podTemplateSpec: spec.podTemplateSpec,
-      annotations: {},
     })
   checkPodTemplate(conditions, proxy?.failure)
 
@@ -88,6 +87,11 @@ export function build(context: Context): BuiltRemoteProxy {
     (failure) => failure !== undefined,
   )
   return { children: failures.length > 0 ? undefined : proxy?.children, failures, hashes }
+}
+
+/** The proxy without the parts that only this resource sets. */
+export function proxyWorkload(context: Context): ProxyWorkload {
+  return { context, app, names: remoteProxyNames(context.name), replicas: context.spec.replicas }
 }
 
 /** Returns the reason for an invalid manifest. */

@@ -15,8 +15,8 @@ import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
-import { app } from './build.ts'
+import { proxyTemplate } from '../common/proxy/children.ts'
+import { proxyWorkload } from './build.ts'
 import { proxyContainer } from '../common/proxy/spec.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
 import { tlsWarnings } from '../common/serving-tls.ts'
@@ -46,11 +46,7 @@ export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSett
 }
 
 function templateViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
-  const generated = () => {
-    const context = checkContext(proxy, 'MCPRemoteProxy', settings)
-    const options = { ...proxyOptions(context, app, remoteProxyNames(context.name)), annotations: {} }
-    return proxyTemplate(context, options)
-  }
+  const generated = () => proxyTemplate(proxyWorkload(checkContext(proxy, 'MCPRemoteProxy', settings)))
   return mergedTemplateViolations({ user: proxy.spec.podTemplateSpec, generated, container: proxyContainer })
 }
 

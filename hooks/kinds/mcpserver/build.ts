@@ -15,7 +15,7 @@ import { proxyReferences } from '../common/proxy/references.ts'
 import { resolveReferences } from '../../references/reference.ts'
 import { externalUrl } from '../common/exposure.ts'
 import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
-import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
+import { proxyChildren, type ProxyWorkload } from '../common/proxy/children.ts'
 import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
 import {
@@ -83,9 +83,7 @@ export function build(context: Context): BuiltServer {
   const proxy =
     config.file &&
     proxyChildren(config, needs, {
-      ...proxyOptions(context, app, serverNames(context.name), 'proxy'),
-      replicas: proxyReplicas(context),
-      beside: stdio.attach && { containers: [stdio.attach.sidecar], volumes: stdio.attach.volumes },
+      ...proxyWorkload(context, stdio),
       podTemplateSpec: spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
       annotations: restartAnnotations(context),
     })
@@ -110,6 +108,18 @@ function forwardTo(context: Context, { attach }: Stdio): ForwardTarget {
     transport,
     proxyMode: transport,
     ...(parent.spec.transport === 'stdio' && { identifyCallers: true }),
+  }
+}
+
+/** The proxy in front of the server. */
+export function proxyWorkload(context: Context, { attach }: Stdio): ProxyWorkload {
+  return {
+    context,
+    app,
+    names: serverNames(context.name),
+    component: 'proxy',
+    replicas: proxyReplicas(context),
+    sidecar: attach && { containers: [attach.sidecar], volumes: attach.volumes },
   }
 }
 

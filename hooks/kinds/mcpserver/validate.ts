@@ -9,8 +9,9 @@ import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
-import { app, generatedTemplate } from './children.ts'
+import { proxyTemplate } from '../common/proxy/children.ts'
+import { proxyWorkload } from './build.ts'
+import { generatedTemplate } from './children.ts'
 import { stdioOf, hasCommand } from './stdio.ts'
 import { proxyContainer } from '../common/proxy/spec.ts'
 import { serverContainer } from './container.ts'
@@ -55,12 +56,7 @@ function proxyTemplateViolations(server: MCPServer, settings: CheckSettings): Vi
   const owner = 'spec.resourceOverrides.proxyDeployment'
   const generated = () => {
     const context = checkContext(server, 'MCPServer', settings)
-    const { attach } = stdioOf(context)
-    return proxyTemplate(context, {
-      ...proxyOptions(context, app, serverNames(context.name), 'proxy'),
-      beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
-      annotations: {},
-    })
+    return proxyTemplate(proxyWorkload(context, stdioOf(context)))
   }
   return [
     ...mergedTemplateViolations({ user: template, generated, container: proxyContainer, owner }),
