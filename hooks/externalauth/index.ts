@@ -25,8 +25,8 @@ import { xaa } from './xaa.ts'
 export {
   authServerViolations,
   authServerWarnings,
+  checkUserIdentities,
   issuerFailure,
-  synthesizedUpstreams,
 } from './embedded-auth-server.ts'
 export type { Strategy } from './module.ts'
 export { enterpriseRequired, oboViolations } from './obo.ts'

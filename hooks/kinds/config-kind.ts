@@ -79,9 +79,7 @@ function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>)
   const own = kind.check?.(context)
   const bundles = kind.caBundles?.(context.parent) ?? []
   const anchors = bundles.length > 0 ? checkCaBundles(context, bundles) : undefined
-  const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])
-  const secrets =
-    missing.length > 0 ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` } : undefined
+  const secrets = context.missingSecretsFailure(kind.secrets?.(context.parent) ?? [], 'SecretNotFound')
   return own ?? secrets ?? anchors
 }
 

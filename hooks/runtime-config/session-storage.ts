@@ -48,10 +48,8 @@ export function checkSessionPassword(
   const password = sessionPassword(config, context.settings)
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))
-  const missing = context.missingSecrets([password])
-  if (missing.length === 0) return undefined
-  const where = config ? 'spec.sessionStorage.passwordRef' : 'password of the default session store'
-  return { reason: 'SecretNotFound', message: `${where}: not found: ${missing.join('; ')}` }
+  const field = config ? 'spec.sessionStorage.passwordRef' : 'password of the default session store'
+  return context.missingSecretsFailure([password], 'SecretNotFound', field)
 }
 
 /** Undefined: nothing was said, and the runtime keeps sessions in memory. */

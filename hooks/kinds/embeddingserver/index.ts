@@ -8,7 +8,7 @@ import { childKindsOf, type ChildNames } from '../../sync/child-kinds.ts'
 import { desiredWorkload, workloadState } from '../../sync/workload-state.ts'
 import { sizeFailure } from '../../children/size.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
-import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
+import { checkChildNames } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../base/kube.ts'
@@ -67,10 +67,7 @@ function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
 
 function secretFailure(context: Context): SyncFailure | undefined {
   const ref = context.parent.spec.hfTokenSecretRef
-  const missing = ref ? context.missingSecrets([ref]) : []
-  return missing.length > 0
-    ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` }
-    : undefined
+  return context.missingSecretsFailure(ref ? [ref] : [], 'SecretNotFound')
 }
 
 function respond(
@@ -80,8 +77,7 @@ function respond(
 ): SyncResponse {
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
-  const conflict = unmanagedObjectError(context.request, desired ?? [])
-  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const conflict = checkChildNames(context, desired)
   const state = workloadState(
     context.child('StatefulSet', server),
     desiredWorkload(desired, 'StatefulSet', server),

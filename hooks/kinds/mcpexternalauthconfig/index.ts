@@ -7,11 +7,11 @@ import type { SyncFailure } from '../../sync/conditions.ts'
 import { configKind } from '../config-kind.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import {
+  checkUserIdentities,
   enterpriseRequired,
   externalAuthSecrets,
   externalAuthViolations,
   oboViolations,
-  synthesizedUpstreams,
   authServerWarnings,
 } from '../../externalauth/index.ts'
 import { authServerBundles } from '../../runtime-config/auth-server.ts'
@@ -30,7 +30,7 @@ export const mcpExternalAuthConfig = configKind({
 
 function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | undefined {
   const { spec } = context.parent
-  if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
+  if (spec.embeddedAuthServer) checkUserIdentities(context.conditions, spec.embeddedAuthServer)
   if (spec.type !== 'obo') return undefined
   if (!context.settings.enableObo) return { reason: 'EnterpriseRequired', message: enterpriseRequired }
   const violations = oboViolations(spec.obo)
@@ -39,27 +39,6 @@ function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | und
     reason: 'InvalidConfig',
     message: violations.map(({ path, message }) => `${path}: ${message}`).join('; '),
   }
-}
-
-function setIdentitySynthesized(
-  { conditions }: SyncContext<'MCPExternalAuthConfig'>,
-  names: readonly string[],
-): void {
-  if (names.length === 0) {
-    conditions.set(
-      'IdentitySynthesized',
-      'False',
-      'AllUpstreamsHaveUserInfo',
-      'Every upstream identifies its users',
-    )
-    return
-  }
-  conditions.set(
-    'IdentitySynthesized',
-    'True',
-    'OAuth2UpstreamWithoutUserInfo',
-    `Users get an identity derived from their access token at: ${names.join(', ')}`,
-  )
 }
 
 function externalAuthWarnings({ spec }: MCPExternalAuthConfig): readonly string[] {

@@ -130,7 +130,5 @@ function checkHeaders(context: Context, needs: PodNeeds): SyncFailure | undefine
   )
   if (refs.length === 0) return undefined
   needs.revision('headerForward', context.secretRevision(refs))
-  const missing = context.missingSecrets(refs)
-  if (missing.length === 0) return undefined
-  return { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join('; ')}` }
+  return context.missingSecretsFailure(refs, 'HeaderSecretNotFound')
 }

@@ -171,7 +171,5 @@ function checkRateLimits({ conditions, parent }: Context): void {
 }
 
 function checkSecrets(context: Context): SyncFailure | undefined {
-  const missing = context.missingSecrets(context.parent.spec.secrets ?? [])
-  if (missing.length === 0) return undefined
-  return { reason: 'SecretNotFound', message: `spec.secrets: not found: ${missing.join('; ')}` }
+  return context.missingSecretsFailure(context.spec.secrets ?? [], 'SecretNotFound', 'spec.secrets')
 }

@@ -5,7 +5,7 @@ import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../sync/workload-state.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
-import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
+import { checkChildNames } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../base/kube.ts'
@@ -26,8 +26,7 @@ type Context = SyncContext<'MCPServer'>
 export function respond(context: Context, built: BuiltServer): SyncResponse {
   const workloads = workloadsOf(context, built)
   const [proxy] = workloads
-  const conflict = unmanagedObjectError(context.request, built.children ?? [])
-  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const conflict = checkChildNames(context, built.children)
   const failures = conflict ? [conflict] : built.failures
   const { phase, message, ready } = phaseOf(context, workloads, failures)
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)

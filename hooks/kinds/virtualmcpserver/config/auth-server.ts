@@ -14,7 +14,7 @@ import { mostReplicas } from '../../../children/serving/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../base/kube.ts'
-import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
+import { checkUserIdentities, issuerFailure } from '../../../externalauth/index.ts'
 import { caBundleFailure } from '../../../references/resolve.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import {
@@ -42,7 +42,7 @@ export function checkAuthServer(
     'AuthServerConfigValid',
     validMessage(context, server),
   )
-  setIdentitySynthesized(context, server)
+  checkUserIdentities(context.conditions, server)
   warnOfChoice(context, server, auth?.authz)
   checkAuthServerReplicas(context.conditions, server, mostReplicas(spec))
   return failure
@@ -132,25 +132,6 @@ function oidcFailure(
 
 function failure(reason: string, message: string): SyncFailure {
   return { reason, message }
-}
-
-function setIdentitySynthesized(context: Context, server: EmbeddedAuthServerConfig): void {
-  const names = synthesizedUpstreams(server)
-  if (names.length > 0) {
-    context.conditions.set(
-      'IdentitySynthesized',
-      'True',
-      'OAuth2UpstreamWithoutUserInfo',
-      `Users get an identity derived from their access token at: ${names.join(', ')}`,
-    )
-  } else {
-    context.conditions.set(
-      'IdentitySynthesized',
-      'False',
-      'AllUpstreamsHaveUserInfo',
-      'Every upstream identifies its users',
-    )
-  }
 }
 
 function warnOfChoice(
