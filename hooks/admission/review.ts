@@ -6,8 +6,8 @@
  * from an object that newer rules would refuse. Source: Kubernetes admission.k8s.io/v1.
  */
 import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'
-import { isFields, isTerminating, type KubeObject } from '../kube.ts'
-import type { HookSettings } from '../settings.ts'
+import { isFields, isTerminating, type KubeObject } from '../base/kube.ts'
+import type { HookSettings } from '../base/settings.ts'
 import { type AdmissionVerdict, validateResource } from './validate.ts'
 
 export interface AdmissionResponse {

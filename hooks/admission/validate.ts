@@ -2,10 +2,10 @@
  * The code behind /validate, usable without a server: what is wrong with one resource, and what its author should know.
  */
 import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
-import { isFields, isTerminating, type KubeObject } from '../kube.ts'
-import { kindHooks } from '../registry.ts'
-import { type CheckSettings, defaultSettings } from '../settings.ts'
-import { resourceViolations } from './violations.ts'
+import { isFields, isTerminating, type KubeObject } from '../base/kube.ts'
+import { kindHooks } from '../registry/registry.ts'
+import { type CheckSettings, defaultSettings } from '../base/settings.ts'
+import { resourceViolations } from '../registry/violations.ts'
 
 export interface AdmissionVerdict {
   /** Reasons to refuse; empty when the resource is valid. */

@@ -7,8 +7,8 @@
  * Errors name the object and the HTTP status, never a body: a response may repeat the Secret that was sent.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import type { ClusterResponse, ClusterRequest, ResourcePath, ApiServer } from '../api-server.ts'
-import { type Fields, fieldsOf, isFields, listOf } from '../kube.ts'
+import type { ClusterResponse, ClusterRequest, ResourcePath, ApiServer } from '../base/api-server.ts'
+import { type Fields, fieldsOf, isFields, listOf } from '../base/kube.ts'
 import type { Stored } from './plan.ts'
 import type { Cluster, HeldCertificate, TrustTarget } from './rotate.ts'
 
@@ -26,7 +26,7 @@ const managedKeys = ['tls.crt', 'tls.key', 'next.crt', 'next.key', 'ca.crt'] as 
 
 /** Connects lazily: nothing is sent before the first read. Throws INVALID_CONFIG when no cluster is configured. */
 export async function connect(options: CertificateClusterOptions): Promise<Cluster> {
-  const { KubeConfig, apiPath, apiServer } = await import('../api-server.ts')
+  const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')
   const config = new KubeConfig()
   try {
     if (options.kubeconfig) config.loadFromFile(options.kubeconfig)

@@ -1,6 +1,6 @@
 /** Does the API server ask the webhook, and act on its response? Two dry runs: nothing is stored. */
 import { apiGroup, apiVersion, GatehouseError } from '../../schemas/index.ts'
-import type { ApiServer, ClusterResponse } from '../api-server.ts'
+import type { ApiServer, ClusterResponse } from '../base/api-server.ts'
 
 /** The definition of the kind takes both; of a policy only the webhook can tell whether it is one. */
 const policies = { good: 'permit(principal, action, resource);', wrong: 'permit(' } as const

@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { GatehouseError, invalidConfig, parseDuration } from '../../schemas/index.ts'
-import type { ApiServer } from '../api-server.ts'
+import type { ApiServer } from '../base/api-server.ts'
 import { assertAdmission } from './admission.ts'
 
 interface Flags {
@@ -60,7 +60,7 @@ async function tried(until: number, step: () => Promise<void>): Promise<void> {
 }
 
 async function connect(kubeconfig: string | undefined): Promise<ApiServer> {
-  const { KubeConfig, apiServer } = await import('../api-server.ts')
+  const { KubeConfig, apiServer } = await import('../base/api-server.ts')
   const config = new KubeConfig()
   try {
     if (kubeconfig === undefined) config.loadFromDefault()

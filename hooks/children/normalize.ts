@@ -2,7 +2,7 @@
  * Writes a pod template the way the API server stores it, so that a literal comparison finds no difference: canonical
  * quantities, no empty environment values, no empty lists, no null.
  */
-import { type Fields, fieldsOf, isFields } from '../kube.ts'
+import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 import { canonicalQuantity } from './quantity.ts'
 
 /** Members whose presence means something even when empty. */

@@ -4,7 +4,7 @@
  * Every builder emits only fields that are meant, no null and no empty collection: what the API server would leave out
  * or fill in differs from what is stored, and would be written again at each sync.
  */
-import type { KubeObject, StringMap } from '../kube.ts'
+import type { KubeObject, StringMap } from '../base/kube.ts'
 import { unlessEmpty } from './pod.ts'
 
 export interface ChildMeta {

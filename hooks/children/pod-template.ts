@@ -7,7 +7,7 @@
  * would refuse the whole Deployment for them and say so to nobody.
  */
 import type { Violation } from '../../schemas/index.ts'
-import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube.ts'
+import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'
 import { literalTemplate } from './literal.ts'
 import type { PodTemplateSpec } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'

@@ -3,7 +3,7 @@
  *
  * On OpenShift the numeric ids are left out, because the platform assigns them from the namespace's range.
  */
-import type { HookSettings } from '../settings.ts'
+import type { HookSettings } from '../base/settings.ts'
 
 const uid = 1000
 

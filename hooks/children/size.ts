@@ -3,7 +3,7 @@
  */
 import type { Violation } from '../../schemas/index.ts'
 import type { SyncFailure } from '../sync/conditions.ts'
-import type { KubeObject } from '../kube.ts'
+import type { KubeObject } from '../base/kube.ts'
 
 /**
  * A child is repeated whole in its last-applied annotation, and all annotations of an object together may have 256 KiB.

@@ -8,7 +8,7 @@
  * Source: Kubernetes "Strategic Merge Patch"; merge keys of core/v1 PodSpec.
  */
 import { own } from '../../schemas/index.ts'
-import { type Fields, fieldsOf, isFields } from '../kube.ts'
+import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 
 /** Merge keys by the name of the list. `ports` differs between containers and everything else, but only occurs there. */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {

@@ -6,7 +6,7 @@
  * and every sync writes one. Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
  */
 import { byText } from '../../schemas/index.ts'
-import { isFields } from '../kube.ts'
+import { isFields } from '../base/kube.ts'
 
 /** Text of a document whose top is a map. Members with the value undefined are left out. */
 export function toYaml(value: Readonly<Record<string, unknown>>): string {

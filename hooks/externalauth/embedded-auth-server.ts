@@ -4,6 +4,7 @@
  */
 import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Violation } from '../../schemas/index.ts'
 import { authServerSecrets } from '../runtime-config/auth-server.ts'
+import type { Conditions } from '../sync/conditions.ts'
 import type { ExternalAuthModule } from './module.ts'
 
 export const embeddedAuthServer: ExternalAuthModule = {
@@ -81,12 +82,21 @@ function isLocal(url: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
-/** Names of the oauth2 upstreams whose users get a synthetic identity, sorted. */
-export function synthesizedUpstreams(config: EmbeddedAuthServerConfig): readonly string[] {
-  return config.upstreamProviders
+/** Sets the condition that names the oauth2 upstreams whose users get a synthetic identity. */
+export function checkUserIdentities(conditions: Conditions, config: EmbeddedAuthServerConfig): void {
+  const names = config.upstreamProviders
     .filter(({ oauth2Config }) => oauth2Config !== undefined && !hasIdentity(oauth2Config))
     .map(({ name }) => name)
     .sort()
+  const [status, reason, message] =
+    names.length > 0
+      ? ([
+          'True',
+          'OAuth2UpstreamWithoutUserInfo',
+          `Users get an identity derived from their access token at: ${names.join(', ')}`,
+        ] as const)
+      : (['False', 'AllUpstreamsHaveUserInfo', 'Every upstream identifies its users'] as const)
+  conditions.set('IdentitySynthesized', status, reason, message)
 }
 
 function hasIdentity({ userInfo, identityFromToken }: OAuth2UpstreamConfig): boolean {

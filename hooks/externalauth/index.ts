@@ -8,8 +8,8 @@ import type {
   SecretRef,
 } from '../../schemas/index.ts'
 import { variablePart } from '../runtime-config/header-forward.ts'
-import type { ConfigPart } from '../runtime-config/part.ts'
-import type { HookSettings } from '../settings.ts'
+import type { ConfigPart } from '../sync/conditions.ts'
+import type { HookSettings } from '../base/settings.ts'
 import { basicAuth } from './basic-auth.ts'
 import { bearerToken } from './bearer-token.ts'
 import { cloudSts } from './cloud-sts.ts'
@@ -25,8 +25,8 @@ import { xaa } from './xaa.ts'
 export {
   authServerViolations,
   authServerWarnings,
+  checkUserIdentities,
   issuerFailure,
-  synthesizedUpstreams,
 } from './embedded-auth-server.ts'
 export type { Strategy } from './module.ts'
 export { enterpriseRequired, oboViolations } from './obo.ts'

@@ -6,8 +6,8 @@
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { PodNeeds } from '../runtime-config/needs.ts'
-import type { ConfigPart } from '../runtime-config/part.ts'
-import type { HookSettings } from '../settings.ts'
+import type { ConfigPart } from '../sync/conditions.ts'
+import type { HookSettings } from '../base/settings.ts'
 
 export interface StrategyTarget {
   /** Part of variable names that stands for the MCPExternalAuthConfig. */

@@ -5,7 +5,7 @@
  * anything else. Source: docs/specification/external-auth.md#obo, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
-import { failed } from '../runtime-config/part.ts'
+import { failed } from '../sync/conditions.ts'
 import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present } from './module.ts'
 

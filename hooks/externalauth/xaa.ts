@@ -1,5 +1,5 @@
 /** Type `xaa`: cross-application access. It needs an id token, so it refuses to guess between several upstreams. */
-import { failed } from '../runtime-config/part.ts'
+import { failed } from '../sync/conditions.ts'
 import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
 

@@ -1,13 +1,15 @@
 /** Backends that the spec of a virtual server names, and the workflows that it refers to. */
 import {
   below,
+  formatViolations,
   type NamingSettings,
   type UnknownBackend,
   unknownBackends,
   type WorkflowDefinition,
 } from '../../schemas/index.ts'
 import { namedOrigins } from '../../schemas/cedar/index.ts'
-import { fieldsOf, type KubeObject, listOf } from '../kube.ts'
+import { fieldsOf, type KubeObject, listOf } from '../base/kube.ts'
+import type { AnyContext } from '../sync/context.ts'
 
 type NamingConfig = Pick<
   NamingSettings,
@@ -97,4 +99,24 @@ function definitionsOf(references: unknown, find: FindDefinition): readonly Work
       steps: fieldsOf(definition['spec'])['steps'],
     }
   })
+}
+
+/**
+ * Sets the condition when anything names backends. `known` are the names of all backends, usable or not. An unknown name
+ * never stops the sync, because the backend may follow.
+ */
+export function checkBackendNames(
+  { conditions }: Pick<AnyContext, 'conditions'>,
+  known: readonly string[],
+  unknownAmong: (known: readonly string[]) => readonly UnknownBackend[],
+): void {
+  if (unknownAmong([]).length === 0) return
+  const unknown = unknownAmong(known)
+  const message = unknown.map((violation) => formatViolations([violation])).join('; ')
+  conditions.check(
+    'BackendNamesValidated',
+    unknown.length > 0 ? { reason: 'UnknownBackend', message } : undefined,
+    'AllKnown',
+    'Every backend that the spec names exists',
+  )
 }

@@ -5,7 +5,7 @@
  * order of `memberKinds` wins. Members being deleted are left out. Everything is read through guards: members may have
  * been admitted under older rules.
  */
-import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../kube.ts'
+import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../base/kube.ts'
 
 export const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 export type MemberKind = (typeof memberKinds)[number]

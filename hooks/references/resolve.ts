@@ -11,10 +11,9 @@ import {
   type Kinds,
   type Violation,
 } from '../../schemas/index.ts'
-import { conditionOf, type SyncFailure } from '../sync/conditions.ts'
+import { conditionOf, type SyncFailure, failed, type ConfigPart } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
-import { fieldsOf, type KubeObject } from '../kube.ts'
-import { failed, type ConfigPart } from '../runtime-config/part.ts'
+import { fieldsOf, type KubeObject, textOf } from '../base/kube.ts'
 
 type Context = AnyContext
 
@@ -53,21 +52,12 @@ export function configCalled<K extends KindName>(
   return failure ? { failure } : { value: withoutAbsentBundles(stored, config) }
 }
 
+/** A condition about a configuration object, with its reasons. */
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
-}
-
-/** The same, with its condition set. */
-export function checkedConfig<K extends KindName>(
-  context: Context,
-  kind: K,
-  name: string,
-  condition: ConfigCondition,
-): ConfigPart<Kinds[K]> {
-  const part = configCalled(context, kind, name, condition)
-  context.conditions.check(condition.type, part.failure, condition.valid, `The ${kind} is valid`)
-  return part
+  /** Message while the object is valid. Default: `The <kind> is valid`. */
+  readonly message?: string
 }
 
 export const oidcCondition: ConfigCondition = {
@@ -98,7 +88,9 @@ export const toolCondition: ConfigCondition = {
   notValid: 'ToolConfigNotValid',
 }
 
-export const authzReasons: ConfigReasons = {
+export const authzCondition: ConfigCondition = {
+  type: 'AuthzConfigRefValidated',
+  valid: 'AuthzConfigRefValid',
   notFound: 'AuthzConfigRefNotFound',
   notValid: 'AuthzConfigRefNotValid',
 }
@@ -126,17 +118,28 @@ export function configHashOf(context: Context, kind: string, name: string): stri
 export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
-  if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }
+  if (!map) return { reason: 'CABundleRefNotFound', message: missingMap(name) }
   const data = { ...fieldsOf(map['data']), ...fieldsOf(map['binaryData']) }
   if (Object.hasOwn(data, caKey(key))) return undefined
-  return { reason: 'CABundleRefInvalid', message: `ConfigMap ${name} has no key ${caKey(key)}` }
+  return { reason: 'CABundleRefInvalid', message: missingKey(name, key) }
+}
+
+function missingMap(name: string): string {
+  return `ConfigMap ${name} does not exist`
+}
+
+function missingKey(name: string, key: string | undefined): string {
+  return `ConfigMap ${name} has no key ${caKey(key)}`
 }
 
 const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
+const caBundleAbsent = 'CABundleRefAbsent'
+/** Follows the list of absent optional bundles in the message of the condition. */
+const absentNote = ' (optional); the default trust anchors apply'
 
 /**
- * Sets the condition of an object's own CA bundles, and returns the first failure. A missing optional bundle is not a
+ * Sets the condition of an object's own CA bundles, which names every absent one. A missing optional bundle is not a
  * failure: the default trust anchors apply.
  */
 export function checkCaBundles(
@@ -147,22 +150,34 @@ export function checkCaBundles(
     const failure = caBundleFailure(context, source)
     return failure ? [{ ...failure, optional: source.configMapRef.optional === true }] : []
   })
-  const failed = failures.find(({ optional }) => !optional)
-  const [absent] = failures
-  if (absent && !failed) {
-    const message = `${absent.message} (optional); the default trust anchors apply`
-    context.conditions.set(caBundleCondition, 'True', 'CABundleRefAbsent', message)
+  const failed = failures.filter(({ optional }) => !optional)
+  const [first] = failed
+  if (failures.length > 0 && !first) {
+    const message = messagesOf(failures) + absentNote
+    context.conditions.set(caBundleCondition, 'True', caBundleAbsent, message)
     return undefined
   }
-  const failure = failed && { reason: failed.reason, message: failed.message }
+  const failure = first && { reason: first.reason, message: messagesOf(failed) }
   context.conditions.check(caBundleCondition, failure, caBundlePresent, 'The CA bundle exists')
   return failure
 }
 
-/** Whether an object's CA bundle is to be mounted. Its ConfigMap is two hops away: the object's own sync has looked at it. */
+function messagesOf(failures: readonly SyncFailure[]): string {
+  return [...new Set(failures.map(({ message }) => message))].join('; ')
+}
+
+/**
+ * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request: the
+ * condition that the object's own sync sets names each absent bundle.
+ */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
-  if (fieldsOf(fieldsOf(source)['configMapRef'])['optional'] !== true) return true
-  return conditionOf(object, caBundleCondition)?.['reason'] === caBundlePresent
+  const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])
+  if (optional !== true) return true
+  const { reason, message } = conditionOf(object, caBundleCondition) ?? {}
+  if (reason !== caBundleAbsent) return reason === caBundlePresent
+  const absent = String(message).replace(absentNote, '').split('; ')
+  const named = String(name)
+  return !absent.includes(missingMap(named)) && !absent.includes(missingKey(named, textOf(key)))
 }
 
 /** Returns the configuration without the optional CA bundles that do not exist. */

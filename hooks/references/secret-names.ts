@@ -1,12 +1,10 @@
 /**
- * Names of Secrets in a part of a spec that nobody has checked yet: every object with the shape of a SecretRef, under a
- * member whose name says that it is one.
- *
- * Used by `customize`, which runs before any validation and must answer something sensible for whatever is stored.
+ * Names of Secrets and of ConfigMaps with CA bundles in an unchecked part of a spec, found by the names of the members.
+ * `customize` needs them, and it runs before any validation.
  */
-import { isFields } from '../kube.ts'
+import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
 
-/** Not every reference: a Secret with the name of somebody's ConfigMap is none of ours. */
+/** Members that name a Secret. Other references may share the shape. */
 const refMember = /(SecretRefs?|^secretKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
 /** Secrets of type kubernetes.io/tls have fixed keys. */
 const pairMember = /(CertificateSecretRef|_certificate_secret_ref)$/
@@ -19,7 +17,7 @@ export function secretNamesIn(value: unknown): string[] {
   return [...names].sort()
 }
 
-/** `member`: the name that the value, or the list with it, stands under. */
+/** `member` is the name of the value, or of the list that contains it. */
 function collect(value: unknown, member: string, names: Set<string>, depth: number): void {
   if (depth > maxDepth) return
   if (Array.isArray(value)) {
@@ -31,4 +29,19 @@ function collect(value: unknown, member: string, names: Set<string>, depth: numb
   const isRef = refMember.test(member) && (typeof key === 'string' || pairMember.test(member))
   if (isRef && typeof name === 'string' && name !== '') names.add(name)
   for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
+}
+
+const bundleMember = /^(caBundleRef|ca_bundle_ref)$/
+
+/** Names of ConfigMaps. */
+export function caBundleNamesIn(value: unknown, depth = 0): string[] {
+  if (depth > maxDepth) return []
+  if (Array.isArray(value)) return value.flatMap((item: unknown) => caBundleNamesIn(item, depth + 1))
+  return Object.entries(fieldsOf(value)).flatMap(([key, item]) => {
+    if (!bundleMember.test(key)) return caBundleNamesIn(item, depth + 1)
+    // A decision point names it directly.
+    const named = fieldsOf(item)['configMapRef'] ?? item
+    const name = filledTextOf(fieldsOf(named)['name'])
+    return name === undefined ? [] : [name]
+  })
 }

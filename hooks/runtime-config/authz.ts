@@ -8,12 +8,20 @@
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
-import { jsonIn } from '../json-bounds.ts'
-import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
+import { jsonIn } from '../base/json-bounds.ts'
+import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../base/kube.ts'
 import { definedFields } from '../children/defined.ts'
-import { decisionPointPart, isPointType, type PointType, readDecisionPoint } from './decision-point.ts'
+import {
+  decisionPointPart,
+  isPointType,
+  type PointType,
+  readDecisionPoint,
+  ownDecisionPoint,
+  pointIn,
+} from './decision-point.ts'
+import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
-import { failed, type ConfigPart } from './part.ts'
+import { failed, type ConfigPart } from '../sync/conditions.ts'
 
 /** Policies or the decision point of an MCPAuthzConfig. */
 export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart<RuntimeAuthz> {
@@ -34,6 +42,18 @@ export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz>
     )
   }
   return cedarPart(config.spec.config, 'AuthzConfigRefNotValid', `MCPAuthzConfig ${config.metadata.name}`)
+}
+
+/** Policies or the decision point of a resource's own authzConfig; undefined without one. */
+export function resourceAuthz(
+  config: AuthzConfig | undefined,
+  context: AnyContext,
+  needs: PodNeeds,
+): ConfigPart<RuntimeAuthz | undefined> {
+  if (!config) return { value: undefined }
+  const point = pointIn(config)
+  if (point) return ownDecisionPoint(point, context, needs)
+  return ownAuthz(config, config.configMap && context.configMap(config.configMap.name), needs)
 }
 
 /** Policies of a resource's own authzConfig; `map` is the ConfigMap that it names. */

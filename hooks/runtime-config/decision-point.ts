@@ -20,11 +20,11 @@ import {
   withDefaults,
 } from '../../schemas/index.ts'
 import { definedFields } from '../children/defined.ts'
-import { type Fields, fieldsOf, isFields } from '../kube.ts'
+import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 import { caBundleFailure, caKey } from '../references/resolve.ts'
 import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
-import { type ConfigPart, failed } from './part.ts'
+import { type ConfigPart, failed } from '../sync/conditions.ts'
 
 const directory = '/config/decision-point'
 

@@ -5,12 +5,12 @@
  * An explicit `memory` is honoured. Source: docs/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
  */
 import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
-import { isFields } from '../kube.ts'
+import { isFields } from '../base/kube.ts'
 import { secretNamesIn } from '../references/secret-names.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
-import type { HookSettings } from '../settings.ts'
+import type { HookSettings } from '../base/settings.ts'
 
 const passwordVariable = 'GATEHOUSE_SESSION_REDIS_PASSWORD'
 
@@ -48,10 +48,8 @@ export function checkSessionPassword(
   const password = sessionPassword(config, context.settings)
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))
-  const missing = context.missingSecrets([password])
-  if (missing.length === 0) return undefined
-  const where = config ? 'spec.sessionStorage.passwordRef' : 'password of the default session store'
-  return { reason: 'SecretNotFound', message: `${where}: not found: ${missing.join('; ')}` }
+  const field = config ? 'spec.sessionStorage.passwordRef' : 'password of the default session store'
+  return context.missingSecretsFailure([password], 'SecretNotFound', field)
 }
 
 /** Undefined: nothing was said, and the runtime keeps sessions in memory. */

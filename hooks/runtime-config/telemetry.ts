@@ -10,22 +10,17 @@ import {
   type MCPTelemetryConfigReference,
   type Telemetry,
 } from '../../schemas/index.ts'
+import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
 import { caKey } from '../references/resolve.ts'
 import { definedFields } from '../children/defined.ts'
-
-export interface TelemetryTarget {
-  readonly server: string
-  readonly version: string
-  readonly needs: PodNeeds
-}
 
 const certificateDirectory = '/config/certs/otel'
 
 export function telemetryPart(
   { spec }: MCPTelemetryConfig,
   reference: MCPTelemetryConfigReference,
-  { server, version, needs }: TelemetryTarget,
+  { context, needs }: { readonly context: AnyContext; readonly needs: PodNeeds },
 ): Telemetry {
   const otel = spec.openTelemetry?.enabled ? spec.openTelemetry : undefined
   const bundle = otel?.caBundleRef?.configMapRef
@@ -48,8 +43,8 @@ export function telemetryPart(
     samplingRate: otel?.tracing?.samplingRate ?? '0.05',
     useLegacyAttributes: otel?.useLegacyAttributes ?? true,
     enablePrometheusMetricsPath: spec.prometheus?.enabled ?? false,
-    serviceName: reference.serviceName || `gatehouse-${server}`,
-    serviceVersion: version,
+    serviceName: reference.serviceName || `gatehouse-${context.name}`,
+    serviceVersion: context.settings.version,
   })
 }
 

@@ -3,9 +3,9 @@
  * and in a worker; pure.
  */
 import { exactJson, GatehouseError } from '../../schemas/index.ts'
-import { reviewAdmission } from '../admission/index.ts'
-import type { HookRegistry } from '../bound-hooks.ts'
-import type { HookEvent } from './events.ts'
+import { reviewAdmission } from '../admission/review.ts'
+import type { HookRegistry } from '../registry/hook-registry.ts'
+import type { HookEvent } from '../sync/protocol.ts'
 
 /** What is called. */
 export type HookCall =

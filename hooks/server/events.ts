@@ -8,15 +8,9 @@
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
-import type { KubeObject } from '../kube.ts'
+import type { KubeObject } from '../base/kube.ts'
+import type { HookEvent } from '../sync/protocol.ts'
 import type { HookLog } from './log.ts'
-
-export interface HookEvent {
-  readonly parent: KubeObject
-  readonly type: 'Warning' | 'Normal'
-  readonly reason: string
-  readonly message: string
-}
 
 export interface EventSink {
   /** Returns at once. */
@@ -139,7 +133,7 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
 
 /** A writer that speaks to the API server of the pod's own cluster, or of a kubeconfig. Throws when there is none. */
 export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
-  const { KubeConfig, apiPath, apiServer } = await import('../api-server.ts')
+  const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')
   const config = new KubeConfig()
   if (kubeconfig === undefined) config.loadFromCluster()
   else config.loadFromFile(kubeconfig)

@@ -8,8 +8,8 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
 import { type CertificateFiles, certificateEndsAt } from '../../schemas/certificate/index.ts'
-import { addCertificatesCommand } from '../certificates/index.ts'
-import { addCheckCommand } from '../check/index.ts'
+import { addCertificatesCommand } from '../certificates/command.ts'
+import { addCheckCommand } from '../check/command.ts'
 import {
   isColoured,
   isDnsSubdomain,
@@ -26,10 +26,10 @@ import {
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { type HookLog, makeLog } from './log.ts'
 import { HookMetrics } from './metrics.ts'
-import { makeHooks } from '../bound-hooks.ts'
+import { makeHooks } from '../registry/hook-registry.ts'
 import { listen } from './listeners.ts'
 import { type HookService, hooksApp } from './server.ts'
-import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
+import { type DefaultRedis, type HookSettings, hookSettings } from '../base/settings.ts'
 import { EvaluationWorker } from './workers.ts'
 import { tokenReader } from './tokens.ts'
 

@@ -9,7 +9,7 @@
  */
 import type { NextFunction, Request, Response } from 'express'
 import { GatehouseError } from '../../schemas/index.ts'
-import { JsonBounds, type JsonLimits } from '../json-bounds.ts'
+import { JsonBounds, type JsonLimits } from '../base/json-bounds.ts'
 
 export interface BodyLimits extends JsonLimits {
   /** Requests at once whose body has arrived. */

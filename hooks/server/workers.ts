@@ -10,7 +10,7 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { type ErrorCode, GatehouseError, ModuleError } from '../../schemas/index.ts'
-import type { HookSettings } from '../settings.ts'
+import type { HookSettings } from '../base/settings.ts'
 import type { HookCall, EvaluatedCall } from './evaluate.ts'
 import { type QueueRequester, FairQueue } from './fair-queue.ts'
 

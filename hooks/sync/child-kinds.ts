@@ -1,73 +1,35 @@
-/**
- * The kinds of children with the way Metacontroller updates them. Without a strategy it would never update any; in place
- * is right for all of ours, for Deployments and StatefulSets roll their own pods.
- */
-import type { ChildKind } from '../kind-hooks.ts'
+/** The kinds of children. Metacontroller never updates a kind without an update strategy. */
+export interface ChildKind {
+  readonly apiVersion: string
+  readonly kind: string
+  /** Plural resource name. */
+  readonly resource: string
+  readonly updateStrategy: 'InPlace' | 'OnDelete'
+  /** Of an API that a cluster may lack: managed only where the installation says that it is there. */
+  readonly integration?: 'gatewayAPI'
+}
+
+/** Deployments and StatefulSets roll their own pods, so an update in place is right for all kinds. */
+function inPlace(apiVersion: string, kind: string, resource: string): ChildKind {
+  return { apiVersion, kind, resource, updateStrategy: 'InPlace' }
+}
 
 export const childKinds = {
-  ConfigMap: { apiVersion: 'v1', kind: 'ConfigMap', resource: 'configmaps', updateStrategy: 'InPlace' },
-  Deployment: {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    resource: 'deployments',
-    updateStrategy: 'InPlace',
-  },
-  HorizontalPodAutoscaler: {
-    apiVersion: 'autoscaling/v2',
-    kind: 'HorizontalPodAutoscaler',
-    resource: 'horizontalpodautoscalers',
-    updateStrategy: 'InPlace',
-  },
+  ConfigMap: inPlace('v1', 'ConfigMap', 'configmaps'),
+  Deployment: inPlace('apps/v1', 'Deployment', 'deployments'),
+  HorizontalPodAutoscaler: inPlace('autoscaling/v2', 'HorizontalPodAutoscaler', 'horizontalpodautoscalers'),
   HTTPRoute: {
-    apiVersion: 'gateway.networking.k8s.io/v1',
-    kind: 'HTTPRoute',
-    resource: 'httproutes',
-    updateStrategy: 'InPlace',
+    ...inPlace('gateway.networking.k8s.io/v1', 'HTTPRoute', 'httproutes'),
     integration: 'gatewayAPI',
   },
-  Ingress: {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'Ingress',
-    resource: 'ingresses',
-    updateStrategy: 'InPlace',
-  },
-  NetworkPolicy: {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'NetworkPolicy',
-    resource: 'networkpolicies',
-    updateStrategy: 'InPlace',
-  },
-  PodDisruptionBudget: {
-    apiVersion: 'policy/v1',
-    kind: 'PodDisruptionBudget',
-    resource: 'poddisruptionbudgets',
-    updateStrategy: 'InPlace',
-  },
-  Role: {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'Role',
-    resource: 'roles',
-    updateStrategy: 'InPlace',
-  },
-  RoleBinding: {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'RoleBinding',
-    resource: 'rolebindings',
-    updateStrategy: 'InPlace',
-  },
-  Service: { apiVersion: 'v1', kind: 'Service', resource: 'services', updateStrategy: 'InPlace' },
-  ServiceAccount: {
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    resource: 'serviceaccounts',
-    updateStrategy: 'InPlace',
-  },
-  StatefulSet: {
-    apiVersion: 'apps/v1',
-    kind: 'StatefulSet',
-    resource: 'statefulsets',
-    updateStrategy: 'InPlace',
-  },
+  Ingress: inPlace('networking.k8s.io/v1', 'Ingress', 'ingresses'),
+  NetworkPolicy: inPlace('networking.k8s.io/v1', 'NetworkPolicy', 'networkpolicies'),
+  PodDisruptionBudget: inPlace('policy/v1', 'PodDisruptionBudget', 'poddisruptionbudgets'),
+  Role: inPlace('rbac.authorization.k8s.io/v1', 'Role', 'roles'),
+  RoleBinding: inPlace('rbac.authorization.k8s.io/v1', 'RoleBinding', 'rolebindings'),
+  Service: inPlace('v1', 'Service', 'services'),
+  ServiceAccount: inPlace('v1', 'ServiceAccount', 'serviceaccounts'),
+  StatefulSet: inPlace('apps/v1', 'StatefulSet', 'statefulsets'),
 } as const satisfies Record<string, ChildKind>
 
 export type ChildName = keyof typeof childKinds

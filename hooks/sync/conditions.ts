@@ -6,7 +6,7 @@
  * whole status. Limits of type, reason and message: docs/specification/external-auth.md#status, "status".
  */
 import { byText } from '../../schemas/index.ts'
-import { fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import { isTimestamp } from './observed-time.ts'
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown'
@@ -91,6 +91,15 @@ export class Conditions {
 export interface SyncFailure {
   readonly reason: string
   readonly message: string
+}
+
+/** One part of a runtime configuration: its value, or why it cannot be made. */
+export type ConfigPart<T> =
+  | { readonly value: T; readonly failure?: undefined }
+  | { readonly value?: undefined; readonly failure: SyncFailure }
+
+export function failed(reason: string, message: string): { readonly failure: SyncFailure } {
+  return { failure: { reason, message } }
 }
 
 /** Cuts what is too long, never through a character. */

@@ -1,30 +1,30 @@
 /**
- * Notices objects of unmanaged objects under the names that our children should have.
+ * Finds unmanaged objects under the names of desired children.
  *
- * Metacontroller swallows "already exists" silently, so such a child never appears, and nothing says why. The related
- * rules of rules.ts ask for the same names; an object there that this parent does not control is an unmanaged object's.
+ * Metacontroller ignores "already exists", so such a child would be missing without a report. The related rules of
+ * rules.ts request the same names; an object there that this parent does not control is unmanaged.
  */
 import type { SyncFailure } from './conditions.ts'
-import type { KubeObject } from '../kube.ts'
+import type { AnyContext } from './context.ts'
+import type { KubeObject } from '../base/kube.ts'
 import { groupKey, type SyncRequest } from './protocol.ts'
 
-export const conflictCondition = 'ChildrenOwned'
+const conflictCondition = 'ChildrenOwned'
 export const conflictReason = 'ChildConflict'
 
-/** The first few unmanaged objects' objects among the desired children, in words; undefined when there is none. */
-export function unmanagedObjectError(
-  request: SyncRequest,
-  desired: readonly KubeObject[],
+/** Sets the condition and returns the failure when an unmanaged object has the name of a desired child. */
+export function checkChildNames(
+  { request, conditions }: Pick<AnyContext, 'request' | 'conditions'>,
+  desired: readonly KubeObject[] = [],
 ): SyncFailure | undefined {
-  const found = desired.flatMap((child) => strangerOf(request, child))
+  const found = desired.flatMap((child) => unmanagedObject(request, child))
   if (found.length === 0) return undefined
-  return {
-    reason: conflictReason,
-    message: `${found.slice(0, 5).join('; ')}. Rename this resource, or remove what holds the name`,
-  }
+  const message = `${found.slice(0, 5).join('; ')}. Rename this resource, or remove what holds the name`
+  conditions.set(conflictCondition, 'False', conflictReason, message)
+  return { reason: conflictReason, message }
 }
 
-function strangerOf(request: SyncRequest, child: KubeObject): string[] {
+function unmanagedObject(request: SyncRequest, child: KubeObject): string[] {
   const same = (object: KubeObject) => object.metadata.name === child.metadata.name
   if (request.children.get(groupKey(child))?.some(same)) return []
   const holder = request.related.get(groupKey(child))?.find(same)

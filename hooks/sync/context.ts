@@ -13,11 +13,11 @@ import {
   withDefaults,
   byText,
 } from '../../schemas/index.ts'
-import { conditionOf, Conditions } from './conditions.ts'
-import { fieldsOf, isTerminating, type KubeObject } from '../kube.ts'
+import { conditionOf, Conditions, type SyncFailure } from './conditions.ts'
+import { fieldsOf, isTerminating, type KubeObject } from '../base/kube.ts'
 import { observedTime } from './observed-time.ts'
 import { find, type SyncRequest } from './protocol.ts'
-import type { HookSettings } from '../settings.ts'
+import type { HookSettings } from '../base/settings.ts'
 
 const coreGroups = {
   ConfigMap: 'ConfigMap.v1',
@@ -110,6 +110,13 @@ export class SyncContext<K extends KindName> {
       )
     })
     return [...new Set(missing.map(({ name, key }) => `Secret ${name}, key ${key}`))].sort(byText)
+  }
+
+  /** The failure for missing Secrets or keys. `field` is the path that names them. */
+  missingSecretsFailure(refs: readonly SecretRef[], reason: string, field?: string): SyncFailure | undefined {
+    const missing = this.missingSecrets(refs).join('; ')
+    if (missing === '') return undefined
+    return { reason, message: field ? `${field}: not found: ${missing}` : `Not found: ${missing}` }
   }
 
   /**

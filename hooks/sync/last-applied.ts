@@ -6,8 +6,8 @@
  * last-applied annotation (dynamic apply); the fields that Metacontroller owns (server-side apply); at the very least
  * the name, which changes nothing under a three-way merge.
  */
-import { jsonIn } from '../json-bounds.ts'
-import { fieldsOf, isFields, isTerminating, type KubeObject } from '../kube.ts'
+import { jsonIn } from '../base/json-bounds.ts'
+import { fieldsOf, isFields, isTerminating, type KubeObject } from '../base/kube.ts'
 import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
 import { lastAppliedAnnotation, byText } from '../../schemas/index.ts'

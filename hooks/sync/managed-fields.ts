@@ -5,8 +5,8 @@
  * `v:<json>`; `.` stands for the item itself. The manager's name is Metacontroller's default.
  * Source: Kubernetes API conventions, "Field management".
  */
-import { jsonIn } from '../json-bounds.ts'
-import { fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { jsonIn } from '../base/json-bounds.ts'
+import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 
 const manager = 'metacontroller'
 

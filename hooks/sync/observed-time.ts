@@ -5,7 +5,7 @@
  * `metadata.managedFields`, so the newest stamp in the request is the moment of the change that caused the call, which
  * is exactly when a condition changed. Without any stamp (manifests rendered offline) it is the epoch.
  */
-import { fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import type { SyncRequest } from './protocol.ts'
 
 const epoch = '1970-01-01T00:00:00Z'

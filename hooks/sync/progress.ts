@@ -6,9 +6,9 @@
  * other objects is Reconciling: in one apply a reference may be created before what it refers to.
  * Source: Kubernetes cli-utils, kstatus, "Conditions".
  */
-import type { WorkloadState } from '../children/workload.ts'
-import { type Fields, isFields, isTerminating, type KubeObject, listOf } from '../kube.ts'
-import type { HookEvent } from '../server/events.ts'
+import type { WorkloadState } from './workload-state.ts'
+import { type Fields, isFields, isTerminating, type KubeObject, listOf } from '../base/kube.ts'
+import type { HookEvent } from './protocol.ts'
 import type { SyncFailure } from './conditions.ts'
 import { conflictReason } from './conflicts.ts'
 import type { AnyContext } from './context.ts'

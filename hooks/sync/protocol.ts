@@ -6,7 +6,7 @@
  * `namespace/name`). Does not look into specs: that is each kind's own validation.
  */
 import { GatehouseError, byText } from '../../schemas/index.ts'
-import { type Fields, isFields, type KubeObject } from '../kube.ts'
+import { type Fields, isFields, type KubeObject } from '../base/kube.ts'
 
 /** Group key (`Kind.group/version`, core: `Kind.version`) -> `namespace/name` -> object. */
 export type ObjectGroups = ReadonlyMap<string, readonly KubeObject[]>
@@ -56,6 +56,14 @@ export interface SyncResponse {
   readonly status: Fields
   /** The whole desired set; owned children that are missing here are deleted. */
   readonly children: readonly KubeObject[]
+}
+
+/** A Kubernetes Event that the state of a parent requires. */
+export interface HookEvent {
+  readonly parent: KubeObject
+  readonly type: 'Warning' | 'Normal'
+  readonly reason: string
+  readonly message: string
 }
 
 const nameForm = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/

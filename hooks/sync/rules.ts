@@ -7,9 +7,14 @@
  * where a child of it is made, for a rule about an unknown kind stops every sync.
  */
 import { apiVersion, kinds, byText } from '../../schemas/index.ts'
-import type { KubeObject } from '../kube.ts'
+import type { KubeObject } from '../base/kube.ts'
 import { type ChildName, childKinds, type ChildNames } from './child-kinds.ts'
 import type { CustomizeResponse, NamespaceRule, RelatedRule } from './protocol.ts'
+
+export interface RelatedKind {
+  readonly apiVersion: string
+  readonly resource: string
+}
 
 export interface WantedObjects {
   /** Kinds of this project, of which every object of the namespace is wanted. */

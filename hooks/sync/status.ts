@@ -2,7 +2,7 @@
  * Parts of a status that every kind has.
  */
 import type { AnyContext } from './context.ts'
-import type { Fields } from '../kube.ts'
+import type { Fields } from '../base/kube.ts'
 
 /** `observedGeneration` and `conditions`. Metacontroller injects the generation too, with the same value. */
 export function observedFields(context: AnyContext): Fields {

@@ -14,7 +14,7 @@ const undiciParts = resolve(import.meta.dirname, '../../runtime/net/outgoing/und
 const standIns: Readonly<Record<string, string>> = {
   // Express names its body parsers, with their tables of character sets; hooks/server/request-body.ts reads bodies.
   'body-parser': 'module.exports = {}',
-  // The Kubernetes client names the whole of undici, for agents and for requests of its own. hooks/api-server.ts makes the
+  // The Kubernetes client names the whole of undici, for agents and for requests of its own. hooks/base/api-server.ts makes the
   // requests with node:https.
   undici: `export { Agent } from ${JSON.stringify(undiciParts)}
     export const fetch = undefined

@@ -1,6 +1,6 @@
 /** Webhooks in manifests: admission, warnings, and what the runtime makes of the file that hooks write. */
 import t from 'tap'
-import { webhookViolations, webhookWarnings } from '../../hooks/kinds/mcpwebhookconfig/validate.ts'
+import { webhookViolations, webhookWarnings } from '../../hooks/kinds/mcpwebhookconfig/index.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
 import { webhooksPart } from '../../hooks/runtime-config/webhooks.ts'
 import {

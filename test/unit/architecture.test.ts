@@ -145,6 +145,20 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'clients',
     'terminal',
   ],
+  hooks: [
+    'server',
+    'certificates',
+    'check',
+    'admission',
+    'registry',
+    'kinds',
+    'externalauth',
+    'runtime-config',
+    'references',
+    'children',
+    'sync',
+    'base',
+  ],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {

@@ -5,7 +5,7 @@
  *
  * Source: Kubernetes, pkg/apis/core/validation (ValidatePodTemplateSpec).
  */
-import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 
 const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const

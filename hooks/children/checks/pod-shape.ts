@@ -4,7 +4,7 @@
  * Not a full validation of PodSpec: unknown members are left to the API server, which drops them. What is checked is
  * what it would refuse to decode, and the few values (quantities, names, ports) that are often wrong.
  */
-import { fieldsOf, isFields } from '../../kube.ts'
+import { fieldsOf, isFields } from '../../base/kube.ts'
 import { annotationFailure, labelFailure } from './metadata-shape.ts'
 import { compareQuantities } from '../quantity.ts'
 

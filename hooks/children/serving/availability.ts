@@ -7,7 +7,7 @@
  * Source: Kubernetes policy/v1, autoscaling/v2.
  */
 import type { Autoscaling, ServerAutoscaling } from '../../../schemas/index.ts'
-import { fieldsOf, type KubeObject, type StringMap } from '../../kube.ts'
+import { fieldsOf, type KubeObject, type StringMap } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type ChildMeta, childMeta } from '../objects.ts'
 

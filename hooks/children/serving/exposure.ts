@@ -5,7 +5,7 @@
  * Source: Gateway API v1, Kubernetes networking/v1.
  */
 import type { Exposure } from '../../../schemas/index.ts'
-import type { KubeObject } from '../../kube.ts'
+import type { KubeObject } from '../../base/kube.ts'
 import { type ChildMeta, childMeta } from '../objects.ts'
 
 /** `https://<hostname>`, where clients are. */

@@ -1,7 +1,7 @@
 /** The context for checking an object on its own, without its references and children. */
 import type { KindName, Kinds } from '../../../schemas/index.ts'
-import type { KubeObject } from '../../kube.ts'
-import { type CheckSettings, defaultSettings } from '../../settings.ts'
+import type { KubeObject } from '../../base/kube.ts'
+import { type CheckSettings, defaultSettings } from '../../base/settings.ts'
 import { SyncContext } from '../../sync/context.ts'
 
 /** Creates the context for a resource that matches its schema. Generated pods are always those of a cluster. */

@@ -7,7 +7,7 @@
 import { byText, type Exposure } from '../../../schemas/index.ts'
 import { publicOrigin, route, type RouteTarget } from '../../children/serving/exposure.ts'
 import type { ChildMeta } from '../../children/objects.ts'
-import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../base/kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext } from '../../sync/context.ts'
 
@@ -55,14 +55,14 @@ export function exposureChildren(
 }
 
 /** URLs that clients are told and that must be of the host name: what each is, and the URL. */
-export type ToldUrls = Readonly<Record<string, string | undefined>>
+export type ClientUrls = Readonly<Record<string, string | undefined>>
 
 /** Sets ExposureReady; absent without the field. */
 export function checkExposure(
   context: Context,
   exposure: Exposure | undefined,
   name: string,
-  told: ToldUrls,
+  told: ClientUrls,
 ): void {
   const own = exposureOf(context, exposure)
   if (!own) return
@@ -102,7 +102,7 @@ function order({ kind, metadata }: KubeObject): string {
   return `${metadata.creationTimestamp ?? ''} ${kind} ${metadata.name}`
 }
 
-function mismatch({ hostname }: Exposure, told: ToldUrls): SyncFailure | undefined {
+function mismatch({ hostname }: Exposure, told: ClientUrls): SyncFailure | undefined {
   const wrong = Object.entries(told).filter(
     ([, url]) => url !== undefined && URL.canParse(url) && new URL(url).hostname !== hostname,
   )

@@ -1,6 +1,6 @@
 /** Names of what stands beside the workload of a server that clients reach, of a spec that nobody has checked yet. */
-import { type Fields, isFields } from '../../kube.ts'
-import type { HookSettings } from '../../settings.ts'
+import { type Fields, isFields } from '../../base/kube.ts'
+import type { HookSettings } from '../../base/settings.ts'
 import type { ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 
 /** All of them are called like the workload. */

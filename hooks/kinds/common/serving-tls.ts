@@ -5,7 +5,7 @@
 import { pairViolations, serverName } from '../../../schemas/certificate/index.ts'
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'
 import { type ContainerSpec, httpsProbe } from '../../children/pod.ts'
-import { fieldsOf, filledTextOf, type StringMap } from '../../kube.ts'
+import { fieldsOf, filledTextOf, type StringMap } from '../../base/kube.ts'
 import type { GroupMember } from '../../references/members.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'

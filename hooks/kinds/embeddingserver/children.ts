@@ -11,7 +11,7 @@ import { podSecurity, serverContainerSecurity } from '../../children/security.ts
 import { statefulSet } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastApplied } from '../../sync/last-applied.ts'
-import { type Fields, fieldsOf, type KubeObject, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, type KubeObject, listOf } from '../../base/kube.ts'
 import { embeddingNames } from '../../children/names.ts'
 import { canonicalJson, byText } from '../../../schemas/index.ts'
 

@@ -5,18 +5,18 @@
  * template stays and a condition says that the change needs a new object.
  */
 import { childKindsOf, type ChildNames } from '../../sync/child-kinds.ts'
-import { desiredWorkload, workloadState } from '../../children/workload.ts'
+import { desiredWorkload, workloadState } from '../../sync/workload-state.ts'
 import { sizeFailure } from '../../children/size.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
-import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
+import { checkChildNames } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
-import { fieldsOf, isTerminating } from '../../kube.ts'
+import { fieldsOf, isTerminating } from '../../base/kube.ts'
 import { embeddingNames, serviceUrl } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { definedFields } from '../../children/defined.ts'
@@ -33,7 +33,6 @@ export const embeddingServer: KindHooks<'EmbeddingServer'> = {
   kind: 'EmbeddingServer',
   childKinds: childKindsOf(children),
   relatedKinds: [coreRelated.Secret, ...childKindsOf(children)],
-  referenceFields: ['embeddingServerRef'],
   validate: embeddingViolations,
   customize,
   sync,
@@ -68,10 +67,7 @@ function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
 
 function secretFailure(context: Context): SyncFailure | undefined {
   const ref = context.parent.spec.hfTokenSecretRef
-  const missing = ref ? context.missingSecrets([ref]) : []
-  return missing.length > 0
-    ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` }
-    : undefined
+  return context.missingSecretsFailure(ref ? [ref] : [], 'SecretNotFound')
 }
 
 function respond(
@@ -81,8 +77,7 @@ function respond(
 ): SyncResponse {
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
-  const conflict = unmanagedObjectError(context.request, desired ?? [])
-  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const conflict = checkChildNames(context, desired)
   const state = workloadState(
     context.child('StatefulSet', server),
     desiredWorkload(desired, 'StatefulSet', server),

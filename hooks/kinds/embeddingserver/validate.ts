@@ -4,7 +4,7 @@
 import type { EmbeddingServer, Violation } from '../../../schemas/index.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
-import type { CheckSettings } from '../../settings.ts'
+import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
 import { container, generatedTemplate } from './children.ts'
 import { imageViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'

@@ -1,6 +1,5 @@
 /** MCPAuthzConfig: authorization policies shared by several servers. */
-import { configKind } from '../common/config-kind.ts'
-import { authzReferences } from '../../references/referrers.ts'
+import { configKind } from '../config-kind.ts'
 import {
   authzConfigBundles,
   authzConfigSecrets,
@@ -10,12 +9,10 @@ import {
 
 export const mcpAuthzConfig = configKind({
   kind: 'MCPAuthzConfig',
-  referenceFields: ['authzConfigRef'],
   validate: authzConfigViolations,
   warnings: authzConfigWarnings,
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',
-  references: authzReferences,
   secrets: authzConfigSecrets,
   caBundles: authzConfigBundles,
 })

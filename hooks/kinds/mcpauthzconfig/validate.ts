@@ -7,7 +7,7 @@
 import { own } from '../../../schemas/index.ts'
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
 import type { CABundleSource, MCPAuthzConfig, SecretRef, Violation } from '../../../schemas/index.ts'
-import type { Fields } from '../../kube.ts'
+import type { Fields } from '../../base/kube.ts'
 import {
   decisionPointBundle,
   decisionPointSecrets,

@@ -4,27 +4,25 @@
  * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
 import type { SyncFailure } from '../../sync/conditions.ts'
-import { configKind } from '../common/config-kind.ts'
+import { configKind } from '../config-kind.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import {
+  checkUserIdentities,
   enterpriseRequired,
   externalAuthSecrets,
   externalAuthViolations,
   oboViolations,
-  synthesizedUpstreams,
+  authServerWarnings,
 } from '../../externalauth/index.ts'
 import { authServerBundles } from '../../runtime-config/auth-server.ts'
-import { externalAuthReferences } from '../../references/referrers.ts'
-import { externalAuthWarnings } from './warnings.ts'
+import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 
 export const mcpExternalAuthConfig = configKind({
   kind: 'MCPExternalAuthConfig',
-  referenceFields: ['authServerRef', 'externalAuthConfigRef'],
   validate: externalAuthViolations,
   warnings: externalAuthWarnings,
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
-  references: externalAuthReferences,
   secrets: externalAuthSecrets,
   caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
   check,
@@ -32,7 +30,7 @@ export const mcpExternalAuthConfig = configKind({
 
 function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | undefined {
   const { spec } = context.parent
-  if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
+  if (spec.embeddedAuthServer) checkUserIdentities(context.conditions, spec.embeddedAuthServer)
   if (spec.type !== 'obo') return undefined
   if (!context.settings.enableObo) return { reason: 'EnterpriseRequired', message: enterpriseRequired }
   const violations = oboViolations(spec.obo)
@@ -43,23 +41,7 @@ function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | und
   }
 }
 
-function setIdentitySynthesized(
-  { conditions }: SyncContext<'MCPExternalAuthConfig'>,
-  names: readonly string[],
-): void {
-  if (names.length === 0) {
-    conditions.set(
-      'IdentitySynthesized',
-      'False',
-      'AllUpstreamsHaveUserInfo',
-      'Every upstream identifies its users',
-    )
-    return
-  }
-  conditions.set(
-    'IdentitySynthesized',
-    'True',
-    'OAuth2UpstreamWithoutUserInfo',
-    `Users get an identity derived from their access token at: ${names.join(', ')}`,
-  )
+function externalAuthWarnings({ spec }: MCPExternalAuthConfig): readonly string[] {
+  if (spec.type === 'unauthenticated') return ['type unauthenticated: the backend gets no credentials']
+  return spec.embeddedAuthServer ? authServerWarnings(spec.embeddedAuthServer, 'embeddedAuthServer') : []
 }

@@ -7,7 +7,7 @@
 import type { SyncContext } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { observedFields } from '../../sync/status.ts'
 
@@ -15,7 +15,6 @@ export const mcpGroup: KindHooks<'MCPGroup'> = {
   kind: 'MCPGroup',
   childKinds: [],
   relatedKinds: ownRelatedKinds(memberKinds),
-  referenceFields: ['groupRef'],
   validate: () => [],
   customize: ({ parent }) => relatedRules(parent, { kinds: memberKinds }),
   sync,

@@ -6,14 +6,16 @@ import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import type { KubeObject } from '../../kube.ts'
+import type { KubeObject } from '../../base/kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { externalUrl } from '../common/exposure.ts'
 import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
-import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
-import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
+import { proxyChildren, type ProxyWorkload } from '../common/proxy/children.ts'
+import { type BuiltProxyConfig, proxyConfig } from '../common/proxy/config.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
+import { resolveReferences } from '../../references/reference.ts'
 import { checkPodTemplate, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
 
@@ -44,9 +46,9 @@ export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, context.spec.exposure, addressOf(context))
 }
 
+/** Resolves the references, then makes the configuration, the pod and the children. */
 export function build(context: Context): BuiltRemoteProxy {
-  const { conditions, parent } = context
-  const { spec } = parent
+  const { conditions, spec } = context
   const invalid = specFailure(context.violations, reasonOf(context))
   if (invalid) {
     checkConfiguration(context, invalid)
@@ -54,38 +56,45 @@ export function build(context: Context): BuiltRemoteProxy {
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
-  const target = {
+  const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context) }
+  const references = resolveReferences(proxyReferences, target)
+
+  const config = proxyConfig(target, references, {
     targetUri: spec.remoteUrl,
     transport: spec.transport,
     proxyMode: spec.transport,
     targetAddresses: endpointPolicy(spec.allowPrivateEndpoint),
-  }
-  const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
-  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
+  })
   const headers = checkHeaders(context, needs)
   const tls = checkTls(context, addressOf(context))
+  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
+  checkConfiguration(context, headers ?? configurationFailure(config.failures))
+
   addTlsFiles(context, needs)
-  const built =
-    proxy.file &&
-    proxyChildren(proxy, needs, {
-      ...proxyOptions(context, app, remoteProxyNames(context.name)),
+  const proxy =
+    config.file &&
+    proxyChildren(config, needs, {
+      ...proxyWorkload(context),
       serviceAccount: spec.serviceAccount,
       resources: spec.resources,
       podTemplateSpec: spec.podTemplateSpec,
-      annotations: {},
     })
-  const template = built?.failure
-  checkPodTemplate(conditions, template)
-  checkConfiguration(context, headers ?? configurationFailure(proxy.failures))
-  const size = built?.children && sizeFailure(built.children)
-  const failures = [headers, tls, ...proxy.failures, template, size].filter(
+  checkPodTemplate(conditions, proxy?.failure)
+
+  const { hashes } = config
+  const size = proxy?.children && sizeFailure(proxy.children)
+  const failures = [headers, tls, ...config.failures, proxy?.failure, size].filter(
     (failure) => failure !== undefined,
   )
-  if (failures.length > 0 || !built?.children) return { children: undefined, failures, hashes: proxy.hashes }
-  return { children: built.children, failures: [], hashes: proxy.hashes }
+  return { children: failures.length > 0 ? undefined : proxy?.children, failures, hashes }
 }
 
-/** Which part of the manifest is at error, as a reason. */
+/** The proxy without the parts that only this resource sets. */
+export function proxyWorkload(context: Context): ProxyWorkload {
+  return { context, app, names: remoteProxyNames(context.name), replicas: context.spec.replicas }
+}
+
+/** Returns the reason for an invalid manifest. */
 function reasonOf({ violations, stored }: Context): string {
   const spec = stored['spec'] as { remoteUrl?: unknown; allowPrivateEndpoint?: unknown } | undefined
   const url = spec?.remoteUrl
@@ -121,7 +130,5 @@ function checkHeaders(context: Context, needs: PodNeeds): SyncFailure | undefine
   )
   if (refs.length === 0) return undefined
   needs.revision('headerForward', context.secretRevision(refs))
-  const missing = context.missingSecrets(refs)
-  if (missing.length === 0) return undefined
-  return { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join('; ')}` }
+  return context.missingSecretsFailure(refs, 'HeaderSecretNotFound')
 }

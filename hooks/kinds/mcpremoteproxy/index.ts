@@ -3,24 +3,22 @@
  */
 import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf, textOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../base/kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
-import { proxyKinds } from '../common/proxy/spec.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
-import type { HookSettings } from '../../settings.ts'
-import { namesIn } from '../common/named.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import type { HookSettings } from '../../base/settings.ts'
+import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
+import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
-import { remoteProxyViolations } from './validate.ts'
-import { remoteProxyWarnings } from './warnings.ts'
+import { remoteProxyViolations, remoteProxyWarnings } from './validate.ts'
 
 const children = ['ServiceAccount', 'ConfigMap', 'Deployment', 'Service', ...servedKinds] as const
 
@@ -28,7 +26,7 @@ export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
   kind: 'MCPRemoteProxy',
   childKinds: childKindsOf(children),
   relatedKinds: [
-    ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
+    ...ownRelatedKinds([...kindsNamedBy(proxyReferences), ...exposedKinds]),
     coreRelated.Secret,
     ...childKindsOf(children),
   ],
@@ -45,7 +43,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
   const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
   return relatedRules(parent, {
     kinds: exposure.kinds,
-    named: namesIn(parent, proxyKinds),
+    named: namesByKind(proxyReferences, parent),
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       textOf(exposure.secret),

@@ -3,16 +3,16 @@
  */
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
-import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
+import { desiredWorkload, type WorkloadState, workloadState } from '../../sync/workload-state.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
-import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
+import { checkChildNames } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
-import { fieldsOf, isTerminating } from '../../kube.ts'
+import { fieldsOf, isTerminating } from '../../base/kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { toldUrl } from '../common/serving-tls.ts'
-import { toldUrls } from '../common/proxy/references.ts'
+import { clientUrls } from '../common/proxy/config.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage } from '../../sync/progress.ts'
@@ -28,13 +28,12 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
     desiredWorkload(built.children, 'Deployment', name),
     context.stored,
   )
-  const conflict = unmanagedObjectError(context.request, built.children ?? [])
-  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const conflict = checkChildNames(context, built.children)
   const failures = conflict ? [conflict] : built.failures
   const { phase, message, reason } = phaseOf(context, proxy, failures)
   context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
   checkAutoscaler(context, name, context.spec.autoscaling)
-  checkExposure(context, context.spec.exposure, name, toldUrls(context))
+  checkExposure(context, context.spec.exposure, name, clientUrls(context))
   reportProgress(context, { failures, workloads: [proxy] })
   return {
     status: definedFields({

@@ -7,18 +7,19 @@ import {
   type MCPRemoteProxy,
   type Violation,
 } from '../../../schemas/index.ts'
-import { authzViolations } from '../common/checks/policies.ts'
+import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { remoteProxyNames } from '../../children/names.ts'
-import type { CheckSettings } from '../../settings.ts'
+import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
-import { app } from './build.ts'
-import { proxyContainer } from '../common/proxy/paths.ts'
+import { proxyTemplate } from '../common/proxy/children.ts'
+import { proxyWorkload } from './build.ts'
+import { proxyContainer } from '../common/proxy/spec.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
+import { tlsWarnings } from '../common/serving-tls.ts'
 
 export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
   const { spec } = proxy
@@ -45,10 +46,14 @@ export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSett
 }
 
 function templateViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
-  const generated = () => {
-    const context = checkContext(proxy, 'MCPRemoteProxy', settings)
-    const options = { ...proxyOptions(context, app, remoteProxyNames(context.name)), annotations: {} }
-    return proxyTemplate(context, options)
-  }
+  const generated = () => proxyTemplate(proxyWorkload(checkContext(proxy, 'MCPRemoteProxy', settings)))
   return mergedTemplateViolations({ user: proxy.spec.podTemplateSpec, generated, container: proxyContainer })
+}
+
+export function remoteProxyWarnings({ metadata, spec }: MCPRemoteProxy): readonly string[] {
+  return [
+    ...primaryProviderWarnings(spec.authzConfig),
+    ...policyNameWarnings(spec.authzConfig),
+    ...tlsWarnings(spec, remoteProxyNames(metadata.name).proxy),
+  ]
 }

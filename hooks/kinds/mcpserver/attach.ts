@@ -14,10 +14,10 @@ import type { ContainerSpec, VolumeSpec } from '../../children/pod.ts'
 import { leaving, shutdownGrace } from '../../children/serving/availability.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import { toYaml } from '../../children/yaml.ts'
-import { type Fields, isFields, type KubeObject, listOf } from '../../kube.ts'
-import type { ConfigPart } from '../../runtime-config/part.ts'
+import { type Fields, isFields, type KubeObject, listOf } from '../../base/kube.ts'
+import type { ConfigPart } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { proxyFile } from '../common/proxy/paths.ts'
+import { proxyFile } from '../common/proxy/spec.ts'
 import { serverContainer } from './container.ts'
 
 type Context = SyncContext<'MCPServer'>

@@ -5,10 +5,10 @@
  * The report is data of a pod: every member is checked.
  */
 import { serverNames } from '../../children/names.ts'
-import type { WorkloadState } from '../../children/workload.ts'
+import type { WorkloadState } from '../../sync/workload-state.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
-import { jsonIn } from '../../json-bounds.ts'
-import { fieldsOf } from '../../kube.ts'
+import { jsonIn } from '../../base/json-bounds.ts'
+import { fieldsOf } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { isAttached } from './stdio.ts'
 

@@ -5,14 +5,14 @@
  * An init container of the runtime image copies the runtime with its own loader and libraries into a volume, which makes
  * it independent of what the server's image has.
  */
-import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../kube.ts'
+import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../base/kube.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
 import { escaped } from '../../children/literal.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
-import type { ConfigPart } from '../../runtime-config/part.ts'
-import { proxyFile } from '../common/proxy/paths.ts'
+import type { ConfigPart } from '../../sync/conditions.ts'
+import { proxyFile } from '../common/proxy/spec.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { serverContainer, serverPort } from './container.ts'
 

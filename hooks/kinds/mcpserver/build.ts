@@ -1,19 +1,21 @@
 /**
  * From a checked MCPServer to its desired children, or to the errors that stand in the way.
  */
-import { hashOf, type MCPServer } from '../../../schemas/index.ts'
+import type { MCPServer } from '../../../schemas/index.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import type { KubeObject } from '../../kube.ts'
+import type { KubeObject } from '../../base/kube.ts'
 import { serverNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
-import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
+import { type BuiltProxyConfig, type ForwardTarget, proxyConfig } from '../common/proxy/config.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
+import { resolveReferences } from '../../references/reference.ts'
 import { externalUrl } from '../common/exposure.ts'
 import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
-import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
+import { proxyChildren, type ProxyWorkload } from '../common/proxy/children.ts'
 import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
 import {
@@ -25,7 +27,7 @@ import {
   serverUrl,
 } from './children.ts'
 import { networkPolicy } from './network.ts'
-import { isAttached, stdioOf } from './stdio.ts'
+import { isAttached, type Stdio, stdioOf } from './stdio.ts'
 
 type Context = SyncContext<'MCPServer'>
 
@@ -53,8 +55,9 @@ export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, context.spec.exposure, addressOf(context))
 }
 
+/** Resolves the references, then makes the configuration, the pods and the children. */
 export function build(context: Context): BuiltServer {
-  const { conditions, parent } = context
+  const { conditions, spec } = context
   const invalid = specFailure(context.violations, 'ConfigInvalid')
   conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) {
@@ -62,51 +65,69 @@ export function build(context: Context): BuiltServer {
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
+  const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context) }
+  const references = resolveReferences(proxyReferences, target)
+
   const stdio = stdioOf(context)
-  const { bridge, attach } = stdio
-  needs.revision('attach', attach?.revision)
+  const config = proxyConfig(target, references, forwardTo(context, stdio))
+  const { policy, failure: profile } = networkPolicy(context)
+  const checks = [stdio.failure, profile, checkSecrets(context), checkTls(context, addressOf(context))]
+  checkSessions(context)
+  checkReplicas(context)
+  checkRateLimits(context)
+
+  needs.revision('attach', stdio.attach?.revision)
+  addTlsFiles(context, needs)
+  const server = serverTemplate(context, stdio)
+  const template = server.violations && mergeFailure(server.violations)
+  const proxy =
+    config.file &&
+    proxyChildren(config, needs, {
+      ...proxyWorkload(context, stdio),
+      podTemplateSpec: spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
+      annotations: restartAnnotations(context),
+    })
+  checkPodTemplate(conditions, template ?? proxy?.failure)
+
+  const { hashes } = config
+  const failures = [template, ...checks, ...config.failures, proxy?.failure].filter(
+    (failure) => failure !== undefined,
+  )
+  if (failures.length > 0 || !server.template || !proxy?.children)
+    return { children: undefined, failures, hashes }
+  const children = [...serverChildren(context, server.template, stdio, policy), ...proxy.children]
+  const size = sizeFailure(children)
+  return size ? { children: undefined, failures: [size], hashes } : { children, failures: [], hashes }
+}
+
+function forwardTo(context: Context, { attach }: Stdio): ForwardTarget {
+  const { parent } = context
   const transport = clientTransport(parent)
-  const target = {
+  return {
     targetUri: attach?.targetUri ?? serverUrl(context),
     transport,
     proxyMode: transport,
-    ...(parent.spec.transport === 'stdio' ? { identifyCallers: true } : {}),
+    ...(parent.spec.transport === 'stdio' && { identifyCallers: true }),
   }
-  const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
-  const { sessionStorage } = parent.spec
-  const most = Math.max(
-    mostReplicas({ replicas: proxyReplicas(context), autoscaling: parent.spec.autoscaling }),
-    serverReplicas(context) ?? 0,
-  )
-  checkReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
-  checkReplicas(context)
-  checkRateLimits(context)
-  const { policy, failure: profile } = networkPolicy(context)
-  const secrets = checkSecrets(context)
-  const tls = checkTls(context, addressOf(context))
-  addTlsFiles(context, needs)
-  const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge?.files ?? {}])
-  const server = serverTemplate(context, stdio, revision)
-  const template = server.violations && mergeFailure(server.violations)
-  const built =
-    proxy.file &&
-    proxyChildren(proxy, needs, {
-      ...proxyOptions(context, app, serverNames(context.name), 'proxy'),
-      replicas: proxyReplicas(context),
-      beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
-      podTemplateSpec: parent.spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
-      annotations: restartAnnotations(context),
-    })
-  checkPodTemplate(conditions, template ?? built?.failure)
-  const all = [template, stdio.failure, profile, secrets, tls, ...proxy.failures, built?.failure]
-  const failures = all.filter((failure) => failure !== undefined)
-  if (failures.length > 0 || !server.template || !built?.children) {
-    return { children: undefined, failures, hashes: proxy.hashes }
+}
+
+/** The proxy in front of the server. */
+export function proxyWorkload(context: Context, { attach }: Stdio): ProxyWorkload {
+  return {
+    context,
+    app,
+    names: serverNames(context.name),
+    component: 'proxy',
+    replicas: proxyReplicas(context),
+    sidecar: attach && { containers: [attach.sidecar], volumes: attach.volumes },
   }
-  const children = [...serverChildren(context, server.template, stdio, policy), ...built.children]
-  const size = sizeFailure(children)
-  if (size) return { children: undefined, failures: [size], hashes: proxy.hashes }
-  return { children, failures: [], hashes: proxy.hashes }
+}
+
+function checkSessions(context: Context): void {
+  const { spec, settings, conditions } = context
+  const proxies = mostReplicas({ replicas: proxyReplicas(context), autoscaling: spec.autoscaling })
+  const most = Math.max(proxies, serverReplicas(context) ?? 0)
+  checkReplicaSessions(conditions, settings, spec.sessionStorage?.provider, most)
 }
 
 /**
@@ -150,7 +171,5 @@ function checkRateLimits({ conditions, parent }: Context): void {
 }
 
 function checkSecrets(context: Context): SyncFailure | undefined {
-  const missing = context.missingSecrets(context.parent.spec.secrets ?? [])
-  if (missing.length === 0) return undefined
-  return { reason: 'SecretNotFound', message: `spec.secrets: not found: ${missing.join('; ')}` }
+  return context.missingSecretsFailure(context.spec.secrets ?? [], 'SecretNotFound', 'spec.secrets')
 }

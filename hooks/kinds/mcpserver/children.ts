@@ -3,7 +3,7 @@
  * in. The pod may not use the Kubernetes API, unless the resource names a service account of its own. A server whose streams
  * are attached to listens nowhere: it has no Services, and the policy lets nobody in.
  */
-import { byText, type MCPServer } from '../../../schemas/index.ts'
+import { byText, hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { availability, spread } from '../../children/serving/availability.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../children/objects.ts'
@@ -19,7 +19,7 @@ import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-tem
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
 import { replicasToApply, statefulSet } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import type { Fields, KubeObject, StringMap } from '../../kube.ts'
+import type { Fields, KubeObject, StringMap } from '../../base/kube.ts'
 import { serverNames, serviceUrl } from '../../children/names.ts'
 import { serverContainer, serverPort } from './container.ts'
 import { isAttached, type Stdio } from './stdio.ts'
@@ -83,8 +83,9 @@ export function generatedTemplate(context: Context, { attach }: Stdio, revision:
 }
 
 /** Returns the server pod with the user's podTemplateSpec, and with the stdio bridge or attach sidecar, if any. */
-export function serverTemplate(context: Context, stdio: Stdio, revision: string): PodTemplateResult {
+export function serverTemplate(context: Context, stdio: Stdio): PodTemplateResult {
   const { bridge, attach } = stdio
+  const revision = hashOf([context.secretRevision(context.spec.secrets ?? []), bridge?.files ?? {}])
   const { podTemplateSpec } = context.parent.spec
   const selector = selectorLabels(app, context.name, 'server')
   const generated = generatedTemplate(context, stdio, revision)

@@ -6,25 +6,23 @@
  */
 import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { type Fields, fieldsOf, textOf } from '../../kube.ts'
+import { type Fields, fieldsOf, textOf } from '../../base/kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { maybeSeveral, servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
-import { proxyKinds } from '../common/proxy/spec.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import { proxyReferences } from '../common/proxy/references.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import { namesIn } from '../common/named.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
+import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
-import type { HookSettings } from '../../settings.ts'
+import type { HookSettings } from '../../base/settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
 import { attachesTo } from './stdio.ts'
-import { serverViolations } from './validate.ts'
-import { serverWarnings } from './warnings.ts'
+import { serverViolations, serverWarnings } from './validate.ts'
 
 const children = [
   'ServiceAccount',
@@ -42,7 +40,7 @@ export const mcpServer: KindHooks<'MCPServer'> = {
   kind: 'MCPServer',
   childKinds: childKindsOf(children),
   relatedKinds: [
-    ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
+    ...ownRelatedKinds([...kindsNamedBy(proxyReferences), ...exposedKinds]),
     coreRelated.Secret,
     ...childKindsOf(children),
   ],
@@ -59,7 +57,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
   const secrets: unknown[] = Array.isArray(spec['secrets']) ? spec['secrets'] : []
   return relatedRules(parent, {
     kinds: exposure.kinds,
-    named: namesIn(parent, proxyKinds),
+    named: namesByKind(proxyReferences, parent),
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
       ...sessionSecretNames(spec['sessionStorage'], settings),

@@ -3,9 +3,9 @@
  * to the container that its image's own entrypoint runs in.
  */
 import { localCommandAnnotation } from '../../../schemas/index.ts'
-import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
-import type { HookSettings } from '../../settings.ts'
+import type { HookSettings } from '../../base/settings.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type Attach, attachOf } from './attach.ts'
 import { type Bridge, bridgeOf } from './bridge.ts'

@@ -2,23 +2,25 @@
  * MCPServer: checks of the object alone that need code.
  */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
-import { authzViolations } from '../common/checks/policies.ts'
+import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { serverNames } from '../../children/names.ts'
-import type { CheckSettings } from '../../settings.ts'
+import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
-import { app, generatedTemplate } from './children.ts'
-import { stdioOf } from './stdio.ts'
-import { proxyContainer } from '../common/proxy/paths.ts'
+import { proxyTemplate } from '../common/proxy/children.ts'
+import { proxyWorkload } from './build.ts'
+import { generatedTemplate } from './children.ts'
+import { stdioOf, hasCommand } from './stdio.ts'
+import { proxyContainer } from '../common/proxy/spec.ts'
 import { serverContainer } from './container.ts'
 import {
   imageViolations,
   proxyOverrideViolations,
   resourcesViolations,
 } from '../../children/checks/spec-checks.ts'
+import { tlsWarnings } from '../common/serving-tls.ts'
 
 export function serverViolations(server: MCPServer, settings: CheckSettings): Violation[] {
   const { spec } = server
@@ -54,12 +56,7 @@ function proxyTemplateViolations(server: MCPServer, settings: CheckSettings): Vi
   const owner = 'spec.resourceOverrides.proxyDeployment'
   const generated = () => {
     const context = checkContext(server, 'MCPServer', settings)
-    const { attach } = stdioOf(context)
-    return proxyTemplate(context, {
-      ...proxyOptions(context, app, serverNames(context.name), 'proxy'),
-      beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
-      annotations: {},
-    })
+    return proxyTemplate(proxyWorkload(context, stdioOf(context)))
   }
   return [
     ...mergedTemplateViolations({ user: template, generated, container: proxyContainer, owner }),
@@ -106,4 +103,26 @@ function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): V
     seen.add(name)
   }
   return violations
+}
+
+export function serverWarnings(server: MCPServer): readonly string[] {
+  const { spec } = server
+  const found = [
+    ...primaryProviderWarnings(spec.authzConfig),
+    ...policyNameWarnings(spec.authzConfig),
+    ...tlsWarnings(spec, serverNames(server.metadata.name).proxy),
+  ]
+  // RFC 2606: a host that cannot exist. `gatehouse import` writes it where it knows no image.
+  if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
+    found.push('image stands for one that is still to be set; no cluster can pull it')
+  }
+  if (spec.transport === 'stdio' && !hasCommand(spec)) {
+    found.push(
+      'stdio without a command: all sessions share one process, whose messages are in its container log',
+    )
+  }
+  if (spec.transport === 'stdio' && (spec.replicas ?? 0) > 1) {
+    found.push('transport stdio has one proxy at most; replicas is taken as 1')
+  }
+  return found
 }

@@ -4,24 +4,60 @@
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
 import { addressFailure } from '../../references/addresses.ts'
-import { type SyncFailure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf, textOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { checkCaBundles, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
-import { namesIn } from '../common/named.ts'
+import {
+  kindsNamedBy,
+  namesByKind,
+  resolveReferences,
+  configReferences,
+  groupReference,
+} from '../../references/reference.ts'
+import { checkCaBundles, specFailure } from '../../references/resolve.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
-import { entryViolations } from './validate.ts'
+import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
+import type { CheckSettings } from '../../base/settings.ts'
+import { headerForwardViolations } from '../common/checks/headers.ts'
 
-const related = ['MCPGroup', 'MCPExternalAuthConfig'] as const
+interface EntryTarget {
+  readonly context: SyncContext<'MCPServerEntry'>
+}
+
+const externalAuthCondition = 'ExternalAuthConfigValidated'
+
+export const entryReferences = {
+  group: groupReference({ valid: 'GroupRefIsValid', message: 'The group exists' }),
+  externalAuth: configReferences<EntryTarget>()({
+    field: 'spec.externalAuthConfigRef',
+    kind: 'MCPExternalAuthConfig',
+    condition: {
+      type: externalAuthCondition,
+      valid: 'AuthConfigValid',
+      notFound: 'AuthConfigNotFound',
+      notValid: 'InvalidExternalAuthConfig',
+      message: 'The MCPExternalAuthConfig exists and is valid',
+    },
+    toConfig: () => ({ value: undefined }),
+    otherwise({ context }) {
+      context.conditions.set(externalAuthCondition, 'True', 'AuthConfigNotConfigured', 'None is referenced')
+      return { value: undefined }
+    },
+  }),
+} as const
 
 export const mcpServerEntry: KindHooks<'MCPServerEntry'> = {
   kind: 'MCPServerEntry',
   childKinds: [],
-  relatedKinds: [...ownRelatedKinds(related), coreRelated.ConfigMap, coreRelated.Secret],
+  relatedKinds: [
+    ...ownRelatedKinds(kindsNamedBy(entryReferences)),
+    coreRelated.ConfigMap,
+    coreRelated.Secret,
+  ],
   validate: entryViolations,
   customize,
   sync,
@@ -31,7 +67,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
   const headers = fieldsOf(spec['headerForward'])['addHeadersFromSecret']
   return relatedRules(parent, {
-    named: namesIn(parent, related),
+    named: namesByKind(entryReferences, parent),
     secrets: secretNames(headers),
     configMaps: [textOf(fieldsOf(fieldsOf(spec['caBundleRef'])['configMapRef'])['name'])],
   })
@@ -59,8 +95,6 @@ function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   return { status: { phase: valid ? 'Valid' : 'Failed', ...observedFields(context) }, children: [] }
 }
 
-const authReasons = { notFound: 'AuthConfigNotFound', notValid: 'InvalidExternalAuthConfig' }
-
 const summary: SyncFailure = {
   reason: 'ReferencesNotReady',
   message: 'The entry cannot be used; the other conditions say why',
@@ -69,7 +103,7 @@ const summary: SyncFailure = {
 /** Sets a condition for each reference; what is False cannot be used. */
 function check(context: SyncContext<'MCPServerEntry'>): void {
   const { conditions, parent } = context
-  const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
+  const { remoteUrl, allowPrivateEndpoint, caBundleRef } = parent.spec
   const address = addressFailure(remoteUrl, {
     allowPrivateEndpoint,
     allowLoopback: context.settings.allowLoopback,
@@ -80,17 +114,7 @@ function check(context: SyncContext<'MCPServerEntry'>): void {
     'RemoteURLValid',
     'The address is allowed',
   )
-  conditions.check(
-    'GroupRefValidated',
-    groupFailure(context, groupRef.name),
-    'GroupRefIsValid',
-    'The group exists',
-  )
-  const auth = 'ExternalAuthConfigValidated'
-  if (externalAuthConfigRef) {
-    const config = configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons)
-    conditions.check(auth, config.failure, 'AuthConfigValid', 'The MCPExternalAuthConfig exists and is valid')
-  } else conditions.set(auth, 'True', 'AuthConfigNotConfigured', 'None is referenced')
+  resolveReferences(entryReferences, { context })
   if (caBundleRef) checkCaBundles(context, [caBundleRef])
   else conditions.set('CABundleRefValidated', 'True', 'CABundleRefNotConfigured', 'None is referenced')
   checkHeaders(context)
@@ -108,4 +132,15 @@ function checkHeaders(context: SyncContext<'MCPServerEntry'>): void {
     'HeaderSecretsValid',
     `All header Secrets exist (revision ${context.secretRevision(refs)})`,
   )
+}
+
+function entryViolations({ spec }: MCPServerEntry, settings: CheckSettings): Violation[] {
+  const failure = addressFailure(spec.remoteUrl, {
+    allowPrivateEndpoint: spec.allowPrivateEndpoint,
+    allowLoopback: settings.allowLoopback,
+  })
+  return [
+    ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
+    ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),
+  ]
 }

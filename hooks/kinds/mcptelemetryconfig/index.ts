@@ -1,15 +1,37 @@
 /** MCPTelemetryConfig: telemetry settings shared by several servers. */
-import { configKind } from '../common/config-kind.ts'
-import { telemetryReferences } from '../../references/referrers.ts'
-import { telemetryViolations } from './validate.ts'
+import { configKind } from '../config-kind.ts'
+import { type MCPTelemetryConfig, type Violation, envName } from '../../../schemas/index.ts'
 
 export const mcpTelemetryConfig = configKind({
   kind: 'MCPTelemetryConfig',
-  referenceFields: ['telemetryConfigRef'],
   validate: telemetryViolations,
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
-  references: telemetryReferences,
   secrets: ({ spec }) => (spec.openTelemetry?.sensitiveHeaders ?? []).map(({ secretKeyRef }) => secretKeyRef),
   caBundles: ({ spec }) => (spec.openTelemetry?.caBundleRef ? [spec.openTelemetry.caBundleRef] : []),
 })
+
+export function telemetryViolations({ spec }: MCPTelemetryConfig): Violation[] {
+  const { openTelemetry: otel } = spec
+  if (!otel) return []
+  return [...endpointViolations(otel.endpoint), ...headerViolations(otel.sensitiveHeaders ?? [])]
+}
+
+function endpointViolations(endpoint: string | undefined): Violation[] {
+  if (endpoint === undefined || endpoint === '') return []
+  const url = /^https?:\/\//.test(endpoint) ? endpoint : `https://${endpoint}`
+  if (URL.canParse(url) && new URL(url).hostname !== '') return []
+  return [{ path: 'spec.openTelemetry.endpoint', message: 'must be host:port or a URL' }]
+}
+
+/** Each value gets an environment variable named after its header. */
+function headerViolations(headers: readonly { readonly name: string }[]): Violation[] {
+  const seen = new Map<string, string>()
+  return headers.flatMap(({ name }, index) => {
+    const other = seen.get(envName(name))
+    seen.set(envName(name), name)
+    if (other === undefined) return []
+    const message = `gives the same environment variable as the header ${other}`
+    return [{ path: `spec.openTelemetry.sensitiveHeaders[${index}].name`, message }]
+  })
+}

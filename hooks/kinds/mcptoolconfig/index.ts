@@ -1,13 +1,15 @@
 /** MCPToolConfig: filters and renames tools. */
-import { configKind } from '../common/config-kind.ts'
-import { toolReferences } from '../../references/referrers.ts'
-import { toolViolations } from './validate.ts'
+import { configKind } from '../config-kind.ts'
+import type { MCPToolConfig, Violation } from '../../../schemas/index.ts'
+import { overrideViolations } from '../common/checks/tools.ts'
 
 export const mcpToolConfig = configKind({
   kind: 'MCPToolConfig',
-  referenceFields: ['toolConfigRef'],
   validate: toolViolations,
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
-  references: toolReferences,
 })
+
+export function toolViolations({ spec }: MCPToolConfig): Violation[] {
+  return overrideViolations(spec.toolsOverride, 'spec.toolsOverride')
+}

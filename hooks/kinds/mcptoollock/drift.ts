@@ -1,10 +1,10 @@
 /** What running virtual servers report of the backend of a lock. Reports are data of pods: every member is checked. */
 import { byText } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 import { podReports } from '../virtualmcpserver/status/report.ts'
 
-export interface ObservedDrift {
+interface ObservedDrift {
   readonly lock: string
   /** Why the lock is not used. */
   readonly failure: string

@@ -2,7 +2,7 @@
  * MCPToolLock: what was approved of one backend. It has no children: virtual servers with `config.pinning` copy it into
  * their file, and report what they see.
  */
-import type { KindHooks } from '../../kind-hooks.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated } from '../../sync/rules.ts'
 import { reportLabels } from '../../children/labels.ts'
 import { specFailure } from '../../references/resolve.ts'

@@ -1,6 +1,6 @@
 /** MCPToolLock: checks of the object alone that need code: each definition is one of the name that it stands under. */
 import { fieldsOf, isFields, type MCPToolLock, type Violation } from '../../../schemas/index.ts'
-import { jsonIn } from '../../json-bounds.ts'
+import { jsonIn } from '../../base/json-bounds.ts'
 
 const lists = { tools: 'name', prompts: 'name', resourceTemplates: 'uriTemplate' } as const
 

@@ -1,16 +1,34 @@
 /** MCPWebhookConfig: webhooks shared by several servers. */
-import { configKind } from '../common/config-kind.ts'
-import { webhookReferences } from '../../references/referrers.ts'
+import { configKind } from '../config-kind.ts'
 import { webhookSecrets } from '../../runtime-config/webhooks.ts'
-import { webhookViolations, webhookWarnings } from './validate.ts'
+import type { MCPWebhookConfig, Violation } from '../../../schemas/index.ts'
 
 export const mcpWebhookConfig = configKind({
   kind: 'MCPWebhookConfig',
-  referenceFields: ['webhookConfigRef'],
   validate: webhookViolations,
   warnings: webhookWarnings,
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',
-  references: webhookReferences,
   secrets: webhookSecrets,
 })
+
+export function webhookViolations({ spec }: MCPWebhookConfig): Violation[] {
+  const count = (spec.mutating?.length ?? 0) + (spec.validating?.length ?? 0)
+  if (count > 0) return []
+  return [{ path: 'spec', message: 'needs at least one webhook in mutating or validating' }]
+}
+
+export function webhookWarnings({ spec }: MCPWebhookConfig): string[] {
+  return (['mutating', 'validating'] as const).flatMap((kind) =>
+    (spec[kind] ?? []).flatMap(({ name, tlsConfig, failurePolicy, mode }) => [
+      ...(tlsConfig?.insecureSkipVerify
+        ? [`${kind}[${name}].tlsConfig.insecureSkipVerify: whoever is on the way can read calls and decide`]
+        : []),
+      ...(failurePolicy === 'ignore' && mode === 'enforce'
+        ? [
+            `${kind}[${name}].failurePolicy ignore: calls go on without the webhook whenever it gives no response`,
+          ]
+        : []),
+    ]),
+  )
+}

@@ -2,24 +2,27 @@
  * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow and
  * says which servers use it.
  */
-import { formatViolations, type Violation } from '../../../schemas/index.ts'
-import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import {
+  formatViolations,
+  type Violation,
+  type VirtualMCPCompositeToolDefinition,
+} from '../../../schemas/index.ts'
+import { workflowWarnings, workflowViolations } from '../../../schemas/workflow/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
-import { referrersOf, workflowReferences } from '../../references/referrers.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import { kindsReferringTo, referrersOf } from '../referrers.ts'
+import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
-import { definitionViolations } from './validate.ts'
 
-const related = ['VirtualMCPServer'] as const
+const kind = 'VirtualMCPCompositeToolDefinition'
+const related = kindsReferringTo(kind)
 
 export const compositeToolDefinition: KindHooks<'VirtualMCPCompositeToolDefinition'> = {
-  kind: 'VirtualMCPCompositeToolDefinition',
+  kind,
   childKinds: [],
   relatedKinds: ownRelatedKinds(related),
-  referenceFields: ['compositeToolRefs'],
   validate: definitionViolations,
   warnings: ({ spec }) => workflowWarnings(spec),
   customize: ({ parent }) => relatedRules(parent, { kinds: related }),
@@ -28,7 +31,7 @@ export const compositeToolDefinition: KindHooks<'VirtualMCPCompositeToolDefiniti
 
 function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncResponse {
   const { violations, conditions } = context
-  const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
+  const { count, workloads } = referrersOf(context, kind)
   const failure =
     violations.length > 0
       ? { reason: reasonOf(violations), message: formatViolations(violations) }
@@ -59,4 +62,8 @@ function reasonOf(violations: readonly Violation[]): string {
   if (some(/^is not a template/)) return 'TemplateInvalid'
   if (some(/JSON Schema/)) return 'SchemaInvalid'
   return 'ValidationFailed'
+}
+
+function definitionViolations({ spec }: VirtualMCPCompositeToolDefinition): Violation[] {
+  return workflowViolations(spec, 'spec')
 }

@@ -9,7 +9,7 @@ import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
-import type { KubeObject, StringMap } from '../../kube.ts'
+import type { KubeObject, StringMap } from '../../base/kube.ts'
 import { serviceUrl, virtualServerNames } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { mergeFailure, templateFailure } from '../common/pod-template.ts'
@@ -18,18 +18,23 @@ import { externalUrl } from '../common/exposure.ts'
 import { checkTls, servedUrl } from '../common/serving-tls.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
-import { checkNames } from './config/backend-names.ts'
 import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
 import { checkConsoleSecret } from './config/console.ts'
 import { backendsWithNeeds } from './config/entries.ts'
-import { checkFiles, type Files } from './config/files.ts'
-import { type Incoming, incomingAuth } from './config/incoming.ts'
-import { outgoingAuth } from './config/outgoing.ts'
+import { type CheckedFiles, checkFiles, type Files } from './config/files.ts'
+import { incomingAuth } from './config/incoming.ts'
 import { configFile, port } from './paths.ts'
-import { aggregation, compositeTools, checkGroup, optimizer, telemetry, webhooks } from './references.ts'
-import { checkSessions, checkSessionSecret } from './config/sessions.ts'
+import { virtualServerReferences } from './references.ts'
+import { type ResolvedReferences, resolveReferences } from '../../references/reference.ts'
+import {
+  checkBackendNames,
+  unknownBackendsOf,
+  unknownWebhookBackends,
+} from '../../references/backend-names.ts'
+import { mostReplicas } from '../../children/serving/availability.ts'
+import { checkReplicaSessions, checkSessionPassword } from '../../runtime-config/session-storage.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -57,6 +62,7 @@ export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, context.spec.exposure, addressOf(context))
 }
 
+/** Resolves the references, then makes the configuration, the pod and the children. */
 export function build(context: Context): BuiltVirtualServer {
   const invalid = specFailure(context.violations, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
@@ -67,96 +73,71 @@ export function build(context: Context): BuiltVirtualServer {
   }
   const needs = new PodNeeds()
   commonNeeds(context, needs)
-  const checked = check(context, needs)
-  const { backends, hashes } = checked
-  if (!checked.files) {
-    // What the rest of the file would add to the pod is not known; the template itself is checked all the same.
+  const resource = externalAddressOf(context) ?? addressOf(context)
+  const references = resolveReferences(virtualServerReferences, { context, needs, resource })
+
+  const { files, backends, failures } = configure(context, references, needs)
+  const { hashes } = references
+  const stopped = { children: undefined, backends, checksum: undefined, hashes }
+  if (!files) {
+    // The rest of the file might add to the pod. The template itself is checked all the same.
     const { violations } = podTemplate(context, needs, '')
     checkTemplate(context, violations && mergeFailure(violations))
-    return { children: undefined, backends, checksum: undefined, failures: checked.failures, hashes }
+    return { ...stopped, failures }
   }
-  const { config, authServer } = checked.files
+
+  const { config, authServer } = files
   const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
   const template = pod.violations && mergeFailure(pod.violations)
   checkTemplate(context, template)
-  const texts = textsOf(checked.files)
-  const stopped = { children: undefined, backends, checksum: undefined, hashes }
   if (!pod.template) return { ...stopped, failures: template ? [template] : [] }
+
+  const texts = textsOf(files)
   const checksum = createHash('sha256')
     .update(texts[configFile] ?? '')
     .digest('hex')
   const children = childrenOf(context, pod.template, texts, checksum)
   const size = sizeFailure(children)
   if (size) return { ...stopped, failures: [size] }
-  return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, failures: [], hashes }
+  const { defaultStrategy } = references.values.outgoing ?? {}
+  return { children, backends, defaultStrategy, checksum, failures: [], hashes }
 }
 
-/** As for other kinds, under the names that this kind has. */
+/** Sets the condition under the names that this kind uses. */
 function checkTemplate({ conditions }: Context, failure: SyncFailure | undefined): void {
   conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
 }
 
-function check(context: Context, needs: PodNeeds) {
-  const group = checkGroup(context)
-  const tools = compositeTools(context)
-  const search = optimizer(context)
-  const shown = aggregation(context)
-  const observed = telemetry(context, needs)
-  const asked = webhooks(context, needs)
-  const incoming = incomingAuth(context, needs, externalAddressOf(context) ?? addressOf(context))
-  const server = checkAuthServer(context, incoming)
-  const password = checkSessionSecret(context, needs)
-  const consoleSecret = checkConsoleSecret(context, needs)
-  const tls = checkTls(context, addressOf(context))
-  checkSessions(context)
-  const revisions = hashesOf(incoming, observed.hash)
-  for (const [what, hash] of Object.entries(revisions)) needs.revision(what, hash)
-  // The running server reloads its webhooks and their files.
-  const hashes = { ...revisions, webhookConfigHash: asked.hash }
-  const outgoing = outgoingAuth(context, needs)
-  const backends = backendsWithNeeds(context, needs, outgoing, shown.failures)
-  // Without its group nobody knows the members.
-  if (group?.reason !== 'GroupRefNotFound') {
-    checkNames(
-      context,
-      backends.map((backend) => backend.name),
-    )
-  }
-  const parts = [
-    tools.failure,
-    search.failure,
-    server,
-    ...incoming.failures,
-    observed.telemetry.failure,
-    asked.webhooks.failure,
-    password,
-    consoleSecret,
-    tls,
+/** Makes the files and the backends. Checks everything before it stops, so that all failures are reported at once. */
+function configure(
+  context: Context,
+  { values, failures, hashes }: ResolvedReferences<typeof virtualServerReferences>,
+  needs: PodNeeds,
+): CheckedFiles {
+  const auth = incomingAuth(context, { values, failures, hashes })
+  const server = checkAuthServer(context, auth)
+  const checks = [
+    checkSessionSecret(context, needs),
+    checkConsoleSecret(context, needs),
+    checkTls(context, addressOf(context)),
   ]
-  const broken = [group, ...parts].filter((failure) => failure !== undefined)
-  const { defaultStrategy } = outgoing
-  const stopped = { files: undefined, backends, hashes, defaultStrategy }
-  if (broken.length > 0 || !incoming.auth) return { ...stopped, failures: broken }
-  const authServer = authServerFileOf(context, incoming, needs)
-  const values = {
-    incomingAuth: incoming.auth,
-    aggregation: shown.aggregation,
-    compositeTools: tools.value,
-    optimizer: search.value,
-    telemetry: observed.telemetry.value,
-    webhooks: asked.webhooks.value,
-    defaultStrategy,
-    backends,
-    address: addressOf(context),
+  checkSessions(context)
+  // The running server reloads its webhooks and their files.
+  const { webhookConfigHash: _, ...revisions } = hashes
+  for (const [field, hash] of Object.entries(revisions)) needs.revision(field, hash)
+  const backends = backendsWithNeeds(context, needs, values)
+  const { group, compositeTools, optimizer, ...rest } = failures
+  // The members are unknown without the group.
+  if (group?.reason !== 'GroupRefNotFound') {
+    const names = backends.map(({ name }) => name)
+    checkNames(context, names)
   }
-  const files: Files = { config: configOf(context, values, needs), authServer }
-  const checked = checkFiles(context, files, backends)
-  const failures = checked.failure ? [checked.failure] : []
-  return { ...stopped, backends: checked.backends, files: checked.files, failures }
-}
-
-function hashesOf({ oidcConfigHash, authzConfigHash }: Incoming, telemetryConfigHash: string | undefined) {
-  return { oidcConfigHash, authzConfigHash, telemetryConfigHash }
+  const found = [group, compositeTools, optimizer, server, ...Object.values(rest), ...checks]
+  const broken = found.filter((failure) => failure !== undefined)
+  if (broken.length > 0 || !auth) return { files: undefined, backends, failures: broken }
+  const authServer = authServerFileOf(context, auth, needs)
+  const config = configOf(context, { values, auth, backends, address: addressOf(context) }, needs)
+  return checkFiles(context, { config, authServer }, backends)
 }
 
 function textsOf({ config, authServer }: Files): StringMap {
@@ -164,4 +145,28 @@ function textsOf({ config, authServer }: Files): StringMap {
     [configFile]: toYaml(config),
     ...(authServer && { [authServerFile]: toYaml(authServer) }),
   }
+}
+
+/** `known` are the names of all backends, usable or not. */
+function checkNames(context: Context, known: readonly string[]): void {
+  const { spec } = context.parent
+  const find = (kind: 'VirtualMCPCompositeToolDefinition' | 'MCPWebhookConfig') => (name: string) =>
+    context.find(kind, name)
+  checkBackendNames(context, known, (names) => [
+    ...unknownBackendsOf(spec, names, find('VirtualMCPCompositeToolDefinition')),
+    ...unknownWebhookBackends(spec.webhookConfigRef, names, find('MCPWebhookConfig')),
+  ])
+}
+
+export function checkSessions({ parent, conditions, settings }: Context): void {
+  const { sessionStorage, config } = parent.spec
+  const provider = (sessionStorage ?? config?.sessionStorage)?.provider
+  checkReplicaSessions(conditions, settings, provider, mostReplicas(parent.spec))
+}
+
+function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
+  const { sessionStorage, config } = context.parent.spec
+  // A store of spec.config takes its password from the environment that podTemplateSpec gives.
+  if (!sessionStorage && config?.sessionStorage) return undefined
+  return checkSessionPassword(context, sessionStorage, needs)
 }

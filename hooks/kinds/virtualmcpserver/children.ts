@@ -18,7 +18,7 @@ import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-tem
 import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
 import { deployment, replicasToApply } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import type { Fields, KubeObject, StringMap } from '../../kube.ts'
+import type { Fields, KubeObject, StringMap } from '../../base/kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { exposureChildren } from '../common/exposure.ts'

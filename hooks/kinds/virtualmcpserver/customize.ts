@@ -2,34 +2,23 @@
  * What a virtual server's sync looks at: in the namespace every member that a group can have and what members refer to, and by
  * name what the resource itself names. Spec and name only decide, for the response is cached.
  */
-import { fieldsOf, textOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../base/kube.ts'
 import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
 import { exposureRelated } from '../common/exposure.ts'
 import { servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
-import { namesIn } from '../common/named.ts'
+import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
+import { virtualServerReferences } from './references.ts'
 import { type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
-import type { HookSettings } from '../../settings.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import type { HookSettings } from '../../base/settings.ts'
+import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 
 /** A member is known by its own reference to the group, and names its own MCPExternalAuthConfig. */
 const anyName = [...memberKinds, 'MCPExternalAuthConfig'] as const
-
-const named = [
-  'MCPGroup',
-  'MCPOIDCConfig',
-  'MCPAuthzConfig',
-  'MCPTelemetryConfig',
-  'MCPToolConfig',
-  'MCPWebhookConfig',
-  'EmbeddingServer',
-  'VirtualMCPCompositeToolDefinition',
-] as const
 
 const locks = 'MCPToolLock'
 
@@ -43,7 +32,7 @@ export const children = [
   ...servedKinds,
 ] as const
 
-export const relatedKinds = [...anyName, ...named, locks] as const
+export const relatedKinds = [...memberKinds, ...kindsNamedBy(virtualServerReferences), locks] as const
 
 export function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
@@ -55,9 +44,10 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
   const access = spec['serviceAccount'] === undefined ? [names.account] : []
   // Without pinning nobody looks at locks.
   const pinned = fieldsOf(spec['config'])['pinning'] === undefined ? [] : [locks]
+  const { MCPExternalAuthConfig: _, ...named } = namesByKind(virtualServerReferences, parent)
   return relatedRules(parent, {
     kinds: [...new Set([...anyName, ...pinned, ...exposure.kinds])],
-    named: namesIn(parent, named),
+    named,
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(authz),

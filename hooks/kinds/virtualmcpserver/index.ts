@@ -5,10 +5,9 @@
  * broken, with the children as they run and the reasons in the conditions.
  */
 import { childKindsOf } from '../../sync/child-kinds.ts'
-import type { HookEvent } from '../../server/events.ts'
-import type { KubeObject } from '../../kube.ts'
-import type { SyncResponse } from '../../sync/protocol.ts'
-import type { CheckObject, KindHooks } from '../../kind-hooks.ts'
+import type { HookEvent, SyncResponse } from '../../sync/protocol.ts'
+import type { KubeObject } from '../../base/kube.ts'
+import type { CheckObject, KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds } from '../../sync/rules.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { exposedKinds } from '../common/exposure.ts'

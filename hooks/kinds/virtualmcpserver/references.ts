@@ -1,6 +1,6 @@
 /**
- * References of a virtual server that are neither authentication nor backends: group, workflows, embedding server, tool
- * configurations, telemetry, webhooks. Each sets its condition; what is broken is returned, so that all errors are known at once.
+ * The references of a virtual server: each entry says which field names an object of which kind, which condition reports
+ * it, and how it enters the configuration.
  */
 import {
   type Aggregation,
@@ -8,38 +8,103 @@ import {
   formatViolations,
   type Optimizer,
   reservedOverrides,
-  type RuntimeWebhooks,
+  reservedTools,
   type Telemetry,
+  type VirtualMCPServerSpec,
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
-import type { SyncFailure } from '../../sync/conditions.ts'
-import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf } from '../../kube.ts'
-import type { PodNeeds } from '../../runtime-config/needs.ts'
-import { type ConfigPart, failed } from '../../runtime-config/part.ts'
-import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
-import { webhooksPart } from '../../runtime-config/webhooks.ts'
+import { fieldsOf } from '../../base/kube.ts'
+import { configReferences, groupReference } from '../../references/reference.ts'
 import {
+  authzCondition,
   configCalled,
-  configHashOf,
-  groupFailure,
-  checkedConfig,
+  oidcCondition,
   telemetryCondition,
   toolCondition,
   webhookCondition,
 } from '../../references/resolve.ts'
-import { reservedNames } from './reserved.ts'
+import { resourceAuthz, sharedPolicies } from '../../runtime-config/authz.ts'
+import type { PodNeeds } from '../../runtime-config/needs.ts'
+import { oidcPart } from '../../runtime-config/oidc.ts'
+import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
+import { webhooksPart } from '../../runtime-config/webhooks.ts'
+import { type ConfigPart, failed, type SyncFailure } from '../../sync/conditions.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { outgoingAuth } from './config/outgoing.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export function checkGroup(context: Context): SyncFailure | undefined {
-  const failure = groupFailure(context, context.parent.spec.groupRef.name)
-  context.conditions.check('GroupRefValidated', failure, 'GroupRefValid', 'The group exists and is ready')
-  return failure
+interface VirtualServerTarget {
+  readonly context: Context
+  /** Collects what the configuration needs from the pod. */
+  readonly needs: PodNeeds
+  /** URL of the protected resource when the OIDC reference names none. */
+  readonly resource: string
 }
 
+const reference = configReferences<VirtualServerTarget>()
+
+export const virtualServerReferences = {
+  group: groupReference({ valid: 'GroupRefValid', message: 'The group exists and is ready' }),
+  compositeTools: {
+    names: ['spec.config.compositeToolRefs[].name'],
+    kind: 'VirtualMCPCompositeToolDefinition',
+    resolve: compositeTools,
+  },
+  optimizer: { names: ['spec.embeddingServerRef.name'], kind: 'EmbeddingServer', resolve: optimizer },
+  oidc: reference({
+    field: 'spec.incomingAuth.oidcConfigRef',
+    kind: 'MCPOIDCConfig',
+    condition: oidcCondition,
+    hash: 'oidcConfigHash',
+    isRead: ({ context }) => context.spec.incomingAuth.type === 'oidc',
+    toConfig(config, field, { context: { namespace }, needs, resource: defaultResource }) {
+      const clientSecretEnv = 'VMCP_OIDC_CLIENT_SECRET'
+      return { value: oidcPart(config, field, { namespace, defaultResource, clientSecretEnv, needs }) }
+    },
+  }),
+  authz: reference({
+    field: 'spec.incomingAuth.authzConfigRef',
+    kind: 'MCPAuthzConfig',
+    condition: authzCondition,
+    hash: 'authzConfigHash',
+    toConfig: (config) => sharedPolicies(config),
+    otherwise: ({ context, needs }) => resourceAuthz(context.spec.incomingAuth.authzConfig, context, needs),
+  }),
+  telemetry: reference({
+    field: 'spec.telemetryConfigRef',
+    kind: 'MCPTelemetryConfig',
+    condition: telemetryCondition,
+    hash: 'telemetryConfigHash',
+    toConfig: (config, field, target) => ({ value: telemetryPart(config, field, target) }),
+    otherwise: ({ context }) => ({ value: ownTelemetry(context.spec.config?.telemetry) }),
+  }),
+  webhooks: reference({
+    field: 'spec.webhookConfigRef',
+    kind: 'MCPWebhookConfig',
+    condition: webhookCondition,
+    hash: 'webhookConfigHash',
+    toConfig: (config, _field, { needs }) => ({ value: webhooksPart(config, needs) }),
+  }),
+  aggregation: {
+    names: ['spec.config.aggregation.tools[].toolConfigRef.name'],
+    kind: 'MCPToolConfig',
+    resolve: aggregation,
+  },
+  outgoing: {
+    names: [
+      'spec.outgoingAuth.default.externalAuthConfigRef.name',
+      'spec.outgoingAuth.backends{}.externalAuthConfigRef.name',
+      // Configurations that members name themselves.
+      'status.discoveredBackends[].authConfigRef',
+    ],
+    kind: 'MCPExternalAuthConfig',
+    resolve: ({ context, needs }: VirtualServerTarget) => ({ value: outgoingAuth(context, needs) }),
+  },
+} as const
+
 /** Inline workflows and referenced ones, by name. */
-export function compositeTools(context: Context): ConfigPart<readonly CompositeTool[]> {
+function compositeTools({ context }: VirtualServerTarget): ConfigPart<readonly CompositeTool[]> {
   const { compositeTools: inline = [], compositeToolRefs: refs = [] } = context.parent.spec.config ?? {}
   const part = withReferenced(context, inline, refs)
   if (refs.length > 0) {
@@ -83,7 +148,7 @@ function withReferenced(
   return beyond === undefined ? { value: tools } : failed('CompositeToolRefInvalid', beyond)
 }
 
-/** The server checks inline and referenced workflows together, and what is valid by itself may be too much with others. */
+/** The server checks inline and referenced workflows together: valid workflows may be too many. */
 function sumViolation(tools: readonly CompositeTool[], inline: number): string | undefined {
   const budget = new CheckBudget()
   for (const [index, tool] of tools.entries()) {
@@ -95,7 +160,7 @@ function sumViolation(tools: readonly CompositeTool[], inline: number): string |
 }
 
 /** The optimizer's settings with the address of the embedding server; undefined without one. */
-export function optimizer(context: Context): ConfigPart<Optimizer | undefined> {
+function optimizer({ context }: VirtualServerTarget): ConfigPart<Optimizer | undefined> {
   const { config, embeddingServerRef } = context.parent.spec
   const own = config?.optimizer
   if (!embeddingServerRef) return { value: own }
@@ -142,19 +207,19 @@ function embeddingUrl(context: Context, name: string): ConfigPart<string> {
   return { value: url }
 }
 
-export interface AggregationResult {
+interface AggregationResult {
   readonly aggregation: Aggregation
   /** Why a backend cannot be used, by its name: without its filter it would show all of its tools. */
   readonly failures: ReadonlyMap<string, SyncFailure>
 }
 
 /** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. */
-export function aggregation(context: Context): AggregationResult {
+function aggregation({ context }: VirtualServerTarget): ConfigPart<AggregationResult> {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []
   const failures = new Map<string, SyncFailure>()
   const reserved = reservedNames(context.parent.spec)
-  /** The server leaves out the tools alone. */
+  /** Tools that the server leaves out. */
   const taken: SyncFailure[] = []
   let isReferring = false
   for (const entry of own.tools ?? []) {
@@ -183,7 +248,7 @@ export function aggregation(context: Context): AggregationResult {
     })
   }
   if (isReferring) checkToolConfigs(context, [...failures.values(), ...taken])
-  return { aggregation: { ...own, ...(own.tools && { tools }) }, failures }
+  return { value: { aggregation: { ...own, ...(own.tools && { tools }) }, failures } }
 }
 
 function checkToolConfigs({ conditions }: Context, failures: readonly SyncFailure[]): void {
@@ -201,41 +266,13 @@ const aggregationDefaults: Aggregation = {
   excludeAllTools: false,
 }
 
-export interface TelemetryResult {
-  readonly telemetry: ConfigPart<Telemetry | undefined>
-  readonly hash: string | undefined
-}
-
-/** The shared telemetry configuration, or what spec.config says itself. */
-export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
-  const { telemetryConfigRef: reference, config } = context.parent.spec
-  if (!reference) return { telemetry: { value: ownTelemetry(config?.telemetry) }, hash: undefined }
-  const shared = checkedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
-  if (shared.failure) return { telemetry: shared, hash: undefined }
-  const target = { server: context.name, version: context.settings.version, needs }
-  return {
-    telemetry: { value: telemetryPart(shared.value, reference, target) },
-    hash: configHashOf(context, 'MCPTelemetryConfig', reference.name),
-  }
-}
-
-export interface WebhooksResult {
-  readonly webhooks: ConfigPart<RuntimeWebhooks | undefined>
-  readonly hash: string | undefined
-}
-
-export function webhooks(context: Context, needs: PodNeeds): WebhooksResult {
-  const { webhookConfigRef: reference } = context.parent.spec
-  if (!reference) return { webhooks: { value: undefined }, hash: undefined }
-  const shared = checkedConfig(context, 'MCPWebhookConfig', reference.name, webhookCondition)
-  if (shared.failure) return { webhooks: shared, hash: undefined }
-  return {
-    webhooks: { value: webhooksPart(shared.value, needs) },
-    hash: configHashOf(context, 'MCPWebhookConfig', reference.name),
-  }
-}
-
+/** The deprecated settings in spec.config. */
 function ownTelemetry(own: Telemetry | undefined): Telemetry | undefined {
   const headers = literalHeaders(own?.headers)
   return own && headers ? { ...own, headers } : own
+}
+
+/** Names of the server's own tools. A reference to an embedding server switches tool search on. */
+export function reservedNames({ config, embeddingServerRef }: VirtualMCPServerSpec): ReadonlySet<string> {
+  return reservedTools({ optimizer: config?.optimizer ?? embeddingServerRef, codeMode: config?.codeMode })
 }

@@ -4,12 +4,12 @@
 import type { DiscoveredBackend } from '../../../schemas/index.ts'
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
-import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
+import { desiredWorkload, type WorkloadState, workloadState } from '../../sync/workload-state.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
-import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
+import { checkChildNames } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
-import { fieldsOf, type KubeObject, listOf } from '../../kube.ts'
+import { fieldsOf, type KubeObject, listOf } from '../../base/kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { toldUrl } from '../common/serving-tls.ts'
@@ -38,8 +38,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
     context.stored,
   )
   const previous = fieldsOf(context.stored['status'])
-  const conflict = unmanagedObjectError(context.request, built.children ?? [])
-  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const conflict = checkChildNames(context, built.children)
   const failures = conflict ? [conflict] : built.failures
   const report = context.child('ConfigMap', names.report)
   const reports = readReports(report, built.checksum ?? '')

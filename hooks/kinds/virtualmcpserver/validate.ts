@@ -21,13 +21,13 @@ import { toYaml } from '../../children/yaml.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
-import type { CheckSettings } from '../../settings.ts'
+import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
 import { commonNeeds, generatedTemplate } from './children.ts'
 import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
+import { reservedNames } from './references.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
-import { reservedNames } from './reserved.ts'
 
 export function virtualServerViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
   const { spec } = server

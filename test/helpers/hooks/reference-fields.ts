@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { allKindHooks } from '../../../hooks/registry.ts'
+import { kindOfField } from '../../../hooks/kinds/referrers.ts'
 import { pluralOf } from '../../../hooks/sync/rules.ts'
 
 interface Schema {
@@ -33,9 +33,7 @@ const resources: ReadonlyMap<string, string> = new Map([
   ...['configMap', 'configMapRef', 'caBundleRef', 'permissionProfile'].map(
     (field) => [field, 'configmaps'] as const,
   ),
-  ...allKindHooks().flatMap(({ kind, referenceFields = [] }) =>
-    referenceFields.map((field) => [field, pluralOf(kind)] as const),
-  ),
+  ...[...kindOfField].map(([field, kind]) => [field, pluralOf(kind)] as const),
 ])
 
 export function resourceOf(field: string): string | undefined {

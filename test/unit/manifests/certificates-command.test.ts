@@ -1,7 +1,7 @@
 /** The `certificates` commands: flags are checked before anything is sent anywhere. */
 import { Command } from 'commander'
 import t from 'tap'
-import { addCertificatesCommand } from '../../../hooks/certificates/index.ts'
+import { addCertificatesCommand } from '../../../hooks/certificates/command.ts'
 import { kustomized } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { untyped } from '../../helpers/untyped.ts'
 import { validateResource } from '../../../hooks/index.ts'
-import { allKindHooks } from '../../../hooks/registry.ts'
+import { kindOfField } from '../../../hooks/kinds/referrers.ts'
 import { formatViolations, isDnsSubdomain, kinds } from '../../../schemas/index.ts'
 
 const root = resolve(import.meta.dirname, '../../../manifests/examples')
@@ -36,9 +36,7 @@ function parseOne(path: string): ReturnType<typeof untyped> {
 }
 
 /** Every `…Ref: {name}` of our own kinds, by the kind it points to. */
-const targets: Readonly<Record<string, string>> = Object.fromEntries(
-  allKindHooks().flatMap(({ kind, referenceFields = [] }) => referenceFields.map((field) => [field, kind])),
-)
+const targets: Readonly<Record<string, string>> = Object.fromEntries(kindOfField)
 
 function references(value: unknown): { kind: string; name: string }[] {
   if (Array.isArray(value)) return value.flatMap(references)

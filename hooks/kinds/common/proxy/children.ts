@@ -2,22 +2,22 @@
  * Children of a proxy: service account, configuration, Deployment and Service. The pods get no Kubernetes API access;
  * only a proxy that validates service account tokens gets its own account's token, to read the cluster's keys.
  */
-import type {
-  MetadataOverrides,
-  ProxyDeploymentOverrides,
-  ResourceRequirements,
+import {
+  type MetadataOverrides,
+  type ProxyDeploymentOverrides,
+  type ResourceRequirements,
+  authServerFile,
+  hashOf,
 } from '../../../../schemas/index.ts'
-import { authServerFile, hashOf } from '../../../../schemas/index.ts'
 import {
   availability,
   leaving,
-  type Scaling,
   shutdownGrace,
   spread,
   terminationSeconds,
 } from '../../../children/serving/availability.ts'
-import { type ObjectLabels, ownLabels, selectorLabels } from '../../../children/labels.ts'
-import { configMap, service, serviceAccount } from '../../../children/objects.ts'
+import { ownLabels, selectorLabels } from '../../../children/labels.ts'
+import { type ChildMeta, configMap, service, serviceAccount } from '../../../children/objects.ts'
 import {
   type ContainerSpec,
   httpProbe,
@@ -29,85 +29,37 @@ import { mergePodTemplate } from '../../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../../children/security.ts'
 import { deployment, replicasToApply } from '../../../children/workload.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
-import type { KubeObject, StringMap } from '../../../kube.ts'
+import type { KubeObject, StringMap } from '../../../base/kube.ts'
 import { PodNeeds } from '../../../runtime-config/needs.ts'
-import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
 import { mergeFailure } from '../pod-template.ts'
 import { exposureChildren } from '../exposure.ts'
-import { addTlsFiles, type Serving, serving } from '../serving-tls.ts'
+import { addTlsFiles, serving } from '../serving-tls.ts'
 import type { BuiltProxyConfig } from './config.ts'
-import type { ProxyContext } from './spec.ts'
-import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
+import { type ProxyContext, configDirectory, proxyContainer, proxyFile } from './spec.ts'
 
-export interface ProxyChildrenOptions {
-  readonly settings: HookSettings
-  readonly namespace: string
-  /** Name of the resource. */
-  readonly owner: string
-  /** Name of Deployment, Service and generated service account. */
-  readonly name: string
-  readonly configName: string
-  readonly labels: ObjectLabels
-  readonly selector: ObjectLabels
-  readonly port: number
-  readonly sessionAffinity: 'ClientIP' | 'None'
+/** What each kind decides about the workload of its proxy. */
+export interface ProxyWorkload {
+  readonly context: ProxyContext
+  /** Kind in lower case, for labels. */
+  readonly app: string
+  readonly names: { readonly proxy: string; readonly proxyConfig: string }
+  /** Set when the resource has another workload in addition to the proxy. */
+  readonly component?: string
   readonly replicas: number | undefined
-  readonly autoscaling: Scaling | undefined
-  readonly observed: KubeObject | undefined
-  /** The way from outside. */
-  readonly exposed: readonly KubeObject[]
   /** Existing service account. */
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
-  readonly deploymentOverrides: ProxyDeploymentOverrides | undefined
-  readonly serviceOverrides: MetadataOverrides | undefined
   readonly podTemplateSpec?: unknown
-  /** Annotations of the pods besides the generated ones. */
-  readonly annotations: StringMap
-  readonly serving: Serving
-  /** What runs beside the proxy in its pod. Of such pods there is one at a time, as far as a rollout allows. */
-  readonly beside?:
+  /** Annotations of the pods in addition to the generated ones. */
+  readonly annotations?: StringMap
+  /** Runs in the pod of the proxy. A rollout keeps to one such pod at a time where possible. */
+  readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined
 }
 
-/** What follows alike from every manifest of a proxy; `component` where the resource has another workload beside it. */
-export function proxyOptions(
-  context: ProxyContext,
-  app: string,
-  names: { readonly proxy: string; readonly proxyConfig: string },
-  component?: string,
-) {
-  const { name, namespace, settings, spec } = context
-  const labels = ownLabels(app, name, component)
-  const { proxyDeployment, proxyService } = spec.resourceOverrides ?? {}
-  return {
-    settings,
-    namespace,
-    owner: name,
-    name: names.proxy,
-    configName: names.proxyConfig,
-    labels,
-    selector: selectorLabels(app, name, component),
-    port: spec.proxyPort,
-    sessionAffinity: spec.sessionAffinity,
-    replicas: spec.replicas,
-    autoscaling: spec.autoscaling,
-    exposed: exposureChildren(
-      context,
-      spec.exposure,
-      { name: names.proxy, namespace, labels },
-      { port: spec.proxyPort, secure: serving(context).secure },
-    ),
-    observed: context.child('Deployment', names.proxy),
-    serving: serving(context),
-    deploymentOverrides: proxyDeployment,
-    serviceOverrides: proxyService,
-  }
-}
-
-export type ProxyChildren =
+type ProxyChildren =
   | { readonly children: readonly KubeObject[]; readonly failure?: undefined }
   | { readonly children?: undefined; readonly failure: SyncFailure }
 
@@ -127,44 +79,45 @@ function flagsOf({ file, authServer }: BuiltProxyConfig): readonly string[] | un
 }
 
 export function proxyChildren(
-  front: BuiltProxyConfig,
+  config: BuiltProxyConfig,
   needs: PodNeeds,
-  options: ProxyChildrenOptions,
+  workload: ProxyWorkload,
 ): ProxyChildren {
-  const { name, namespace, labels, selector, port, settings } = options
-  const flags = flagsOf(front)
-  const files = flags ? undefined : filesOf(front)
-  if (files) needs.configFiles('proxy-config', configDirectory, options.configName)
+  const { context, app, names, component, serviceAccount: account, sidecar } = workload
+  const { name, namespace, settings, spec } = context
+  const { autoscaling, exposure, proxyPort: port, resourceOverrides, sessionAffinity } = spec
+  const flags = flagsOf(config)
+  const files = flags ? undefined : filesOf(config)
+  if (files) needs.configFiles('proxy-config', configDirectory, names.proxyConfig)
   commonNeeds(needs)
   const target = flags ?? [`--config=${configDirectory}/${proxyFile}`]
-  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, '--', options.owner]
+  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, '--', name]
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
-  const generated = template(options, needs, { args, restart, accountToken: front.accountToken })
-  const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)
+  const generated = template(workload, needs, { args, restart, accountToken: config.accountToken })
+  const selector = selectorLabels(app, name, component)
+  const merged = mergePodTemplate(generated, workload.podTemplateSpec, proxyContainer, selector)
   if (merged.violations) return { failure: mergeFailure(merged.violations) }
-  const { deploymentOverrides, serviceOverrides } = options
+  const meta = { name: names.proxy, namespace, labels: ownLabels(app, name, component) }
+  const count = { replicas: workload.replicas, autoscaling }
+  const observed = context.child('Deployment', names.proxy)
+  const { secure } = serving(context)
   const children = [
-    ...(options.serviceAccount === undefined
-      ? [serviceAccount({ name, namespace, labels }, settings.imagePullSecrets)]
-      : []),
-    ...(files ? [configMap({ name: options.configName, namespace, labels }, files)] : []),
-    deployment(withOverrides({ name, namespace, labels }, deploymentOverrides), {
+    ...(account === undefined ? [serviceAccount(meta, settings.imagePullSecrets)] : []),
+    ...(files ? [configMap({ ...meta, name: names.proxyConfig }, files)] : []),
+    deployment(withOverrides(meta, resourceOverrides?.proxyDeployment), {
       selector,
       template: merged.template,
-      replicas: replicasToApply(options, options.observed),
-      ...(options.beside && { strategy: oneAfterTheOther }),
+      replicas: replicasToApply(count, observed),
+      ...(sidecar && { strategy: oneAfterTheOther }),
     }),
-    ...availability(
-      { name, namespace, labels },
-      { ...options, kind: 'Deployment', container: proxyContainer },
-    ),
-    ...options.exposed,
-    service(withOverrides({ name, namespace, labels }, serviceOverrides), {
+    ...availability(meta, { ...count, kind: 'Deployment', selector, container: proxyContainer, observed }),
+    ...exposureChildren(context, exposure, meta, { port, secure }),
+    service(withOverrides(meta, resourceOverrides?.proxyService), {
       selector,
       port,
       targetPort: 'http',
-      sessionAffinity: options.sessionAffinity,
-      secure: options.serving.secure,
+      sessionAffinity,
+      secure,
     }),
   ]
   return { children }
@@ -189,21 +142,15 @@ function commonNeeds(needs: PodNeeds): void {
 }
 
 /** Returns the pod without the parts that references add, for checking a podTemplateSpec. */
-export function proxyTemplate(context: ProxyContext, options: ProxyChildrenOptions): PodTemplateSpec {
+export function proxyTemplate(workload: ProxyWorkload): PodTemplateSpec {
   const needs = new PodNeeds()
   commonNeeds(needs)
-  addTlsFiles(context, needs)
-  return template(options, needs, { args: [], restart: '', accountToken: false })
+  addTlsFiles(workload.context, needs)
+  return template(workload, needs, { args: [], restart: '', accountToken: false })
 }
 
-interface Meta {
-  readonly name: string
-  readonly namespace: string
-  readonly labels: ObjectLabels
-}
-
-/** The user's labels and annotations beside ours, which win. */
-function withOverrides(meta: Meta, overrides: MetadataOverrides | undefined) {
+/** Adds the user's labels and annotations. Generated labels win. */
+function withOverrides(meta: ChildMeta, overrides: MetadataOverrides | undefined): ChildMeta {
   return {
     ...meta,
     labels: { ...overrides?.labels, ...meta.labels },
@@ -219,45 +166,48 @@ interface ProxyPodInput {
 }
 
 function template(
-  options: ProxyChildrenOptions,
+  { context, app, names, component, sidecar, ...workload }: ProxyWorkload,
   needs: PodNeeds,
   { args, restart, accountToken }: ProxyPodInput,
 ): PodTemplateSpec {
-  const { settings, deploymentOverrides: overrides } = options
+  const { settings, spec } = context
+  const overrides = spec.resourceOverrides?.proxyDeployment
+  const selector = selectorLabels(app, context.name, component)
+  const served = serving(context)
   const own = new Set(needs.env.map((entry) => entry.name))
   const extra = (overrides?.env ?? []).filter((entry) => !own.has(entry.name))
   const metadata = overrides?.podTemplateMetadataOverrides
   return {
     metadata: {
-      labels: { ...metadata?.labels, ...options.selector },
+      labels: { ...metadata?.labels, ...selector },
       annotations: {
         ...metadata?.annotations,
-        ...options.annotations,
-        ...options.serving.annotations,
+        ...workload.annotations,
+        ...served.annotations,
         'gatehouse.dev/runconfig-checksum': restart,
       },
     },
     spec: {
-      serviceAccountName: options.serviceAccount ?? options.name,
+      serviceAccountName: workload.serviceAccount ?? names.proxy,
       automountServiceAccountToken: accountToken,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: terminationSeconds,
-      topologySpreadConstraints: spread(options.selector),
+      topologySpreadConstraints: spread(selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(overrides?.imagePullSecrets, settings.imagePullSecrets),
       containers: [
-        options.serving.container({
+        served.container({
           name: proxyContainer,
           image: settings.runtimeImage,
           imagePullPolicy: 'IfNotPresent',
           args,
           env: [...extra, ...needs.env],
-          ports: [{ name: 'http', containerPort: options.port, protocol: 'TCP' }],
+          ports: [{ name: 'http', containerPort: spec.proxyPort, protocol: 'TCP' }],
           startupProbe: httpProbe('/health', 0, 2, 3, 60),
           livenessProbe: httpProbe('/health', 30, 10, 5, 3),
           readinessProbe: httpProbe('/health', 0, 5, 3, 3),
           // A proxy that waits has about 100 MiB (docs/performance.md, "Start, size and memory").
-          resources: options.resources ?? {
+          resources: workload.resources ?? {
             requests: { cpu: '50m', memory: '128Mi' },
             limits: { cpu: '500m', memory: '256Mi' },
           },
@@ -265,9 +215,9 @@ function template(
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
         }),
-        ...(options.beside?.containers ?? []),
+        ...(sidecar?.containers ?? []),
       ],
-      volumes: [...needs.volumes, ...(options.beside?.volumes ?? [])],
+      volumes: [...needs.volumes, ...(sidecar?.volumes ?? [])],
     },
   }
 }

@@ -1,42 +1,32 @@
 /**
- * The configuration of the proxy in front of one server: its file, the file of an embedded authorization server, and
- * what both need from the pod.
+ * The configuration of the proxy in front of one server: its file, and the file of an embedded authorization server.
  */
 import {
   type EmbeddedAuthServerConfig,
-  formatViolations,
   type input,
   type MCPExternalAuthConfig,
+  type RuntimeAuthz,
   type RuntimeOidc,
   validateRuntime,
 } from '../../../../schemas/index.ts'
-import { mostReplicas } from '../../../children/serving/availability.ts'
-import type { SyncFailure } from '../../../sync/conditions.ts'
-import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
-import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
-import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'
-import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
-import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
-import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
-import {
-  authServerReference,
-  authz,
-  externalAuth,
-  checkGroup,
-  oidc,
-  telemetry,
-  tools,
-  webhooks,
-} from './references.ts'
-import { exposureOf } from '../exposure.ts'
+import { mostReplicas } from '../../../children/serving/availability.ts'
+import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
+import { checkBackendNames, unknownWebhookBackends } from '../../../references/backend-names.ts'
+import type { ResolvedReferences } from '../../../references/reference.ts'
+import { specFailure } from '../../../references/resolve.ts'
+import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'
+import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
+import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
+import { type ConfigPart, failed, type SyncFailure } from '../../../sync/conditions.ts'
+import { type ClientUrls, exposureOf } from '../exposure.ts'
+import type { ProxyTarget, proxyReferences } from './references.ts'
 import type { ProxyContext } from './spec.ts'
 
-type Context = ProxyContext
+type Values = ResolvedReferences<typeof proxyReferences>['values']
 
 /** What the proxy forwards to. */
-export type ProxyTarget = Pick<
+export type ForwardTarget = Pick<
   input.ProxyFile,
   'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
 >
@@ -50,52 +40,46 @@ export interface BuiltProxyConfig {
   readonly accountToken: boolean
 }
 
-/** `resource` is the resource URL when the OIDC reference names none. */
-export function front(
-  context: Context,
+/** Makes the files of the proxy from its resolved references. */
+export function proxyConfig(
   target: ProxyTarget,
-  resource: string,
-  needs: PodNeeds,
+  { values, failures, hashes }: ResolvedReferences<typeof proxyReferences>,
+  forward: ForwardTarget,
 ): BuiltProxyConfig {
+  const { context, needs } = target
   const { spec } = context
-  checkGroup(context)
-  const incoming = oidc(context, needs, resource)
-  const policies = authz(context, needs)
-  const shown = tools(context)
-  const observed = telemetry(context, needs)
-  const asked = webhooks(context, needs)
-  const external = externalAuth(context)
-  const serverRef = authServerReference(context)
-  const server = embeddedServer(context, external.value, serverRef.value, incoming.value?.oidc)
+  const oidc = values.oidc?.oidc
+  checkPrimaryProvider(context)
+  checkWebhookBackends(context)
+  const server = embeddedServer(context, values, oidc)
   if (server.value) checkAuthServerReplicas(context.conditions, server.value, mostReplicas(spec))
-  const outgoing = outgoingStrategy(context, external.value, server.value, needs)
-  const secrets = checkSessionPassword(context, spec.sessionStorage, needs)
-  const hashes = hashesOf(context)
-  for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
-  const parts = [incoming, policies, shown, observed, asked, external, serverRef, server, outgoing]
-  const failures = [...parts.map((part) => part.failure), secrets].filter((failure) => failure !== undefined)
-  const none = { file: undefined, authServer: undefined, hashes, accountToken: false }
-  if (failures.length > 0) return { ...none, failures }
-  const authServer = server.value && authServerOf(context, server.value, incoming.value?.oidc, needs)
+  const outgoing = outgoingStrategy(target, values.externalAuth, server.value)
+  const password = checkSessionPassword(context, spec.sessionStorage, needs)
+  for (const [field, hash] of Object.entries(hashes)) needs.revision(field, hash)
+  const found = [...Object.values(failures), server.failure, outgoing.failure, password]
+  const stopped = { file: undefined, authServer: undefined, hashes, accountToken: false }
+  const all = found.filter((failure) => failure !== undefined)
+  if (all.length > 0) return { ...stopped, failures: all }
+  const authServer = server.value && authServerOf(target, server.value, oidc)
   const owner = { scope: 'proxy', namespace: context.namespace, name: context.name }
   const file = definedFields({
     name: context.name,
-    ...target,
+    ...forward,
     host: '0.0.0.0',
     port: spec.proxyPort,
-    resourceUrl: incoming.value ? incoming.value.oidc.resource : undefined,
-    // Whoever exposes it has a proxy in front.
+    resourceUrl: oidc?.resource,
+    // An exposed server has a Gateway or an Ingress in front.
     trustProxyHeaders:
       spec.trustProxyHeaders || exposureOf(context, spec.exposure) !== undefined || undefined,
     endpointPrefix: spec.endpointPrefix || undefined,
-    oidc: incoming.value?.oidc,
-    authz: policies.value,
+    oidc,
+    authz: values.authz && withoutPrimaryProvider(values.authz),
     audit: spec.audit?.enabled ? { enabled: true, component: context.name } : undefined,
-    telemetry: observed.value,
+    telemetry: values.telemetry,
     rateLimiting: spec.rateLimiting,
     sessionStorage: sessionStoragePart(spec.sessionStorage, context.settings, owner, needs),
-    tools: shown.value,
-    webhooks: asked.value,
+    tools: values.tools,
+    webhooks: values.webhooks,
     headerForward: headerIdentifiers(needs, context.name, spec.headerForward),
     outgoingAuth: outgoing.value,
   })
@@ -103,16 +87,47 @@ export function front(
     ...validateRuntime('proxy', file).violations,
     ...(authServer ? validateRuntime('authserver', authServer).violations : []),
   ]
-  if (violations.length > 0)
-    return { ...none, failures: [{ reason: 'ConfigInvalid', message: formatViolations(violations) }] }
-  return { file, authServer, failures: [], hashes, accountToken: incoming.value?.accountToken ?? false }
+  const invalid = specFailure(violations, 'ConfigInvalid')
+  if (invalid) return { ...stopped, failures: [invalid] }
+  return { file, authServer, failures: [], hashes, accountToken: values.oidc?.accountToken ?? false }
 }
 
-/** The one embedded authorization server that the two references can name. */
+function withoutPrimaryProvider({ primaryUpstreamProvider: _, ...authz }: RuntimeAuthz): RuntimeAuthz {
+  return authz
+}
+
+/** Reports a setting that only virtual servers use. */
+function checkPrimaryProvider({ conditions, spec }: ProxyContext): void {
+  if (spec.authzConfig?.inline?.primaryUpstreamProvider === undefined) return
+  conditions.set(
+    'AuthzPrimaryUpstreamProviderIgnored',
+    'True',
+    'PrimaryUpstreamProviderIgnored',
+    'authzConfig.inline.primaryUpstreamProvider means something for a VirtualMCPServer only',
+  )
+}
+
+function checkWebhookBackends(context: ProxyContext): void {
+  const { webhookConfigRef } = context.spec
+  checkBackendNames(context, [context.name], (known) =>
+    unknownWebhookBackends(webhookConfigRef, known, (name) => context.find('MCPWebhookConfig', name)),
+  )
+}
+
+/** URLs by which clients know this server, for the check of its host name. */
+export function clientUrls(context: ProxyContext): ClientUrls {
+  const { authServerRef, oidcConfigRef } = context.spec
+  const server = authServerRef && context.filled('MCPExternalAuthConfig', authServerRef.name)
+  return {
+    'the resourceUrl of oidcConfigRef': oidcConfigRef?.resourceUrl,
+    'the issuer of authServerRef': server?.spec.embeddedAuthServer?.issuer,
+  }
+}
+
+/** The embedded authorization server; at most one of the two references may name one. */
 function embeddedServer(
-  context: Context,
-  external: MCPExternalAuthConfig | undefined,
-  reference: MCPExternalAuthConfig | undefined,
+  context: ProxyContext,
+  { externalAuth: external, authServer: reference }: Values,
   oidcConfig: RuntimeOidc | undefined,
 ): ConfigPart<EmbeddedAuthServerConfig | undefined> {
   const own = external?.spec.embeddedAuthServer
@@ -131,7 +146,7 @@ function embeddedServer(
   return failed(reason, why)
 }
 
-/** The embedded server is the incoming OIDC provider: both must speak of the same issuer and resource. */
+/** The embedded server is the incoming OIDC provider: issuer and resource must be the same. */
 function pairingFailure(
   server: EmbeddedAuthServerConfig,
   oidcConfig: RuntimeOidc | undefined,
@@ -158,10 +173,9 @@ function injectionFailure(
 
 /** The strategy of externalAuthConfigRef, else the swap for the upstream's token that an embedded server implies. */
 function outgoingStrategy(
-  context: Context,
+  { context, needs }: ProxyTarget,
   external: MCPExternalAuthConfig | undefined,
   server: EmbeddedAuthServerConfig | undefined,
-  needs: PodNeeds,
 ): ConfigPart<Strategy | undefined> {
   const upstreams = server?.upstreamProviders.map(({ name }) => name)
   if (external && external.spec.type !== 'embeddedAuthServer') {
@@ -182,10 +196,9 @@ function outgoingStrategy(
 }
 
 function authServerOf(
-  context: Context,
+  { context, needs }: ProxyTarget,
   server: EmbeddedAuthServerConfig,
   oidcConfig: RuntimeOidc | undefined,
-  needs: PodNeeds,
 ): input.AuthServerFile {
   return authServerPart(server, {
     kind: context.stored.kind,
@@ -198,19 +211,4 @@ function authServerOf(
     behindEdge: exposureOf(context, context.spec.exposure) !== undefined,
     needs,
   })
-}
-
-function hashesOf(context: Context): Readonly<Record<string, string | undefined>> {
-  const { spec } = context
-  const hash = (kind: string, reference: { readonly name: string } | undefined) =>
-    reference && configHashOf(context, kind, reference.name)
-  return {
-    oidcConfigHash: hash('MCPOIDCConfig', spec.oidcConfigRef),
-    authzConfigHash: hash('MCPAuthzConfig', spec.authzConfigRef),
-    toolConfigHash: hash('MCPToolConfig', spec.toolConfigRef),
-    telemetryConfigHash: hash('MCPTelemetryConfig', spec.telemetryConfigRef),
-    webhookConfigHash: hash('MCPWebhookConfig', spec.webhookConfigRef),
-    externalAuthConfigHash: hash('MCPExternalAuthConfig', spec.externalAuthConfigRef),
-    authServerConfigHash: hash('MCPExternalAuthConfig', spec.authServerRef),
-  }
 }

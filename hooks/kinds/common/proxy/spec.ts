@@ -1,45 +1,14 @@
-/**
- * What MCPServer and MCPRemoteProxy have in common: the references that shape the proxy in front.
- */
+/** What MCPServer and MCPRemoteProxy share: the settings of the proxy in front, and the paths in its pod. */
 import type { MCPRemoteProxySpec, MCPServerSpec } from '../../../../schemas/index.ts'
 import type { AnyContext } from '../../../sync/context.ts'
 
-export type ProxySpec = Pick<
-  MCPServerSpec,
-  | 'audit'
-  | 'authServerRef'
-  | 'authzConfig'
-  | 'authzConfigRef'
-  | 'autoscaling'
-  | 'endpointPrefix'
-  | 'exposure'
-  | 'externalAuthConfigRef'
-  | 'groupRef'
-  | 'oidcConfigRef'
-  | 'proxyPort'
-  | 'rateLimiting'
-  | 'replicas'
-  | 'resourceOverrides'
-  | 'sessionAffinity'
-  | 'sessionStorage'
-  | 'telemetryConfigRef'
-  | 'tls'
-  | 'toolConfigRef'
-  | 'trustProxyHeaders'
-  | 'webhookConfigRef'
-> &
+/** Fields that both kinds have, and fields that shape the proxy of only one kind. */
+type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
-
-/** Kinds that such a reference can name. */
-export const proxyKinds = [
-  'MCPGroup',
-  'MCPExternalAuthConfig',
-  'MCPOIDCConfig',
-  'MCPAuthzConfig',
-  'MCPTelemetryConfig',
-  'MCPToolConfig',
-  'MCPWebhookConfig',
-] as const
 
 /** The context of a kind with a proxy in front. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
+
+export const configDirectory = '/etc/gatehouse/proxy'
+export const proxyFile = 'proxy.yaml'
+export const proxyContainer = 'gatehouse'

@@ -7,13 +7,14 @@ import {
   formatViolations,
   type input,
   type RuntimeAuthz,
+  type RuntimeIncomingAuth,
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
 import { mostReplicas } from '../../../children/serving/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
-import { fieldsOf } from '../../../kube.ts'
-import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
+import { fieldsOf } from '../../../base/kube.ts'
+import { checkUserIdentities, issuerFailure } from '../../../externalauth/index.ts'
 import { caBundleFailure } from '../../../references/resolve.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import {
@@ -23,15 +24,17 @@ import {
   checkAuthServerReplicas,
 } from '../../../runtime-config/auth-server.ts'
 import { exposureOf } from '../../common/exposure.ts'
-import type { Incoming } from './incoming.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
 /** Sets the conditions that concern the server, and returns what stops the sync. */
-export function checkAuthServer(context: Context, incoming: Incoming): SyncFailure | undefined {
+export function checkAuthServer(
+  context: Context,
+  auth: RuntimeIncomingAuth | undefined,
+): SyncFailure | undefined {
   const { spec } = context.parent
   const server = spec.authServerConfig
-  const failure = serverFailure(context, incoming)
+  const failure = serverFailure(context, auth)
   if (!server) return failure
   context.conditions.check(
     'AuthServerConfigValidated',
@@ -39,8 +42,8 @@ export function checkAuthServer(context: Context, incoming: Incoming): SyncFailu
     'AuthServerConfigValid',
     validMessage(context, server),
   )
-  setIdentitySynthesized(context, server)
-  warnOfChoice(context, server, incoming.auth?.authz)
+  checkUserIdentities(context.conditions, server)
+  warnOfChoice(context, server, auth?.authz)
   checkAuthServerReplicas(context.conditions, server, mostReplicas(spec))
   return failure
 }
@@ -62,13 +65,13 @@ export function checkInvalidAuthServer({ conditions, violations, stored }: Conte
   conditions.set('AuthServerConfigValidated', 'False', reason, formatViolations(mine))
 }
 
-function serverFailure(context: Context, incoming: Incoming): SyncFailure | undefined {
+function serverFailure(context: Context, auth: RuntimeIncomingAuth | undefined): SyncFailure | undefined {
   const { authServerConfig: server } = context.parent.spec
   if (!server) return undefined
   const issuer = issuerFailure(server)
   if (issuer !== undefined) return failure('AuthServerConfigInvalid', issuer)
   const names = server.upstreamProviders.map(({ name }) => name)
-  const primary = incoming.auth?.authz?.primaryUpstreamProvider
+  const primary = auth?.authz?.primaryUpstreamProvider
   if (primary !== undefined && !names.includes(primary)) {
     return failure(
       'AuthzUpstreamUnknown',
@@ -79,7 +82,7 @@ function serverFailure(context: Context, incoming: Incoming): SyncFailure | unde
   if (secrets.length > 0) return failure('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
   const anchors = bundleFailure(context, server)
   if (anchors !== undefined) return failure('AuthServerConfigInvalid', anchors)
-  return incoming.auth ? oidcFailure(server, incoming.auth.oidc) : undefined
+  return auth ? oidcFailure(server, auth.oidc) : undefined
 }
 
 /** Names the optional CA bundles that do not exist. */
@@ -131,25 +134,6 @@ function failure(reason: string, message: string): SyncFailure {
   return { reason, message }
 }
 
-function setIdentitySynthesized(context: Context, server: EmbeddedAuthServerConfig): void {
-  const names = synthesizedUpstreams(server)
-  if (names.length > 0) {
-    context.conditions.set(
-      'IdentitySynthesized',
-      'True',
-      'OAuth2UpstreamWithoutUserInfo',
-      `Users get an identity derived from their access token at: ${names.join(', ')}`,
-    )
-  } else {
-    context.conditions.set(
-      'IdentitySynthesized',
-      'False',
-      'AllUpstreamsHaveUserInfo',
-      'Every upstream identifies its users',
-    )
-  }
-}
-
 function warnOfChoice(
   context: Context,
   server: EmbeddedAuthServerConfig,
@@ -169,11 +153,11 @@ function warnOfChoice(
 /** The sibling file of config.yaml; undefined without an embedded server. */
 export function authServerFileOf(
   context: Context,
-  incoming: Incoming,
+  auth: RuntimeIncomingAuth | undefined,
   needs: PodNeeds,
 ): input.AuthServerFile | undefined {
   const server = context.parent.spec.authServerConfig
-  const oidc = incoming.auth?.oidc
+  const oidc = auth?.oidc
   if (!server || !oidc) return undefined
   needs.revision('authServerSecrets', context.secretRevision(authServerSecrets(server)))
   return authServerPart(withPresentBundles(context, server), {
@@ -182,7 +166,7 @@ export function authServerFileOf(
     name: context.name,
     resource: oidc.resource ?? oidc.audience,
     scopes: context.parent.spec.incomingAuth.oidcConfigRef?.scopes ?? [],
-    primaryUpstreamProvider: incoming.auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
+    primaryUpstreamProvider: auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
     clusterDomain: context.settings.clusterDomain,
     behindEdge: exposureOf(context, context.spec.exposure) !== undefined,
     needs,

@@ -3,24 +3,22 @@
  *
  * What the running server reloads without a restart is told apart from the rest, whose change rolls the pods.
  */
-import type { input } from '../../../../schemas/index.ts'
+import type { input, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
 import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { definedFields } from '../../../children/defined.ts'
+import type { ResolvedReferences } from '../../../references/reference.ts'
+import type { virtualServerReferences } from '../references.ts'
 import type { ResolvedBackend } from './backends.ts'
 import { consolePart } from './console.ts'
 import { toolLocks } from './tool-locks.ts'
 
-export interface ConfigParts {
-  readonly incomingAuth: input.VmcpFile['incomingAuth']
-  readonly aggregation: input.VmcpFile['aggregation']
-  readonly compositeTools: input.VmcpFile['compositeTools'] | undefined
-  readonly optimizer: input.VmcpFile['optimizer'] | undefined
-  readonly telemetry: input.VmcpFile['telemetry'] | undefined
-  readonly webhooks: input.VmcpFile['webhooks'] | undefined
-  readonly defaultStrategy: input.OutgoingStrategy | undefined
+interface ConfigParts {
+  /** Parts made from references. */
+  readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
+  readonly auth: RuntimeIncomingAuth
   readonly backends: readonly ResolvedBackend[]
   /** Where clients reach the server. */
   readonly address: string
@@ -29,35 +27,34 @@ export interface ConfigParts {
 /** The file; its session storage may add to `needs`. */
 export function configOf(
   context: SyncContext<'VirtualMCPServer'>,
-  parts: ConfigParts,
+  { values, auth, backends, address }: ConfigParts,
   needs: PodNeeds,
 ): input.VmcpFile {
   const { parent, name, namespace, settings } = context
   const { spec } = parent
   const own = spec.config ?? {}
-  const usable = parts.backends.flatMap((resolved) => (resolved.backend ? [resolved] : []))
+  const usable = backends.flatMap((resolved) => (resolved.backend ? [resolved] : []))
   const strategies = usable.flatMap(({ name, strategy }) => (strategy ? [[name, strategy] as const] : []))
   const storage = spec.sessionStorage ?? undefined
   return definedFields({
     name: own.name ?? name,
     groupRef: spec.groupRef.name,
     metadata: own.metadata,
-    incomingAuth: parts.incomingAuth,
+    incomingAuth: auth,
     outgoingAuth: definedFields({
       source: spec.outgoingAuth?.source ?? 'discovered',
-      default: parts.defaultStrategy,
+      default: values.outgoing?.defaultStrategy,
       backends: strategies.length > 0 ? Object.fromEntries(strategies) : undefined,
     }),
-    aggregation: parts.aggregation,
+    aggregation: values.aggregation?.aggregation,
     audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
     backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
     codeMode: own.codeMode,
     guardrails: own.guardrails,
-    console: consolePart(own.console, parts.address),
-    compositeTools:
-      parts.compositeTools && parts.compositeTools.length > 0 ? parts.compositeTools : undefined,
+    console: consolePart(own.console, address),
+    compositeTools: values.compositeTools?.length ? values.compositeTools : undefined,
     operational: own.operational,
-    optimizer: parts.optimizer,
+    optimizer: values.optimizer,
     passthroughHeaders: spec.passthroughHeaders ?? own.passthroughHeaders,
     quotas: own.quotas,
     costs: own.costs,
@@ -67,9 +64,9 @@ export function configOf(
         ? sessionStoragePart(storage, settings, { scope: 'vmcp', namespace, name }, needs)
         : own.sessionStorage,
     pinning: own.pinning,
-    toolLocks: toolLocks(context, parts.backends),
-    telemetry: parts.telemetry,
-    webhooks: parts.webhooks,
+    toolLocks: toolLocks(context, backends),
+    telemetry: values.telemetry,
+    webhooks: values.webhooks,
   })
 }
 

@@ -30,10 +30,8 @@ export function checkConsoleSecret(context: Context, needs: PodNeeds): SyncFailu
   if (!secret) return undefined
   needs.secretEnv(consoleSecretVariable, secret)
   needs.revision('console', context.secretRevision([secret]))
-  const missing = context.missingSecrets([secret])
-  if (missing.length === 0) return undefined
-  const where = 'spec.config.console.auth.clientSecretRef'
-  return { reason: 'SecretNotFound', message: `${where}: not found: ${missing.join('; ')}` }
+  const field = 'spec.config.console.auth.clientSecretRef'
+  return context.missingSecretsFailure([secret], 'SecretNotFound', field)
 }
 
 export function consolePorts({ config }: VirtualMCPServerSpec): readonly { name: string; port: number }[] {

@@ -1,29 +1,30 @@
 /**
  * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
  */
-import { conditionOf, type SyncFailure } from '../../../sync/conditions.ts'
+import { conditionOf } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
-import { fieldsOf } from '../../../kube.ts'
+import { fieldsOf } from '../../../base/kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
-import type { OutgoingConfig } from './outgoing.ts'
+import type { virtualServerReferences } from '../references.ts'
+import type { ResolvedReferences } from '../../../references/reference.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
 import { caBundleDirectory } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** `failures`: why backends cannot be used, beyond their own settings. */
+/** Returns all backends; one whose credentials or tool configuration failed has a failure and no configuration. */
 export function backendsWithNeeds(
   context: Context,
   needs: PodNeeds,
-  outgoing: OutgoingConfig,
-  failures: ReadonlyMap<string, SyncFailure>,
+  { outgoing, aggregation }: ResolvedReferences<typeof virtualServerReferences>['values'],
 ): readonly ResolvedBackend[] {
+  if (!outgoing) return []
   const ofBackends = needs.forBackends()
   return resolveBackends(context, outgoing).map((resolved) => {
     setCondition(context, resolved)
-    const failure = resolved.failure ?? failures.get(resolved.name)
+    const failure = resolved.failure ?? aggregation?.failures.get(resolved.name)
     if (failure || !resolved.backend) return { ...resolved, backend: undefined, failure }
     const headersEnv = addNeeds(context, ofBackends, resolved)
     return headersEnv === undefined ? resolved : { ...resolved, backend: { ...resolved.backend, headersEnv } }

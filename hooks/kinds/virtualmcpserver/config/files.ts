@@ -21,10 +21,10 @@ export interface Files {
 }
 
 export interface CheckedFiles {
-  /** Undefined when something is wrong that is about no single backend. */
+  /** Undefined after a failure that concerns more than one backend. */
   readonly files: Files | undefined
   readonly backends: readonly ResolvedBackend[]
-  readonly failure: SyncFailure | undefined
+  readonly failures: readonly SyncFailure[]
 }
 
 /** Sets the condition Valid when there can be no files. */
@@ -45,7 +45,7 @@ export function checkFiles(
   if (failure) {
     const message = `The configuration cannot be made: ${formatViolations(violations)}`
     conditions.set('Valid', 'False', failure.reason, message)
-    return { files: undefined, backends, failure }
+    return { files: undefined, backends, failures: [failure] }
   }
   const excluded = new Map(remaining?.excluded.map(({ name, problems: lines }) => [name, lines.join('; ')]))
   return {
@@ -55,6 +55,6 @@ export function checkFiles(
       if (message === undefined) return resolved
       return { ...resolved, backend: undefined, failure: { reason: 'ConfigInvalid', message } }
     }),
-    failure: undefined,
+    failures: [],
   }
 }

@@ -8,16 +8,15 @@
  * Source: docs/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
-import type { SyncFailure } from '../../../sync/conditions.ts'
+import type { SyncFailure, ConfigPart } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import type { ConfigPart } from '../../../runtime-config/part.ts'
 import { configCalled, configHashOf } from '../../../references/resolve.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export interface BackendStrategy {
+interface BackendStrategy {
   /** Undefined: the default applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined

@@ -3,7 +3,7 @@
  * of it counts as approved.
  */
 import { formatViolations, type input, runtimeToolLock } from '../../../../schemas/index.ts'
-import { fieldsOf, type KubeObject } from '../../../kube.ts'
+import { fieldsOf, type KubeObject } from '../../../base/kube.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { ResolvedBackend } from './backends.ts'
 

@@ -7,9 +7,9 @@
  * Source: docs/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
-import type { WorkloadState } from '../../../children/workload.ts'
+import type { WorkloadState } from '../../../sync/workload-state.ts'
 import { stuckMessage } from '../../../sync/progress.ts'
-import type { Fields } from '../../../kube.ts'
+import type { Fields } from '../../../base/kube.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
 import { backendOf, type ReportedStatus, previousEntries, remembered, type Reports } from './report.ts'

@@ -4,7 +4,7 @@
  * console tell the same. Present only while there is something.
  */
 import type { SyncContext } from '../../../sync/context.ts'
-import { type Fields, isFields, listOf } from '../../../kube.ts'
+import { type Fields, isFields, listOf } from '../../../base/kube.ts'
 
 const maxProblems = 20
 const maxText = 400

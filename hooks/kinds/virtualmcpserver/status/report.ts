@@ -16,8 +16,8 @@
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
 import { problemsIn } from './problems.ts'
-import { jsonIn } from '../../../json-bounds.ts'
-import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
+import { jsonIn } from '../../../base/json-bounds.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../base/kube.ts'
 
 export type ReportedStatus = NonNullable<DiscoveredBackend['status']>
 

@@ -1,6 +1,6 @@
 /** The check of an installation: what the API server answers is told apart, and a failure says which step and why. */
 import t from 'tap'
-import type { ClusterRequest, ClusterResponse } from '../../../../hooks/api-server.ts'
+import type { ClusterRequest, ClusterResponse } from '../../../../hooks/base/api-server.ts'
 import { assertAdmission } from '../../../../hooks/check/admission.ts'
 
 const admitted = { status: 201, body: {} }

@@ -2,7 +2,7 @@
  * VirtualMCPServer: what its fields become in the pod, in the file and in the status.
  */
 import t from 'tap'
-import { defaultSettings } from '../../../../hooks/settings.ts'
+import { defaultSettings } from '../../../../hooks/base/settings.ts'
 import { virtualServerViolations } from '../../../../hooks/kinds/virtualmcpserver/validate.ts'
 import { formatViolations, withDefaults } from '../../../../schemas/index.ts'
 import { condition, configOf, dataOf, door, statusOf } from '../../../hooks/rendered.ts'

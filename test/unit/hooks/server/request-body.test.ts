@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { JsonBounds, jsonIn } from '../../../../hooks/json-bounds.ts'
+import { JsonBounds, jsonIn } from '../../../../hooks/base/json-bounds.ts'
 import { type Body, requestBody } from '../../../../hooks/server/request-body.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 

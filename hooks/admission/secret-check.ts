@@ -4,7 +4,7 @@
  * has a similar name.
  */
 import { below, formatViolations, nearest, type Violation } from '../../schemas/index.ts'
-import { fieldsOf, type KubeObject } from '../kube.ts'
+import { fieldsOf, type KubeObject } from '../base/kube.ts'
 
 /** The name of an object that is not given. */
 export interface Unchecked {

@@ -6,11 +6,15 @@
  * Documents may be of any state.
  */
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
-import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
-import { allKindHooks } from '../registry.ts'
-import { foreign, secretFindings, secretReferences, type Unchecked } from './among-secrets.ts'
-import { unknownBackendsOf, unknownPolicyBackends, unknownWebhookBackends } from './backend-names.ts'
-import { groupMembers } from './members.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
+import { kindOfField } from '../kinds/referrers.ts'
+import { foreign, secretFindings, secretReferences, type Unchecked } from './secret-check.ts'
+import {
+  unknownBackendsOf,
+  unknownPolicyBackends,
+  unknownWebhookBackends,
+} from '../references/backend-names.ts'
+import { groupMembers } from '../references/members.ts'
 
 export interface ReferenceFindings {
   readonly violations: readonly Violation[]
@@ -18,11 +22,6 @@ export interface ReferenceFindings {
   /** Secrets and ConfigMaps that are not given. */
   readonly unchecked: readonly Unchecked[]
 }
-
-/** The kind that a field refers to, wherever in a spec it is. */
-const kindOfField: ReadonlyMap<string, KindName> = new Map(
-  allKindHooks().flatMap(({ kind, referenceFields = [] }) => referenceFields.map((field) => [field, kind])),
-)
 
 /** Nesting that is looked into; references lie at most five levels deep. */
 const maxDepth = 10

@@ -4,7 +4,7 @@
  * Counts what makes values (commas, colons and opening brackets outside of strings; each costs 70 bytes at most once it is
  * parsed) and how deep they nest. Does not check the syntax: what is no JSON is for the parser to refuse.
  */
-import { GatehouseError } from '../schemas/index.ts'
+import { GatehouseError } from '../../schemas/index.ts'
 
 export interface JsonLimits {
   readonly bytes: number

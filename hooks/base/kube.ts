@@ -4,7 +4,7 @@
  * Only the members that a hook needs are named; everything else stays `unknown` and is read through guards, because a
  * hook request is written by many hands.
  */
-export { type Fields, fieldsOf, isFields, listOf } from '../schemas/index.ts'
+export { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
 
 export interface OwnerReference {
   readonly apiVersion: string

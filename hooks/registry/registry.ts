@@ -1,22 +1,22 @@
 /**
  * Kind -> hooks: the one table of kinds. Routes, admission, references and manifests are derived from it.
  */
-import type { KindName } from '../schemas/index.ts'
-import type { KindHooks } from './kind-hooks.ts'
-import { embeddingServer } from './kinds/embeddingserver/index.ts'
-import { mcpAuthzConfig } from './kinds/mcpauthzconfig/index.ts'
-import { mcpExternalAuthConfig } from './kinds/mcpexternalauthconfig/index.ts'
-import { mcpGroup } from './kinds/mcpgroup/index.ts'
-import { mcpOidcConfig } from './kinds/mcpoidcconfig/index.ts'
-import { mcpRemoteProxy } from './kinds/mcpremoteproxy/index.ts'
-import { mcpServer } from './kinds/mcpserver/index.ts'
-import { mcpServerEntry } from './kinds/mcpserverentry/index.ts'
-import { mcpTelemetryConfig } from './kinds/mcptelemetryconfig/index.ts'
-import { mcpToolConfig } from './kinds/mcptoolconfig/index.ts'
-import { mcpToolLock } from './kinds/mcptoollock/index.ts'
-import { mcpWebhookConfig } from './kinds/mcpwebhookconfig/index.ts'
-import { compositeToolDefinition } from './kinds/virtualmcpcompositetooldefinition/index.ts'
-import { virtualMcpServer } from './kinds/virtualmcpserver/index.ts'
+import type { KindName } from '../../schemas/index.ts'
+import type { KindHooks } from '../kinds/kind-hooks.ts'
+import { embeddingServer } from '../kinds/embeddingserver/index.ts'
+import { mcpAuthzConfig } from '../kinds/mcpauthzconfig/index.ts'
+import { mcpExternalAuthConfig } from '../kinds/mcpexternalauthconfig/index.ts'
+import { mcpGroup } from '../kinds/mcpgroup/index.ts'
+import { mcpOidcConfig } from '../kinds/mcpoidcconfig/index.ts'
+import { mcpRemoteProxy } from '../kinds/mcpremoteproxy/index.ts'
+import { mcpServer } from '../kinds/mcpserver/index.ts'
+import { mcpServerEntry } from '../kinds/mcpserverentry/index.ts'
+import { mcpTelemetryConfig } from '../kinds/mcptelemetryconfig/index.ts'
+import { mcpToolConfig } from '../kinds/mcptoolconfig/index.ts'
+import { mcpToolLock } from '../kinds/mcptoollock/index.ts'
+import { mcpWebhookConfig } from '../kinds/mcpwebhookconfig/index.ts'
+import { compositeToolDefinition } from '../kinds/virtualmcpcompositetooldefinition/index.ts'
+import { virtualMcpServer } from '../kinds/virtualmcpserver/index.ts'
 
 const registry: { readonly [K in KindName]: KindHooks<K> } = {
   EmbeddingServer: embeddingServer,

@@ -11,26 +11,23 @@ import {
   type KindName,
   type Kinds,
   type SecretRef,
-} from '../../../schemas/index.ts'
-import type { SyncFailure } from '../../sync/conditions.ts'
-import type { AnyContext, SyncContext } from '../../sync/context.ts'
-import { fieldsOf } from '../../kube.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { checkCaBundles, specFailure } from '../../references/resolve.ts'
-import { type References, referrersOf } from '../../references/referrers.ts'
-import { caBundleNamesIn } from '../../references/config-map-names.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
-import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
-import { definedFields } from '../../children/defined.ts'
-import { reportProgress } from '../../sync/progress.ts'
-import { observedFields } from '../../sync/status.ts'
+} from '../../schemas/index.ts'
+import type { SyncFailure } from '../sync/conditions.ts'
+import type { AnyContext, SyncContext } from '../sync/context.ts'
+import { fieldsOf } from '../base/kube.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../sync/protocol.ts'
+import { checkCaBundles, specFailure } from '../references/resolve.ts'
+import { kindsReferringTo, referrersOf } from './referrers.ts'
+import { caBundleNamesIn, secretNamesIn } from '../references/secret-names.ts'
+import type { KindHooks } from './kind-hooks.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../sync/rules.ts'
+import { definedFields } from '../children/defined.ts'
+import { reportProgress } from '../sync/progress.ts'
+import { observedFields } from '../sync/status.ts'
 
-export interface ConfigKind<K extends KindName>
-  extends Pick<KindHooks<K>, 'kind' | 'referenceFields' | 'validate' | 'warnings'> {
+interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'validate' | 'warnings'> {
   readonly validReason: string
   readonly invalidReason: string
-  readonly references: References
   /** Secrets that the object names. Called on a valid object. */
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** ConfigMaps with trust anchors that the object names. Called on a valid object. */
@@ -40,17 +37,16 @@ export interface ConfigKind<K extends KindName>
 }
 
 export function configKind<K extends KindName>(kind: ConfigKind<K>): KindHooks<K> {
-  const referring = Object.keys(kind.references)
-  const { referenceFields, validate, warnings } = kind
+  const { validate, warnings } = kind
   return {
     kind: kind.kind,
     childKinds: [],
     relatedKinds: [
-      ...ownRelatedKinds(referring),
+      ...ownRelatedKinds(kindsReferringTo(kind.kind)),
       ...(kind.secrets ? [coreRelated.Secret] : []),
       ...(kind.caBundles ? [coreRelated.ConfigMap] : []),
     ],
-    ...definedFields({ referenceFields, warnings }),
+    ...definedFields({ warnings }),
     validate,
     customize: (request) => customize(kind, request),
     sync: (context) => sync(kind, context),
@@ -59,7 +55,7 @@ export function configKind<K extends KindName>(kind: ConfigKind<K>): KindHooks<K
 
 function customize<K extends KindName>(kind: ConfigKind<K>, { parent }: CustomizeRequest): CustomizeResponse {
   return relatedRules(parent, {
-    kinds: Object.keys(kind.references),
+    kinds: kindsReferringTo(kind.kind),
     ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
     ...(kind.caBundles && { configMaps: caBundleNamesIn(parent['spec']) }),
   })
@@ -69,7 +65,7 @@ function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>):
   const failure = specFailure(context.violations, kind.invalidReason) ?? check(kind, context)
   context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
   reportProgress(context, { failures: failure ? [failure] : [] })
-  const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
+  const { count, workloads } = referrersOf(context, kind.kind)
   const status = definedFields({
     ...observedFields(context),
     configHash: failure ? previousHash(context) : currentHash(kind, context),
@@ -83,9 +79,7 @@ function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>)
   const own = kind.check?.(context)
   const bundles = kind.caBundles?.(context.parent) ?? []
   const anchors = bundles.length > 0 ? checkCaBundles(context, bundles) : undefined
-  const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])
-  const secrets =
-    missing.length > 0 ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` } : undefined
+  const secrets = context.missingSecretsFailure(kind.secrets?.(context.parent) ?? [], 'SecretNotFound')
   return own ?? secrets ?? anchors
 }
 

@@ -2,27 +2,13 @@
  * What a kind's folder exports to the registry: its checks and hooks as pure functions, and the kinds of objects that
  * they touch. Everything else that knows kinds (routes, admission, references, manifests) is derived from it.
  */
-import type { KindName, Kinds, Violation } from '../schemas/index.ts'
-import type { HookEvent } from './server/events.ts'
-import type { KubeObject } from './kube.ts'
-import type { SyncContext } from './sync/context.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncResponse } from './sync/protocol.ts'
-import type { CheckSettings, HookSettings } from './settings.ts'
-
-export interface ChildKind {
-  readonly apiVersion: string
-  readonly kind: string
-  /** Plural resource name. */
-  readonly resource: string
-  readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** Of an API that a cluster may lack: managed only where the installation says that it is there. */
-  readonly integration?: 'gatewayAPI'
-}
-
-export interface RelatedKind {
-  readonly apiVersion: string
-  readonly resource: string
-}
+import type { KindName, Kinds, Violation } from '../../schemas/index.ts'
+import type { ChildKind } from '../sync/child-kinds.ts'
+import type { RelatedKind } from '../sync/rules.ts'
+import type { HookEvent, CustomizeRequest, CustomizeResponse, SyncResponse } from '../sync/protocol.ts'
+import type { KubeObject } from '../base/kube.ts'
+import type { SyncContext } from '../sync/context.ts'
+import type { CheckSettings, HookSettings } from '../base/settings.ts'
 
 /** What a kind's folder exports: pure functions of request and settings. */
 export interface KindHooks<K extends KindName> {
@@ -30,8 +16,6 @@ export interface KindHooks<K extends KindName> {
   readonly childKinds: readonly ChildKind[]
   /** Everything that a customize answer may name. */
   readonly relatedKinds: readonly RelatedKind[]
-  /** Names of the fields, in the specs of other kinds, that refer to an object of this kind. */
-  readonly referenceFields?: readonly string[]
   /**
    * What the schema cannot say: violations of one resource by itself, with its defaults, that passed its schema. Serves
    * the webhook, the command line and the syncs; looks at no other object.
@@ -45,10 +29,7 @@ export interface KindHooks<K extends KindName> {
   readonly events?: (parent: KubeObject, violationsOf: CheckObject) => readonly HookEvent[]
 }
 
-export type ResourceCheck<K extends KindName> = (
-  resource: Kinds[K],
-  settings: CheckSettings,
-) => readonly Violation[]
+type ResourceCheck<K extends KindName> = (resource: Kinds[K], settings: CheckSettings) => readonly Violation[]
 
 /** All violations of a stored object of whatever kind: its schema, and its kind's `validate`. */
 export type CheckObject = (object: unknown) => readonly Violation[]

@@ -5,8 +5,8 @@
  * was made, or while the webhook was away). It looks at no other object.
  */
 import { type Violation, validManifest, byText } from '../../schemas/index.ts'
-import { kindHooks } from '../registry.ts'
-import type { CheckSettings } from '../settings.ts'
+import { kindHooks } from './registry.ts'
+import type { CheckSettings } from '../base/settings.ts'
 
 /** All violations of one resource; the schema's alone when it does not even pass those. */
 export function resourceViolations(object: unknown, settings: CheckSettings): readonly Violation[] {

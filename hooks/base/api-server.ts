@@ -10,7 +10,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
-import { type Fields, invalidConfig, jsonFields } from '../schemas/index.ts'
+import { type Fields, invalidConfig, jsonFields } from '../../schemas/index.ts'
 
 export { KubeConfig }
 

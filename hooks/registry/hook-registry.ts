@@ -2,21 +2,21 @@
  * The hooks of all kinds, bound to the settings of one installation, as the edges call them: with a request body that
  * nobody has looked at.
  */
-import { byText, type KindName } from '../schemas/index.ts'
-import { resourceViolations } from './admission/violations.ts'
-import type { HookEvent } from './server/events.ts'
-import type { ChildKind, RelatedKind } from './kind-hooks.ts'
-import { allKindHooks, type AnyKindHooks } from './registry.ts'
-import { SyncContext } from './sync/context.ts'
+import { byText, type KindName } from '../../schemas/index.ts'
+import { resourceViolations } from './violations.ts'
 import {
+  type HookEvent,
   type CustomizeResponse,
   readCustomizeRequest,
   readSyncRequest,
   type SyncResponse,
-} from './sync/protocol.ts'
-import { progressEvents } from './sync/progress.ts'
-import { pluralOf } from './sync/rules.ts'
-import type { HookSettings } from './settings.ts'
+} from '../sync/protocol.ts'
+import { type RelatedKind, pluralOf } from '../sync/rules.ts'
+import type { ChildKind } from '../sync/child-kinds.ts'
+import { allKindHooks, type AnyKindHooks } from './registry.ts'
+import { SyncContext } from '../sync/context.ts'
+import { progressEvents } from '../sync/progress.ts'
+import type { HookSettings } from '../base/settings.ts'
 
 /** One kind's hooks. */
 export interface HookEntry {

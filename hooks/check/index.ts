@@ -1,2 +1,0 @@
-/** Public API of the check module: the command that the hooks program carries. */
-export { addCheckCommand } from './command.ts'

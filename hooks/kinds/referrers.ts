@@ -1,0 +1,66 @@
+/**
+ * The references of all kinds, read backwards: which resources of the namespace refer to an object.
+ *
+ * Specs are read through guards, because referrers may have any state. A referrer that is being deleted does not count.
+ * Entries count but are not listed, because the status has three kinds of workloads.
+ * Source: docs/specification/external-auth.md#status, "status", "Incoming references".
+ */
+import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'
+import { namesOf, type ReferenceTable } from '../references/reference.ts'
+import type { AnyContext } from '../sync/context.ts'
+import { proxyReferences } from './common/proxy/references.ts'
+import { entryReferences } from './mcpserverentry/index.ts'
+import { virtualServerReferences } from './virtualmcpserver/references.ts'
+
+const tables = {
+  MCPServer: proxyReferences,
+  MCPRemoteProxy: proxyReferences,
+  MCPServerEntry: entryReferences,
+  VirtualMCPServer: virtualServerReferences,
+} as const satisfies Partial<Record<KindName, ReferenceTable<never>>>
+
+/** The kind that each reference field names, by the name of the field. */
+export const kindOfField: ReadonlyMap<string, KindName> = new Map(
+  Object.values(tables)
+    .flatMap((table: ReferenceTable<never>) => Object.values(table))
+    .flatMap(({ names, kind }) =>
+      names
+        .filter((path) => path.startsWith('spec.'))
+        .map((path) => [path.split('.').at(-2)?.replace('[]', '') ?? '', kind] as const),
+    ),
+)
+
+/** Kinds with a field that names objects of `kind`. */
+export function kindsReferringTo(kind: KindName): readonly (keyof typeof tables)[] {
+  return (Object.keys(tables) as (keyof typeof tables)[]).filter((referring) =>
+    Object.values<{ readonly kind: KindName }>(tables[referring]).some(
+      (reference) => reference.kind === kind,
+    ),
+  )
+}
+
+interface Referrers {
+  readonly count: number
+  /** Sorted by kind, then name. */
+  readonly workloads: readonly WorkloadReference[]
+}
+
+/** Returns the resources that refer to the object of this sync. */
+export function referrersOf(context: AnyContext, kind: KindName): Referrers {
+  const found = kindsReferringTo(kind)
+    .toSorted(byText)
+    .flatMap((referring) =>
+      context
+        .members(referring)
+        .filter((object) => namesOf(tables[referring], kind, object).includes(context.name))
+        .map(({ metadata: { name } }) => ({ kind: referring, name })),
+    )
+  return { count: found.length, workloads: found.filter(isWorkload) }
+}
+
+function isWorkload(reference: {
+  readonly kind: keyof typeof tables
+  readonly name: string
+}): reference is WorkloadReference {
+  return reference.kind !== 'MCPServerEntry'
+}

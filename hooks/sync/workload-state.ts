@@ -1,0 +1,121 @@
+/** Reads the state of a Deployment or StatefulSet from its status, never from its pods. */
+import { canonicalJson } from '../../schemas/index.ts'
+import { type Fields, fieldsOf, type KubeObject } from '../base/kube.ts'
+import { conditionOf } from './conditions.ts'
+import { appliedByAnnotation } from './last-applied.ts'
+
+/** How a workload is doing, from its status: never from its pods. */
+export interface WorkloadState {
+  /** Desired count as observed; 1 when the workload does not say. */
+  readonly replicas: number
+  readonly readyReplicas: number
+  readonly availableReplicas: number
+  /** Set when Kubernetes gave up or cannot create pods, and says so about the present template. */
+  readonly failure: string | undefined
+  /** True when the status is of the present template and every pod is available and made from it. */
+  readonly isComplete: boolean
+  /** What a person has to do when this state lasts. */
+  readonly hint: string | undefined
+  /** Of a StatefulSet: the revision that its controller has made of the present template. */
+  readonly revision: string | undefined
+}
+
+/**
+ * Returns the state of a Deployment or StatefulSet; undefined while it does not exist. `desired` is the object to
+ * apply: if another object was applied last, the status belongs to an older template. While the controller has not
+ * observed the current generation, the pods in the status keep `parent` ready but do not make it ready. Without
+ * `parent` they always count.
+ */
+export function workloadState(
+  object: KubeObject | undefined,
+  desired: KubeObject | undefined,
+  parent?: KubeObject,
+): WorkloadState | undefined {
+  if (!object) return undefined
+  const status = fieldsOf(object['status'])
+  const wasReady = parent === undefined || conditionOf(parent, 'Ready')?.['status'] === 'True'
+  const areCounted = wasReady || isObserved(object) || status['observedGeneration'] === undefined
+  const replicas = count(fieldsOf(object['spec'])['replicas'], 1)
+  const isCurrent = isObserved(object) && (desired === undefined || isApplied(object, desired))
+  return {
+    replicas,
+    readyReplicas: areCounted ? count(status['readyReplicas'], 0) : 0,
+    availableReplicas: areCounted ? count(status['availableReplicas'], 0) : 0,
+    failure: isCurrent ? failureOf(status['conditions']) : undefined,
+    isComplete: isCurrent && isRolledOut(status, replicas),
+    hint: isCurrent && object.kind === 'StatefulSet' ? hintOf(object, replicas) : undefined,
+    revision:
+      isCurrent && typeof status['updateRevision'] === 'string' ? status['updateRevision'] : undefined,
+  }
+}
+
+/**
+ * A StatefulSet waits for a pod of an earlier version to become ready before it replaces it, even when that can never be
+ * (Kubernetes, StatefulSets, "Forced rollback"). It looks the same for the moment in which a good pod is being replaced.
+ */
+function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
+  const state = fieldsOf(status)
+  const updated = count(state['updatedReplicas'], 0)
+  const isHeldUp =
+    updated < replicas &&
+    count(state['replicas'], 0) > updated &&
+    count(state['readyReplicas'], 0) < Math.min(count(state['replicas'], 0), replicas)
+  if (!isHeldUp) return undefined
+  const pods =
+    replicas === 1
+      ? `kubectl delete pod ${metadata.name}-0`
+      : `kubectl delete pod, the pods of StatefulSet ${metadata.name} that are not ready`
+  return `Kubernetes does not replace a pod of an earlier version that does not become ready: if this lasts, delete it (${pods})`
+}
+
+/** Of several workloads of one resource, as the response will have them. */
+export function desiredWorkload(
+  children: readonly KubeObject[] | undefined,
+  kind: 'Deployment' | 'StatefulSet',
+  name: string,
+): KubeObject | undefined {
+  return children?.find((child) => child.kind === kind && child.metadata.name === name)
+}
+
+function count(value: unknown, absent: number): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : absent
+}
+
+/** Whether the workload's own controller has seen its present spec. */
+function isObserved({ metadata, status }: KubeObject): boolean {
+  const seen = count(fieldsOf(status)['observedGeneration'], 0)
+  return metadata.generation === undefined || seen >= metadata.generation
+}
+
+/** Whether the template to apply is the one that was applied last. Where nothing tells, it is taken to be. */
+function isApplied(object: KubeObject, desired: KubeObject): boolean {
+  const applied = appliedByAnnotation(object)
+  return !applied || canonicalJson(templateOf(applied)) === canonicalJson(templateOf(desired))
+}
+
+function templateOf(object: KubeObject): unknown {
+  return fieldsOf(object['spec'])['template'] ?? null
+}
+
+/** All pods are made from the present template and available, and none of an older one is left. */
+function isRolledOut(status: Fields, replicas: number): boolean {
+  const total = count(status['replicas'], 0)
+  // The revisions of a StatefulSet become equal only when it has replaced all of its pods.
+  return (
+    count(status['updatedReplicas'], 0) >= replicas &&
+    count(status['availableReplicas'], 0) >= replicas &&
+    total <= replicas &&
+    status['currentRevision'] === status['updateRevision']
+  )
+}
+
+function failureOf(conditions: unknown): string | undefined {
+  for (const item of Array.isArray(conditions) ? conditions : []) {
+    const { type, status, reason, message } = fieldsOf(item)
+    const failed =
+      (type === 'ReplicaFailure' && status === 'True') ||
+      (type === 'Progressing' && status === 'False' && reason === 'ProgressDeadlineExceeded')
+    if (failed) return typeof message === 'string' ? message : String(reason)
+  }
+  return undefined
+}

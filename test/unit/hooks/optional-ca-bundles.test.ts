@@ -1,0 +1,59 @@
+/**
+ * The condition of a configuration with several CA bundles names every one that is absent, and a consumer mounts the others.
+ */
+import t from 'tap'
+import type { KubeObject } from '../../../hooks/base/kube.ts'
+import { hasCaBundle } from '../../../hooks/references/resolve.ts'
+import { configMap, embedded, resource, world } from '../../hooks/resources.ts'
+import type { Condition } from '../../hooks/world.ts'
+
+/** Returns an authorization server with one upstream for each bundle. */
+function serverWith(...maps: object[]) {
+  const upstreamProviders = maps.map((configMapRef, index) => ({
+    name: `corp-${index}`,
+    type: 'oidc',
+    oidcConfig: { issuerUrl: `https://corp-${index}.example.com`, clientId: 'door' },
+    caBundleRef: { configMapRef },
+  }))
+  const server = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded({ upstreamProviders }),
+  })
+  const w = world(configMap('present', { 'ca.crt': 'pem' }), server).settle()
+  return w.get('MCPExternalAuthConfig', 'server')
+}
+
+function conditionFor(...maps: object[]) {
+  const { conditions } = serverWith(...maps)['status'] as { conditions: Condition[] }
+  return conditions.find(({ type }) => type === 'CABundleRefValidated')
+}
+
+t.test('the condition names every absent optional CA bundle', async (t) => {
+  const found = conditionFor(
+    { name: 'first', optional: true },
+    { name: 'present', optional: true },
+    { name: 'present', key: 'other.pem', optional: true },
+  )
+  t.match(found, { status: 'True', reason: 'CABundleRefAbsent' })
+  t.match(
+    found?.message,
+    /^ConfigMap first does not exist; ConfigMap present has no key other\.pem \(optional\)/,
+  )
+})
+
+t.test('the condition names every missing required CA bundle', async (t) => {
+  const found = conditionFor({ name: 'first', optional: true }, { name: 'second' }, { name: 'third' })
+  t.match(found, { status: 'False', reason: 'CABundleRefNotFound' })
+  t.equal(found?.message, 'ConfigMap second does not exist; ConfigMap third does not exist')
+})
+
+t.test('an absent optional CA bundle does not affect the other bundles of the configuration', async (t) => {
+  const absent = { name: 'first', optional: true }
+  const present = { name: 'present', optional: true }
+  const withoutKey = { name: 'present', key: 'ca.crt.old', optional: true }
+  const server = serverWith(absent, present, withoutKey) as KubeObject
+  t.equal(hasCaBundle(server, { configMapRef: absent }), false)
+  t.equal(hasCaBundle(server, { configMapRef: present }), true)
+  t.equal(hasCaBundle(server, { configMapRef: withoutKey }), false)
+  t.equal(hasCaBundle({ ...server, status: {} }, { configMapRef: present }), false, 'the status is unknown')
+})
