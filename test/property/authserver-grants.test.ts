@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { makeState, rowKey } from '../../runtime/authserver/storage/state.ts'
+import { makeState } from '../../runtime/authserver/storage/state.ts'
 import { Grants } from '../../runtime/authserver/tokens/grants.ts'
 import { makeKeyRing } from '../../runtime/authserver/tokens/key-ring.ts'
-import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
+import { sha256, upstreamRowKey } from '../../runtime/authserver/model/identifiers.ts'
 
 const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)] })
 const hour = 3_600_000
@@ -53,13 +53,13 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
         for (const { sessionId, grantId, end } of await work) {
           const live = await check.isLive({
             tsid: sessionId,
-            gid: hashed(grantId),
+            gid: sha256(grantId),
             sub: 'alice',
             client_id: 'https://client',
           })
           const known = await check.isLive({
             tsid: sessionId,
-            gid: hashed(grantId),
+            gid: sha256(grantId),
             sub: 'alice',
             client_id: 'client',
           })
@@ -67,7 +67,7 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
           const session = await plain.sessions.get(sessionId)
           const listed = session?.grants.some((grant) => grant.id === grantId) ?? false
           if (listed === end) throw new Error(end ? 'an ended grant is listed' : 'a living grant is lost')
-          const row = await plain.rows.get(rowKey(sessionId, 'corp'))
+          const row = await plain.rows.get(upstreamRowKey(sessionId, 'corp'))
           if (!session && row) throw new Error('tokens outlived their session')
           if (session && !row) throw new Error('a living session lost its tokens')
         }

@@ -133,6 +133,7 @@ t.test('modules: every import goes the way the table says, to the public API', a
 const layers: Readonly<Record<string, readonly string[]>> = {
   'runtime/vmcp': ['server', 'clients', 'call', 'features', 'catalog', 'backends', 'model'],
   'runtime/vmcp/features': [],
+  'runtime/authserver': ['server', 'endpoints', 'login', 'clients', 'upstream', 'tokens', 'storage', 'model'],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {

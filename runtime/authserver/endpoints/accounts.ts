@@ -9,21 +9,20 @@
 import type { Exchange } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
 import { sessionHash } from '../../observe/index.ts'
-import { type Account, accountsPage, leftPage, type ConnectedClient } from '../consent/accounts-page.ts'
-import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../consent/cookies.ts'
-import { withdrawConsents } from '../consent/memory.ts'
-import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
-import { shownClient } from '../events.ts'
-import { limit, loginMs } from '../limits.ts'
-import type { UpstreamConnection, LoginSession } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { rowKey } from '../storage/state.ts'
+import { type Account, accountsPage, leftPage, type ConnectedClient } from '../login/accounts-page.ts'
+import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../login/cookies.ts'
+import { withdrawConsents } from '../login/consents.ts'
+import { type AuthServerContext, nowSec, upstreamNamed } from '../login/context.ts'
+import { shownClient } from '../model/events.ts'
+import { limit, loginMs } from '../storage/limits.ts'
+import type { UpstreamConnection, LoginSession } from '../model/records.ts'
 import { isSynthesized, userOf } from '../upstream/user.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { sendPage, sendRedirect } from './responses.ts'
 import { checkForm, sendNext } from './consent.ts'
 import { formOf, queryOf } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256, upstreamRowKey } from '../model/identifiers.ts'
 
 interface Visitor {
   readonly signIn: string
@@ -68,7 +67,7 @@ export async function showAccounts(exchange: Exchange, context: AuthServerContex
 const formSubject = (userId: string): string => `accounts ${userId}`
 
 /** How a session is named in a form; its id itself never leaves. */
-const handleOf = (session: LoginSession): string => hashed(`accounts ${session.id}`)
+const handleOf = (session: LoginSession): string => sha256(`accounts ${session.id}`)
 
 /** A client as users know it: by its own name, or by the host that describes it. */
 async function nameOf(
@@ -103,7 +102,7 @@ async function accountOf(
   host: string,
   context: AuthServerContext,
 ): Promise<Omit<Account, 'mayConnect'>> {
-  const row = await context.state.rows.get(rowKey(session.id, name))
+  const row = await context.state.rows.get(upstreamRowKey(session.id, name))
   if (!row || row.userId !== session.userId || row.clientId !== session.clientId) {
     return { name, host, state: session.providers.includes(name) ? 'broken' : 'none' }
   }
@@ -187,7 +186,7 @@ async function begin(
       provider: upstream.name,
       codeVerifier,
       nonce,
-      browser: hashed(browserId),
+      browser: sha256(browserId),
       sessionId: session.id,
       userId: session.userId,
     },

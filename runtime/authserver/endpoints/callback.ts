@@ -7,18 +7,18 @@
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
 import type { Exchange } from '../../net/index.ts'
-import { readBrowser, readSignIn } from '../consent/cookies.ts'
-import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
-import { shownClient } from '../events.ts'
+import { readBrowser, readSignIn } from '../login/cookies.ts'
+import { type AuthServerContext, nowSec, upstreamNamed } from '../login/context.ts'
+import { shownClient } from '../model/events.ts'
 import { OAuthClientError } from '../../oauth/index.ts'
-import type { UpstreamConnection, UpstreamStep } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { advance, upstreamStepFailed, type Next, withUpstreamStep } from '../upstream/steps.ts'
+import type { UpstreamConnection, UpstreamStep } from '../model/records.ts'
+import { advance, upstreamStepFailed, type Next, withUpstreamStep } from '../login/login-flow.ts'
 import { userOf } from '../upstream/user.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { finishConnection } from './accounts.ts'
 import { goneError, sendNext } from './consent.ts'
-import { OAuthError } from './oauth-error.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 export async function callback(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const response = { path: exchange.path, parameters: new URLSearchParams(exchange.query) }
@@ -63,7 +63,7 @@ function checkBrowser(
   context: AuthServerContext,
 ): string {
   const id = readBrowser(exchange, context.keys(), context.urls.secure)
-  if (id !== undefined && hashed(id) === waiting.browser) return id
+  if (id !== undefined && sha256(id) === waiting.browser) return id
   context.log.warn('a login came back in another browser than it was begun in', {
     upstream: waiting.provider,
   })

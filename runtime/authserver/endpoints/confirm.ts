@@ -5,22 +5,22 @@
  * going on without it is allowed, because the first provider alone says who the user is.
  */
 import type { Exchange } from '../../net/index.ts'
-import { makeForm, readBrowser, readSignIn } from '../consent/cookies.ts'
-import { consentPage, providerPage } from '../consent/pages.ts'
-import { type AuthServerContext, upstreamNamed } from '../context.ts'
-import { shownClient } from '../events.ts'
-import type { Confirmation } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
+import { makeForm, readBrowser, readSignIn } from '../login/cookies.ts'
+import { consentPage, providerPage } from '../login/pages.ts'
+import { type AuthServerContext, upstreamNamed } from '../login/context.ts'
+import { shownClient } from '../model/events.ts'
+import type { Confirmation } from '../model/records.ts'
 import {
   advance,
   errorRedirect,
   type LoginInProgress,
   type Next,
   startUpstreamStep,
-} from '../upstream/steps.ts'
+} from '../login/login-flow.ts'
 import { sendPage } from './responses.ts'
 import { checkForm, chosenProviders, goneError, sendNext } from './consent.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 export async function showConfirmation(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const handle = queryOf(exchange).get('request') ?? ''
@@ -53,7 +53,7 @@ function browserOf(
   context: AuthServerContext,
 ): string | undefined {
   const id = readBrowser(exchange, context.keys(), context.urls.secure)
-  return id !== undefined && hashed(id) === waiting.browser ? id : undefined
+  return id !== undefined && sha256(id) === waiting.browser ? id : undefined
 }
 
 async function decide(

@@ -15,17 +15,17 @@ import {
   readBrowser,
   readSignIn,
   signInCookie,
-} from '../consent/cookies.ts'
-import { findConsent } from '../consent/memory.ts'
-import { consentPage } from '../consent/pages.ts'
-import { type AuthServerContext, isRequired } from '../context.ts'
-import { shownClient } from '../events.ts'
-import type { AuthRequest } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect, type LoginInProgress, type Next } from '../upstream/steps.ts'
+} from '../login/cookies.ts'
+import { findConsent } from '../login/consents.ts'
+import { consentPage } from '../login/pages.ts'
+import { type AuthServerContext, isRequired } from '../login/context.ts'
+import { shownClient } from '../model/events.ts'
+import type { AuthRequest } from '../model/records.ts'
+import { advance, errorRedirect, type LoginInProgress, type Next } from '../login/login-flow.ts'
 import { sendPage, sendRedirect } from './responses.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 /** The user is told this whenever a handle leads nowhere; whether it ever existed is nobody's business. */
 export function goneError(): OAuthError {
@@ -139,7 +139,7 @@ async function goOn(
   const keys = context.keys()
   // Set only now: a cookie from before approval would bind a browser that agreed to nothing.
   const browserId = readBrowser(exchange, keys, secure) ?? newBrowser()
-  const login = { request, ...agreed, browser: hashed(browserId), obtained: [] }
+  const login = { request, ...agreed, browser: sha256(browserId), obtained: [] }
   const next = await advance(context, login, readSignIn(exchange, secure))
   sendNext(exchange, next, browserId, context)
 }

@@ -5,7 +5,8 @@
  * `resource` (RFC 6749 section 3.1, RFC 8707 section 2).
  */
 import { type Exchange, readBody } from '../../net/index.ts'
-import { OAuthError } from './oauth-error.ts'
+import { clientAuthError, type ClientCredentials } from '../clients/client-directory.ts'
+import { OAuthError } from '../model/oauth-error.ts'
 
 /** Largest body of any endpoint of this server. */
 export const maxBodyBytes = 65_536
@@ -78,6 +79,26 @@ export function refuseRepeated(parameters: Parameters): void {
     const shown = /^[\w.-]{1,64}$/.test(name) ? ` ${name}` : ''
     throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
   }
+}
+
+/** Reads how the client authenticates: a Basic header, or members of the form. Throws OAuthError invalid_client. */
+export function clientCredentials(exchange: Exchange, parameters: Parameters): ClientCredentials {
+  const header = exchange.req.headers.authorization
+  const bodyId = parameters.get('client_id')
+  const bodySecret = parameters.get('client_secret')
+  if (header !== undefined && /^basic\b/i.test(header)) {
+    const pair = basicCredentials(header)
+    if (!pair) throw clientAuthError({ isBasic: true })
+    if (bodySecret !== undefined || (bodyId !== undefined && bodyId !== pair.id)) {
+      throw new OAuthError('invalid_request', 'the client must use one way to authenticate')
+    }
+    return { id: pair.id, secret: pair.secret, method: 'client_secret_basic', isBasic: true }
+  }
+  if (parameters.has('client_assertion') || parameters.has('client_assertion_type'))
+    throw clientAuthError({ isBasic: false })
+  if (bodyId === undefined) throw clientAuthError({ isBasic: false })
+  const method = bodySecret === undefined ? 'none' : 'client_secret_post'
+  return { id: bodyId, secret: bodySecret, method, isBasic: false }
 }
 
 /** RegisteredClient id and secret of a Basic header, form-decoded as RFC 6749 section 2.3.1 asks; undefined when malformed. */

@@ -3,7 +3,7 @@
  * Source: RFC 8414 section 2, OpenID Connect Discovery section 3, RFC 9207 section 3, RFC 7517; docs/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthServerContext } from '../context.ts'
+import type { AuthServerContext } from '../login/context.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 

@@ -12,15 +12,15 @@ import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type Exchange, readBody } from '../../net/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
 import { selectAuthMethod } from '../clients/auth-method.ts'
-import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
-import type { AuthServerContext } from '../context.ts'
-import { nowSec } from '../context.ts'
-import { limit, unusedClientMs, usedClientMs } from '../limits.ts'
-import type { RegisteredClient } from '../storage/records.ts'
-import { hashed, randomId } from '../tokens/opaque.ts'
+import { type ClientTraits, readClientMetadata } from '../clients/client-metadata.ts'
+import type { AuthServerContext } from '../login/context.ts'
+import { nowSec } from '../login/context.ts'
+import { limit, unusedClientMs, usedClientMs } from '../storage/limits.ts'
+import type { RegisteredClient } from '../model/records.ts'
 import { sendEmpty, sendPrivate } from './responses.ts'
 import { bearerToken, maxBodyBytes } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256, randomId } from '../model/identifiers.ts'
 
 const maxRecord = 16_384
 
@@ -38,10 +38,10 @@ export async function register(exchange: Exchange, context: AuthServerContext): 
     id: randomUUID(),
     kind: 'dcr',
     authMethod,
-    managementHash: hashed(management),
+    managementHash: sha256(management),
     issuedAtSec: nowSec(context),
     used: false,
-    ...(secret === undefined ? {} : { secretHash: hashed(secret) }),
+    ...(secret === undefined ? {} : { secretHash: sha256(secret) }),
   }
   checkSize(client)
   await context.state.clients.put(client.id, client, unusedClientMs)
@@ -113,7 +113,7 @@ function fixedMembers(client: RegisteredClient): Omit<RegisteredClient, keyof Cl
 
 function fits(client: RegisteredClient, presented: string): boolean {
   if (client.managementHash === undefined) return false
-  return timingSafeEqual(Buffer.from(client.managementHash), Buffer.from(hashed(presented)))
+  return timingSafeEqual(Buffer.from(client.managementHash), Buffer.from(sha256(presented)))
 }
 
 async function readMetadata(exchange: Exchange): Promise<JsonRecord> {

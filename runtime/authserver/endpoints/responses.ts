@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Exchange, sendBody } from '../../net/index.ts'
-import { OAuthError } from './oauth-error.ts'
+import { OAuthError } from '../model/oauth-error.ts'
 
 type Headers = Readonly<Record<string, string | string[]>>
 
@@ -50,20 +50,6 @@ export function sendPage(exchange: Exchange, status: number, html: string, heade
 
 export function sendRedirect(exchange: Exchange, location: string, headers: Headers = {}): void {
   sendEmpty(exchange, 303, { ...pageHeaders, ...headers, Location: location })
-}
-
-/** The client's redirect URI with our parameters merged into its query, and always the issuer (RFC 9207). */
-export function clientRedirect(
-  redirectUri: string,
-  issuer: string,
-  parameters: Readonly<Record<string, string | undefined>>,
-): string {
-  const fields = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) fields.set(name, value)
-  fields.set('iss', issuer)
-  // By hand: the URL parser would rewrite private-use schemes and parameters that are the client's own.
-  const joint = redirectUri.includes('?') ? (/[?&]$/.test(redirectUri) ? '' : '&') : '?'
-  return `${redirectUri}${joint}${fields.toString()}`
 }
 
 /** What any thrown error means to an OAuth client. The cause is for the log only. */

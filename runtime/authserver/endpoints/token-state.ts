@@ -6,21 +6,28 @@
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
-import { type AuthServerContext, nowSec } from '../context.ts'
+import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { sessionHash } from '../../observe/index.ts'
-import { shownClient } from '../events.ts'
-import { hashed } from '../tokens/opaque.ts'
+import { shownClient } from '../model/events.ts'
 import { personal } from '../tokens/jwt.ts'
-import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify.ts'
+import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
 import { sendEmpty, sendPrivate } from './responses.ts'
-import { bearerToken, formOf, type Parameters, readBodyIfAny, refuseRepeated } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import {
+  bearerToken,
+  clientCredentials,
+  formOf,
+  type Parameters,
+  readBodyIfAny,
+  refuseRepeated,
+} from './form.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 /** POST /oauth/revoke: either kind of token ends its grant, and with the last grant the upstream tokens. */
 export async function revoke(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   refuseRepeated(form)
-  const client = await context.clients.authenticate(exchange, form)
+  const client = await context.clients.authenticate(clientCredentials(exchange, form))
   const token = form.require('token')
   const found = await grantOf(token, context)
   if (found && found.clientId === client.id) {
@@ -50,7 +57,7 @@ async function grantOf(token: string, context: AuthServerContext): Promise<Found
   if (refresh) return refresh.family
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
   const session = claims && (await context.sessions.get(claims.tsid))
-  const grant = session?.grants.find(({ id }) => hashed(id) === claims?.gid)
+  const grant = session?.grants.find(({ id }) => sha256(id) === claims?.gid)
   if (!session || !grant) return undefined
   return { sessionId: session.id, grantId: grant.id, clientId: session.clientId, userId: session.userId }
 }
@@ -83,7 +90,7 @@ async function authenticateRequester(
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
-  const client = await context.clients.authenticate(exchange, form)
+  const client = await context.clients.authenticate(clientCredentials(exchange, form))
   if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
   // A public client proves nothing: anybody could ask in its name.
   throw new OAuthError(

@@ -5,17 +5,17 @@
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
-import { parseScope, supportedScopes } from '../clients/scopes.ts'
-import { type AuthServerContext, nowSec } from '../context.ts'
+import { parseScope, supportedScopes } from '../model/scopes.ts'
+import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { sessionHash } from '../../observe/index.ts'
-import { shownClient } from '../events.ts'
-import type { RegisteredClient } from '../storage/records.ts'
+import { shownClient } from '../model/events.ts'
+import type { RegisteredClient } from '../model/records.ts'
 import type { TokenRequester, Granted, Narrowing } from '../tokens/grants.ts'
 import { type IdTokenRequest, signAccessToken, signIdToken } from '../tokens/jwt.ts'
 import { sendPrivate } from './responses.ts'
 import { resourcesOf } from './authorize.ts'
-import { formOf, type Parameters, refuseRepeated } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { clientCredentials, formOf, type Parameters, refuseRepeated } from './form.ts'
+import { OAuthError } from '../model/oauth-error.ts'
 
 type GrantHandler = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<Granted>
 
@@ -32,7 +32,7 @@ export async function token(exchange: Exchange, context: AuthServerContext): Pro
   refuseRepeated(form)
   const grantType = form.require('grant_type')
   const handler = handlers.get(grantType)
-  const client = await context.clients.authenticate(exchange, form)
+  const client = await context.clients.authenticate(clientCredentials(exchange, form))
   if (!handler) throw new OAuthError('unsupported_grant_type', 'this grant type is not supported')
   if (client.kind === 'dcr' && !client.grantTypes.includes(grantType)) {
     throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')

@@ -14,8 +14,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { SecretUse } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
 import { type SealedStore, sealId, type Secrets, type Store } from '../../store/index.ts'
-import { count, decode, list, type Of, record, text } from './codec.ts'
-import { family } from './records.ts'
+import { count, decode, list, type Of, record, text } from '../model/codec.ts'
+import { family } from '../model/records.ts'
 import { familyPrefix } from './state.ts'
 
 export interface RotationParts {

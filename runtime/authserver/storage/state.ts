@@ -1,8 +1,8 @@
 /**
- * Typed repositories over the store: one namespace per kind of record, keys hashed, values sealed.
+ * Typed repositories over the store: one namespace per kind of record, hashed keys, sealed values.
  *
- * An id that reaches this file is a secret (a state, a code, a session id): only its hash is used as key, so that
- * reading the store's keys gives nothing that could be presented anywhere.
+ * Ids are secrets (a state, a code, a session id). The store contains only their hashes, so an attacker who reads its
+ * keys cannot present them.
  */
 import {
   type StoreEntry,
@@ -12,9 +12,9 @@ import {
   type Store,
   sealStore,
 } from '../../store/index.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { decode, type RecordShape, text } from './codec.ts'
-import * as records from './records.ts'
+import { decode, type RecordShape, text } from '../model/codec.ts'
+import * as records from '../model/records.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 export interface Seen<T> {
   readonly value: T
@@ -36,16 +36,6 @@ export interface Repository<T> {
   delete(id: string): Promise<boolean>
 }
 
-/** Several parts as one key, without ambiguity whatever the parts contain. */
-export function key(...parts: readonly string[]): string {
-  return parts.map((part) => `${part.length}:${part}`).join('')
-}
-
-/** Where the tokens of one provider in one session are. */
-export function rowKey(sessionId: string, provider: string): string {
-  return key(sessionId, provider)
-}
-
 /** Lives must be whole and positive, whatever was subtracted before. */
 function life(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
@@ -57,27 +47,27 @@ function repository<T>(
   more: Pick<SetOptions, 'yields'> = {},
 ): Repository<T> {
   return {
-    get: async (id) => decode(shape, await store.get(hashed(id))),
+    get: async (id) => decode(shape, await store.get(sha256(id))),
     async read(id) {
-      const entry = await store.read(hashed(id))
+      const entry = await store.read(sha256(id))
       const value = decode(shape, entry?.value)
       return entry && value !== undefined ? { value, entry } : undefined
     },
     async put(id, value, ttlMs) {
-      await store.set(hashed(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs) })
+      await store.set(sha256(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs) })
     },
     add: (id, value, ttlMs) =>
-      store.set(hashed(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs), onlyIf: 'absent' }),
-    take: async (id) => decode(shape, await store.take(hashed(id))),
+      store.set(sha256(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs), onlyIf: 'absent' }),
+    take: async (id) => decode(shape, await store.take(sha256(id))),
     swap: (id, seen, next, ttlMs) =>
       store.swap(
-        hashed(id),
+        sha256(id),
         seen.entry,
         next === undefined ? undefined : JSON.stringify(next),
         ttlMs === undefined ? undefined : life(ttlMs),
       ),
-    touch: (id, ttlMs) => store.touch(hashed(id), life(ttlMs)),
-    delete: (id) => store.delete(hashed(id)),
+    touch: (id, ttlMs) => store.touch(sha256(id), life(ttlMs)),
+    delete: (id) => store.delete(sha256(id)),
   }
 }
 

@@ -8,12 +8,12 @@
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { within } from '../clients/scopes.ts'
-import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { StoredCode, Family, Grant } from '../storage/records.ts'
+import { within } from '../model/scopes.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { StoredCode, Family, Grant } from '../model/records.ts'
 import type { Seen, State } from '../storage/state.ts'
 import type { KeyRing } from './key-ring.ts'
-import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque.ts'
+import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque-tokens.ts'
 import type { Sessions } from './sessions.ts'
 
 /** How long a redeemed code is remembered, so that its reuse is noticed. */

@@ -6,10 +6,10 @@
  * scopes as a list for policies written for it.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import type { Grant } from '../storage/records.ts'
+import type { Grant } from '../model/records.ts'
 import type { KeyRing } from './key-ring.ts'
-import { hashed } from './opaque.ts'
 import { signJwt } from './signature.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 export interface AccessTokenRequest {
   readonly grant: Grant
@@ -34,7 +34,7 @@ export async function signAccessToken(keys: KeyRing, request: AccessTokenRequest
     scp: [...scopes],
     auth_time: grant.authTimeSec,
     tsid: grant.sessionId,
-    gid: hashed(grant.grantId),
+    gid: sha256(grant.grantId),
   })
 }
 

@@ -10,10 +10,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { User, LoginSession, UpstreamTokensRecord } from '../storage/records.ts'
-import { key, type Repository, rowKey, type Seen, type State } from '../storage/state.ts'
-import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
-import { hashed, randomId } from './opaque.ts'
+import type { User, LoginSession, UpstreamTokensRecord } from '../model/records.ts'
+import { type Repository, type Seen, type State } from '../storage/state.ts'
+import { exclusively, newestRefreshToken } from './upstream-refresh-tokens.ts'
+import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifiers.ts'
 
 /**
  * Maximum number of simultaneous logins of one user with one client, for example one per machine. Logins whose code
@@ -68,7 +68,7 @@ export class Sessions {
 
   /** The running session of this user with this client. */
   async find(userId: string, clientId: string): Promise<LoginSession | undefined> {
-    return this.#linked(await this.#state.links.get(key(userId, clientId)), userId, clientId)
+    return this.#linked(await this.#state.links.get(compoundKey(userId, clientId)), userId, clientId)
   }
 
   async #linked(id: string | undefined, userId: string, clientId: string): Promise<LoginSession | undefined> {
@@ -97,7 +97,7 @@ export class Sessions {
       ...(user.email === undefined ? {} : { email: user.email }),
     }
     const providers = obtained.map((tokens) => tokens.provider)
-    const linkKey = key(user.userId, clientId)
+    const linkKey = compoundKey(user.userId, clientId)
     const session = await this.#race('a link', async () => {
       const link = await this.#state.links.read(linkKey)
       const running = await this.#linked(link?.value, user.userId, clientId)
@@ -141,7 +141,7 @@ export class Sessions {
     const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all(
       (listed?.clients ?? []).map(async (clientId) => {
-        const ending = await this.#state.endings.get(key(userId, clientId))
+        const ending = await this.#state.endings.get(compoundKey(userId, clientId))
         return ending && { clientId, provider: ending.provider }
       }),
     )
@@ -172,7 +172,7 @@ export class Sessions {
   /** False when the session ended, or the provider was disconnected, while the row was written: then it goes again. */
   async #putRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     const { id, userId, clientId } = session
-    const rowId = rowKey(id, tokens.provider)
+    const rowId = upstreamRowKey(id, tokens.provider)
     await this.#state.rows.put(rowId, { ...tokens, userId, clientId }, session.endsAtMs - this.#now())
     const after = await this.#state.sessions.get(id)
     if (!after?.providers.includes(tokens.provider)) {
@@ -191,7 +191,7 @@ export class Sessions {
       ...old,
       providers: old.providers.filter((name) => name !== provider),
     }))
-    await this.#state.rows.delete(rowKey(sessionId, provider))
+    await this.#state.rows.delete(upstreamRowKey(sessionId, provider))
     return session !== undefined
   }
 
@@ -252,9 +252,11 @@ export class Sessions {
     if (!session) return false
     const leftMs = session.endsAtMs - this.#now()
     await Promise.all([
-      this.#state.links.touch(key(session.userId, session.clientId), this.#listedMs(session)),
+      this.#state.links.touch(compoundKey(session.userId, session.clientId), this.#listedMs(session)),
       this.#state.connectedClients.touch(session.userId, this.#listedMs(session)),
-      ...session.providers.map((provider) => this.#state.rows.touch(rowKey(sessionId, provider), leftMs)),
+      ...session.providers.map((provider) =>
+        this.#state.rows.touch(upstreamRowKey(sessionId, provider), leftMs),
+      ),
     ])
     return true
   }
@@ -266,7 +268,7 @@ export class Sessions {
     if (until !== undefined && this.#now() < until) return true
     const ends = this.#ends
     const session = await this.#state.sessions.get(claims.tsid)
-    const listed = session?.grants.find((grant) => hashed(grant.id) === claims.gid)
+    const listed = session?.grants.find((grant) => sha256(grant.id) === claims.gid)
     const live =
       session?.userId === claims.sub &&
       session.clientId === claims.client_id &&
@@ -302,7 +304,7 @@ export class Sessions {
     const session = await this.#state.sessions.get(sessionId)
     if (!session || !(await this.endSession(sessionId))) return undefined
     const { userId, clientId } = session
-    await this.#state.endings.put(key(userId, clientId), { provider }, listedMs)
+    await this.#state.endings.put(compoundKey(userId, clientId), { provider }, listedMs)
     return session
   }
 
@@ -323,10 +325,10 @@ export class Sessions {
   }
 
   async #dropWhatBelongsTo(session: LoginSession): Promise<void> {
-    const linkKey = key(session.userId, session.clientId)
+    const linkKey = compoundKey(session.userId, session.clientId)
     const link = await this.#state.links.read(linkKey)
     await Promise.all([
-      ...session.providers.map((provider) => this.#state.rows.delete(rowKey(session.id, provider))),
+      ...session.providers.map((provider) => this.#state.rows.delete(upstreamRowKey(session.id, provider))),
       ...(link?.value === session.id ? [this.#state.links.swap(linkKey, link, undefined)] : []),
     ])
   }

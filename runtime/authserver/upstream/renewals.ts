@@ -10,12 +10,13 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
 import { endsRefreshToken, tokenRefusal } from '../../oauth/index.ts'
-import type { AuthServerEvent } from '../events.ts'
-import type { StoredRow, UpstreamTokensRecord } from '../storage/records.ts'
-import { rowKey, type Seen, type State } from '../storage/state.ts'
+import type { AuthServerEvent } from '../model/events.ts'
+import type { StoredRow, UpstreamTokensRecord } from '../model/records.ts'
+import { type Seen, type State } from '../storage/state.ts'
 import type { Sessions } from '../tokens/sessions.ts'
-import { exclusively, newestRefreshToken, replaceRefreshToken } from './refresh-tokens.ts'
+import { exclusively, newestRefreshToken, replaceRefreshToken } from '../tokens/upstream-refresh-tokens.ts'
 import type { Upstream } from './upstream.ts'
+import { upstreamRowKey } from '../model/identifiers.ts'
 
 export interface RenewalParts {
   readonly state: State
@@ -66,7 +67,7 @@ export class Renewals {
     { isRefused }: { readonly isRefused: boolean },
   ): Promise<StoredRow> {
     const { now } = this.#parts
-    const id = rowKey(sessionId, upstream.name)
+    const id = upstreamRowKey(sessionId, upstream.name)
     if (!isDue(row, now()) && !isRefused) return row
     const usable = isUsable(row, now()) && !isRefused
     const paused = this.#paused.get(id)

@@ -1,6 +1,6 @@
 /** Token responses of upstream providers as a stored record. */
 import type { TokenSet } from '../../oauth/index.ts'
-import type { UpstreamTokensRecord } from '../storage/records.ts'
+import type { UpstreamTokensRecord } from '../model/records.ts'
 
 /**
  * The record of a response. On a refresh `old` lends what the response left out: refresh token (RFC 6749 section 6),

@@ -4,7 +4,7 @@
  * `begin` and `finish` are one login (upstream step); `refresh` renews its tokens later. All reject with
  * OAuthClientError, whose meaning is in oauth/refusals/token-refusal.ts. Nothing here stores anything.
  */
-import type { UpstreamTokensRecord } from '../storage/records.ts'
+import type { UpstreamTokensRecord } from '../model/records.ts'
 
 export interface Identity {
   /** Stable at the provider, or `tk-…` when it was made from the access token. */

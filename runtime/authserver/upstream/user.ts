@@ -5,9 +5,9 @@
  * Source: docs/specification/external-auth.md#oidcConfig, oidcConfig.subjectClaim ("re-keys existing users"); RFC 9562 section 5.8 (UUID version 8).
  */
 import { createHash } from 'node:crypto'
-import type { User } from '../storage/records.ts'
-import { key } from '../storage/state.ts'
+import type { User } from '../model/records.ts'
 import type { Identity } from './upstream.ts'
+import { compoundKey } from '../model/identifiers.ts'
 
 export function userOf(issuer: string, provider: string, identity: Identity, nowSec: number): User {
   return {
@@ -26,7 +26,7 @@ export function isSynthesized(userId: string): boolean {
 /** A UUID from SHA-256 over the three parts. */
 export function userId(issuer: string, provider: string, subject: string): string {
   const bytes = createHash('sha256')
-    .update(key(issuer, provider, subject))
+    .update(compoundKey(issuer, provider, subject))
     .digest()
     .subarray(0, 16)
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80

@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 /** What is needed of a tap test: to be told when it is over. */
 type Scope = Pick<Test, 'teardown'>
 import type { AuthServerEvent } from '../../../runtime/authserver/index.ts'
-import { type AuthServer, makeAuthServer } from '../../../runtime/authserver/server.ts'
+import { type AuthServer, makeAuthServer } from '../../../runtime/authserver/server/auth-server.ts'
 import type { AuthServerConfig } from '../../../runtime/config/index.ts'
 import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { Exchange, type Fetch, type Log, sendText } from '../../../runtime/net/index.ts'

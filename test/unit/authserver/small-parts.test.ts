@@ -1,16 +1,22 @@
 /** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
 import t from 'tap'
 import { resourcesOf } from '../../../runtime/authserver/endpoints/authorize.ts'
-import type { AuthServerContext } from '../../../runtime/authserver/context.ts'
+import type { AuthServerContext } from '../../../runtime/authserver/login/context.ts'
 import { html } from '../../../runtime/net/index.ts'
-import { clientRedirect } from '../../../runtime/authserver/endpoints/responses.ts'
 import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import { callerKey, limits, loginMs, take, unusedClientMs } from '../../../runtime/authserver/limits.ts'
-import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/storage/codec.ts'
-import { key } from '../../../runtime/authserver/storage/state.ts'
+import {
+  callerKey,
+  limits,
+  loginMs,
+  take,
+  unusedClientMs,
+} from '../../../runtime/authserver/storage/limits.ts'
+import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/model/codec.ts'
 import { userId } from '../../../runtime/authserver/upstream/user.ts'
-import { issuerOf } from '../../../runtime/authserver/upstream/registration.ts'
+import { issuerOf } from '../../../runtime/authserver/upstream/upstream-registration.ts'
+import { compoundKey } from '../../../runtime/authserver/model/identifiers.ts'
+import { buildClientRedirect } from '../../../runtime/authserver/model/urls.ts'
 
 t.test('codec: a record is read whole or not at all', async (t) => {
   const shape = record({ a: text, n: maybe(count), l: list(text), k: oneOf('x', 'y') })
@@ -33,9 +39,9 @@ t.test('codec: a record is read whole or not at all', async (t) => {
 })
 
 t.test('keys: several parts never run together', async (t) => {
-  t.not(key('a', 'bc'), key('ab', 'c'))
-  t.not(key('a:1', 'b'), key('a', '1:b'))
-  t.not(key('', 'a'), key('a', ''))
+  t.not(compoundKey('a', 'bc'), compoundKey('ab', 'c'))
+  t.not(compoundKey('a:1', 'b'), compoundKey('a', '1:b'))
+  t.not(compoundKey('', 'a'), compoundKey('a', ''))
 })
 
 t.test('limits: an IPv6 caller is its network, a mapped IPv4 one its address', async (t) => {
@@ -57,18 +63,21 @@ t.test('html: values are escaped wherever they stand, markup of our own is not',
 
 t.test('redirect: parameters are merged into the query, the issuer always comes along', async (t) => {
   t.equal(
-    clientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }),
+    buildClientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }),
     'https://a.example/cb?code=c+d&iss=https%3A%2F%2Fi',
   )
   t.equal(
-    clientRedirect('https://a.example/cb?x=1', 'https://i', {}),
+    buildClientRedirect('https://a.example/cb?x=1', 'https://i', {}),
     'https://a.example/cb?x=1&iss=https%3A%2F%2Fi',
   )
   t.equal(
-    clientRedirect('https://a.example/cb?', 'https://i', {}),
+    buildClientRedirect('https://a.example/cb?', 'https://i', {}),
     'https://a.example/cb?iss=https%3A%2F%2Fi',
   )
-  t.equal(clientRedirect('com.example.app:/cb', 'https://i', {}), 'com.example.app:/cb?iss=https%3A%2F%2Fi')
+  t.equal(
+    buildClientRedirect('com.example.app:/cb', 'https://i', {}),
+    'com.example.app:/cb?iss=https%3A%2F%2Fi',
+  )
 })
 
 t.test('form: empty values are absent, repeats are found', async (t) => {

@@ -25,7 +25,7 @@ const roots: readonly string[] = [
 /** What a caller catches by its class. One that nobody catches by its class is a GatehouseError. */
 const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
-  'runtime/authserver/endpoints/oauth-error.ts OAuthError',
+  'runtime/authserver/model/oauth-error.ts OAuthError',
   'runtime/authserver/upstream/renewals.ts Gone',
   'runtime/cli/dev/unwritable.ts UnwritableFile',
   'runtime/cli/shell/client.ts ConversationOver',

@@ -1,14 +1,14 @@
 /** What every endpoint works with; built once in server.ts. */
-import type { AuthServerConfig } from '../config/index.ts'
-import type { Exchange, Log } from '../net/index.ts'
-import type { ClientDirectory } from './clients/directory.ts'
-import type { AuthServerEvent } from './events.ts'
-import type { State } from './storage/state.ts'
-import type { Grants } from './tokens/grants.ts'
-import type { KeyRing } from './tokens/key-ring.ts'
-import type { Sessions } from './tokens/sessions.ts'
-import type { Upstream } from './upstream/upstream.ts'
-import type { Urls } from './urls.ts'
+import type { AuthServerConfig } from '../../config/index.ts'
+import type { Exchange, Log } from '../../net/index.ts'
+import type { ClientDirectory } from '../clients/client-directory.ts'
+import type { AuthServerEvent } from '../model/events.ts'
+import type { State } from '../storage/state.ts'
+import type { Grants } from '../tokens/grants.ts'
+import type { KeyRing } from '../tokens/key-ring.ts'
+import type { Sessions } from '../tokens/sessions.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Urls } from '../model/urls.ts'
 
 export interface AuthServerContext {
   readonly config: AuthServerConfig

@@ -8,9 +8,9 @@
  * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
-import type { StoredRow, LoginSession } from '../storage/records.ts'
-import { key, rowKey, type State } from '../storage/state.ts'
-import { hashed } from '../tokens/opaque.ts'
+import type { StoredRow, LoginSession } from '../model/records.ts'
+import { type State } from '../storage/state.ts'
+import { sha256, compoundKey, upstreamRowKey } from '../model/identifiers.ts'
 
 /** An account at a provider, and whose it is here. */
 export type AccountOf = Pick<StoredRow, 'userId' | 'provider' | 'subject'>
@@ -23,7 +23,7 @@ export function exclusively<T>(
   { userId, provider }: Pick<AccountOf, 'userId' | 'provider'>,
   work: () => Promise<T>,
 ): Promise<T> {
-  return withLock(state.store, `upstream:${hashed(key(userId, provider))}`, lock, work)
+  return withLock(state.store, `upstream:${sha256(compoundKey(userId, provider))}`, lock, work)
 }
 
 /** The newest refresh token of the account in these sessions, other than `except`. */
@@ -61,7 +61,7 @@ export async function replaceRefreshToken(
 function idsOf(sessions: readonly LoginSession[], { provider }: AccountOf): readonly string[] {
   return sessions
     .filter(({ providers }) => providers.includes(provider))
-    .map(({ id }) => rowKey(id, provider))
+    .map(({ id }) => upstreamRowKey(id, provider))
 }
 
 /** A subject that was made from an access token belongs to no account that could be told again. */

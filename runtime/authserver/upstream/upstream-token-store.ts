@@ -16,13 +16,12 @@ import {
   type UpstreamTokens as UpstreamTokensOfCallers,
 } from '../../outgoing/index.ts'
 import { sessionHash } from '../../observe/index.ts'
-import { shownClient } from '../events.ts'
-import type { StoredRow } from '../storage/records.ts'
-import { rowKey } from '../storage/state.ts'
-import { hashed } from '../tokens/opaque.ts'
+import { shownClient } from '../model/events.ts'
+import type { StoredRow } from '../model/records.ts'
 import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
 import { Gone, type RenewalParts, Renewals } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
+import { sha256, upstreamRowKey } from '../model/identifiers.ts'
 
 export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** Names in the order of the configuration. */
@@ -91,9 +90,9 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   refused(caller: Caller, provider: string, accessToken: string): boolean {
     const claims = sessionClaims(caller)
     if (!claims) return false
-    const id = rowKey(claims.tsid, provider)
+    const id = upstreamRowKey(claims.tsid, provider)
     const { now } = this.#parts
-    const digest = hashed(accessToken)
+    const digest = sha256(accessToken)
     const last = this.#refused.get(id)
     if (last && now() - last.atMs < refusalPauseMs) return last.digest === digest
     this.#refused.set(id, { digest, atMs: now() })
@@ -104,7 +103,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   #isRefused(id: string, { accessToken }: StoredRow): boolean {
     const refused = this.#refused.get(id)
     if (!refused || this.#parts.now() - refused.atMs >= refusedMs) return false
-    return refused.digest === hashed(accessToken)
+    return refused.digest === sha256(accessToken)
   }
 
   async #get(
@@ -121,7 +120,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const claims = sessionClaims(caller)
     if (!claims) return undefined
     const [row, live] = await Promise.all([
-      state.rows.get(rowKey(claims.tsid, provider)),
+      state.rows.get(upstreamRowKey(claims.tsid, provider)),
       sessions.isLive(claims),
     ])
     if (!live || (row && !isOwn(row, claims))) return undefined
@@ -129,7 +128,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
       if (!row) return await this.#absent(claims.tsid, provider)
       // One caller may give up. The refresh continues for the other callers, and because the provider has already
       // rotated the token.
-      const id = rowKey(claims.tsid, provider)
+      const id = upstreamRowKey(claims.tsid, provider)
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.fresh(claims.tsid, row, upstream, { isRefused })
       const renewed = await abortable(fresh, signal)
@@ -147,7 +146,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const { sessions, upstreams, now } = this.#parts
     const session = await sessions.get(sessionId)
     if (!session || (upstreams.length > 1 && !session.providers.includes(provider))) return undefined
-    const id = rowKey(sessionId, provider)
+    const id = upstreamRowKey(sessionId, provider)
     const since = this.#missingSince.get(id) ?? now()
     this.#missingSince.set(id, since)
     throw new Gone(undefined, { sure: now() - since >= completingMs })

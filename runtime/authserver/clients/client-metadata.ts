@@ -11,10 +11,10 @@
  */
 import { hiddenAnywhere, hiddenInLine } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
-import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { RegisteredClient } from '../storage/records.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { RegisteredClient } from '../model/records.ts'
 import { isUnownedRedirect, redirectUriViolation, usesPrivateScheme } from './redirect-uri.ts'
-import { clientScopes, parseScope } from './scopes.ts'
+import { clientScopes, parseScope } from '../model/scopes.ts'
 
 /** Members as they arrived, not yet believed. */
 export type ClientMetadataDocument = Readonly<Record<string, unknown>>

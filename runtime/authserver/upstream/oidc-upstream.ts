@@ -29,8 +29,8 @@ import {
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
-import type { UpstreamTokensRecord } from '../storage/records.ts'
-import { notDiscovered, Retried } from './retry.ts'
+import type { UpstreamTokensRecord } from '../model/records.ts'
+import { notDiscovered, Retried } from './background-lookup.ts'
 import { toUpstreamTokens } from './tokens.ts'
 import type { Finished, Identity, LoginProof, Upstream, UpstreamLogin } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'

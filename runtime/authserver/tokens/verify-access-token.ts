@@ -7,7 +7,7 @@
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { AuthServerConfig } from '../../config/index.ts'
-import { count, list, maybe, type Of, record, text } from '../storage/codec.ts'
+import { count, list, maybe, type Of, record, text } from '../model/codec.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { Sessions } from './sessions.ts'
 

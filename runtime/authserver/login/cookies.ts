@@ -9,7 +9,7 @@
  */
 import { clearCookie, type Exchange, readCookie, setCookie } from '../../net/index.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
-import { randomId } from '../tokens/opaque.ts'
+import { randomId } from '../model/identifiers.ts'
 
 /** How long a browser stays signed in on the pages here. */
 export const signInMs = 30 * 24 * 3_600_000

@@ -34,14 +34,14 @@ import {
   typedServer,
 } from '../../oauth/index.ts'
 import { createHash } from 'node:crypto'
-import type { UpstreamRegistration, UpstreamTokensRecord } from '../storage/records.ts'
+import type { UpstreamRegistration, UpstreamTokensRecord } from '../model/records.ts'
 import {
   discoverForRegistration,
   forgetRegistration,
   obtainRegistration,
   type RegistrationParts,
-} from './registration.ts'
-import { notDiscovered, Retried } from './retry.ts'
+} from './upstream-registration.ts'
+import { notDiscovered, Retried } from './background-lookup.ts'
 import { toUpstreamTokens } from './tokens.ts'
 import type { Finished, Identity, LoginProof, Upstream, UpstreamLogin } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'

@@ -7,8 +7,8 @@
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
-import { type AuthServerContext, isRequired } from '../context.ts'
-import type { AuthRequest, Confirmation, User } from '../storage/records.ts'
+import { type AuthServerContext, isRequired } from './context.ts'
+import type { AuthRequest, Confirmation, User } from '../model/records.ts'
 
 export interface FormParts {
   readonly handle: string

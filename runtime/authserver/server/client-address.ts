@@ -4,8 +4,8 @@
  */
 import { BlockList, isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
-import { parseNetwork } from '../config/index.ts'
-import { addressBehindProxies, type Exchange, peerAddress } from '../net/index.ts'
+import { parseNetwork } from '../../config/index.ts'
+import { addressBehindProxies, type Exchange, peerAddress } from '../../net/index.ts'
 
 /** `trusted` are addresses and networks (CIDR) that were checked with the configuration. */
 export function makeAddressOf(trusted: readonly string[]): (exchange: Exchange) => string {

@@ -7,15 +7,22 @@
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { AuthServerConfig } from '../../config/index.ts'
-import type { Exchange } from '../../net/index.ts'
-import { basicCredentials, type Parameters } from '../endpoints/form.ts'
-import { OAuthError } from '../endpoints/oauth-error.ts'
-import { usedClientMs } from '../limits.ts'
-import type { RegisteredClient } from '../storage/records.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { usedClientMs } from '../storage/limits.ts'
+import type { RegisteredClient } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
-import { hashed } from '../tokens/opaque.ts'
-import type { ClientDocuments } from './cimd.ts'
-import { clientScopes } from './scopes.ts'
+import type { ClientDocuments } from './client-documents.ts'
+import { clientScopes } from '../model/scopes.ts'
+import { sha256 } from '../model/identifiers.ts'
+
+/** How a client authenticates in a request. */
+export interface ClientCredentials {
+  readonly id: string
+  readonly secret: string | undefined
+  readonly method: RegisteredClient['authMethod']
+  /** True when the request has a Basic header, so that an error needs a challenge. */
+  readonly isBasic: boolean
+}
 
 export interface ClientDirectory {
   /**
@@ -24,8 +31,8 @@ export interface ClientDirectory {
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
-  /** The client that makes a token, revocation or introspection request. Throws OAuthError invalid_client. */
-  authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient>
+  /** Returns the client that makes a token, revocation or introspection request. Throws OAuthError invalid_client. */
+  authenticate(credentials: ClientCredentials): Promise<RegisteredClient>
   /** Marks a registered client as used, so that it outlives the first day. */
   renew(client: RegisteredClient): Promise<void>
 }
@@ -47,17 +54,16 @@ export function makeClientDirectory(
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
-  async function authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient> {
-    const given = credentials(exchange, parameters)
+  async function authenticate(given: ClientCredentials): Promise<RegisteredClient> {
     if (documents?.accepts(given.id)) {
       // The grant contains the values of the document, so its host need not be available for every refresh.
       if (given.method === 'none') return describedElsewhere(given.id)
-      throw invalidClient({ basic: given.basic })
+      throw clientAuthError(given)
     }
     const client = await find(given.id)
     // One response for an unknown client, a wrong secret and a wrong method: nothing to learn from it.
     if (!client || client.authMethod !== given.method || !secretFits(client, given.secret)) {
-      throw invalidClient({ basic: given.basic })
+      throw clientAuthError(given)
     }
     return client
   }
@@ -94,39 +100,18 @@ function describedElsewhere(id: string): RegisteredClient {
   }
 }
 
-interface Given {
-  readonly id: string
-  readonly secret: string | undefined
-  readonly method: RegisteredClient['authMethod']
-  readonly basic: boolean
-}
-
-function credentials(exchange: Exchange, parameters: Parameters): Given {
-  const header = exchange.req.headers.authorization
-  const bodyId = parameters.get('client_id')
-  const bodySecret = parameters.get('client_secret')
-  if (header !== undefined && /^basic\b/i.test(header)) {
-    const pair = basicCredentials(header)
-    if (!pair) throw invalidClient({ basic: true })
-    if (bodySecret !== undefined || (bodyId !== undefined && bodyId !== pair.id)) {
-      throw new OAuthError('invalid_request', 'the client must use one way to authenticate')
-    }
-    return { id: pair.id, secret: pair.secret, method: 'client_secret_basic', basic: true }
-  }
-  if (parameters.has('client_assertion') || parameters.has('client_assertion_type'))
-    throw invalidClient({ basic: false })
-  if (bodyId === undefined) throw invalidClient({ basic: false })
-  const method = bodySecret === undefined ? 'none' : 'client_secret_post'
-  return { id: bodyId, secret: bodySecret, method, basic: false }
-}
-
-function invalidClient({ basic }: { readonly basic: boolean }): OAuthError {
+/** Returns the error for every failed authentication, with a challenge when the request has a Basic header. */
+export function clientAuthError({ isBasic }: Pick<ClientCredentials, 'isBasic'>): OAuthError {
   const challenge = { 'WWW-Authenticate': 'Basic realm="token", charset="UTF-8"' }
-  return new OAuthError('invalid_client', 'client authentication failed', basic ? { headers: challenge } : {})
+  return new OAuthError(
+    'invalid_client',
+    'client authentication failed',
+    isBasic ? { headers: challenge } : {},
+  )
 }
 
 function secretFits(client: RegisteredClient, secret: string | undefined): boolean {
   if (client.authMethod === 'none') return secret === undefined
   if (client.secretHash === undefined || secret === undefined) return false
-  return timingSafeEqual(Buffer.from(client.secretHash), Buffer.from(hashed(secret)))
+  return timingSafeEqual(Buffer.from(client.secretHash), Buffer.from(sha256(secret)))
 }

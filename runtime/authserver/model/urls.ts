@@ -5,7 +5,7 @@
  * one host, and the login must end in the browser that began it.
  * Source: docs/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect Discovery section 4.
  */
-import type { AuthServerConfig } from '../config/index.ts'
+import type { AuthServerConfig } from '../../config/index.ts'
 
 export interface Urls {
   readonly issuer: string
@@ -66,6 +66,20 @@ export function makeUrls(config: AuthServerConfig): Urls {
     secure: callback.protocol === 'https:',
     pageOrigin: callback.origin,
   }
+}
+
+/** Returns the client's redirect URI with these parameters and the issuer (RFC 9207) appended to its query. */
+export function buildClientRedirect(
+  redirectUri: string,
+  issuer: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): string {
+  const fields = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) fields.set(name, value)
+  fields.set('iss', issuer)
+  // Without the URL parser, which rewrites private-use schemes and the client's own parameters.
+  const joint = redirectUri.includes('?') ? (/[?&]$/.test(redirectUri) ? '' : '&') : '?'
+  return `${redirectUri}${joint}${fields.toString()}`
 }
 
 function pathOf(url: string): string {

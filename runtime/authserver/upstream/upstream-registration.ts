@@ -4,7 +4,7 @@
  * Lazily, under a lock, and saved in the store until its secret is about to expire. `discoveryUrl` is asked with one
  * GET and no fallbacks; a document without registration_endpoint is a failure, not an invitation to guess. With
  * `registrationEndpoint` the endpoints are those of the configuration. A registration whose metadata no longer fits the
- * configuration is not used again: the key in the store is made of everything that was registered.
+ * configuration is not used again: its key in the store is made of everything that was registered.
  * Source: docs/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
 import type { OAuth2UpstreamSettings, UpstreamRegistrationConfig } from '../../config/index.ts'
@@ -17,10 +17,10 @@ import {
   supportsS256,
 } from '../../oauth/index.ts'
 import { withLock } from '../../store/index.ts'
-import type { UpstreamRegistration } from '../storage/records.ts'
-import { key, type State } from '../storage/state.ts'
-import { hashed } from '../tokens/opaque.ts'
-import type { UpstreamParts } from './oidc.ts'
+import type { UpstreamRegistration } from '../model/records.ts'
+import { type State } from '../storage/state.ts'
+import type { UpstreamParts } from './oidc-upstream.ts'
+import { sha256, compoundKey } from '../model/identifiers.ts'
 
 /** A secret is replaced this long before it ends. */
 const renewBeforeMs = 5 * 60_000
@@ -61,7 +61,7 @@ export async function obtainRegistration(
   const known = await usable(id, parts)
   if (known) return known
   const lock = { ttlMs: 60_000, waitMs: 60_000 }
-  return withLock(parts.state.store, `dcr:${hashed(id)}`, lock, async () => {
+  return withLock(parts.state.store, `dcr:${sha256(id)}`, lock, async () => {
     const meanwhile = await usable(id, parts)
     if (meanwhile) return meanwhile
     const made = await register(wanted, config, dcr, chooseMethod(metadata), parts)
@@ -110,7 +110,7 @@ function keyOf(
   parts: RegistrationParts,
 ): string {
   const scopeSet = [...new Set(scopes ?? [])].toSorted().join(' ')
-  return key(
+  return compoundKey(
     parts.issuer,
     endpoint,
     config.redirectUri,

@@ -8,9 +8,9 @@
  * refills in a lifetime lets twice its capacity through in the first one: a burst, and what is refilled meanwhile.
  */
 import { isIPv6 } from 'node:net'
-import type { Bucket, Store } from '../store/index.ts'
-import { OAuthError } from './endpoints/oauth-error.ts'
-import { hashed } from './tokens/opaque.ts'
+import type { Bucket, Store } from '../../store/index.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256 } from '../model/identifiers.ts'
 
 const minute = 60_000
 const day = 86_400_000
@@ -89,7 +89,7 @@ export async function take(store: Store, name: LimitName, { caller, host }: Take
   const limit: Limit = limits[name]
   const buckets = (kind: string, rates: readonly Rate[] = [], who?: string): readonly Bucket[] =>
     rates.map((rate, index) => ({
-      key: `limit:${name}:${kind}${index}${who === undefined ? '' : `:${hashed(who)}`}`,
+      key: `limit:${name}:${kind}${index}${who === undefined ? '' : `:${sha256(who)}`}`,
       ...rate,
     }))
   const all = [

@@ -8,19 +8,8 @@
  * keeping tokens anywhere.
  * Source: docs/specification/external-auth.md (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
  */
-import { hash } from 'node:crypto'
-import { randomBuffer } from '../../net/index.ts'
+import { randomId } from '../model/identifiers.ts'
 import type { KeyRing } from './key-ring.ts'
-
-/** 256 random bits, base64url. */
-export function randomId(bytes = 32): string {
-  return randomBuffer(bytes).toString('base64url')
-}
-
-/** SHA-256, base64url: the form in which secrets become store keys. */
-export function hashed(value: string): string {
-  return hash('sha256', value, 'base64url')
-}
 
 const codeForm = /^gh_ac_([\w-]{43})\.([\w-]{43})$/
 const refreshForm = /^gh_rt_([\w-]{43})\.(0|[1-9]\d{0,8})\.([\w-]{43})$/

@@ -12,10 +12,10 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { AuthServerConfig, CimdSettings } from '../../config/index.ts'
 import { isLoopbackHost, type Log } from '../../net/index.ts'
 import { isClientDocumentUrl, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
-import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { RegisteredClient } from '../storage/records.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { RegisteredClient } from '../model/records.ts'
 import { requirePublicClient } from './auth-method.ts'
-import { readClientMetadata } from './metadata.ts'
+import { readClientMetadata } from './client-metadata.ts'
 
 export interface CimdParts {
   readonly config: AuthServerConfig

@@ -7,20 +7,20 @@
  * Documents and endpoints that clients in browsers call carry CORS headers without credentials; pages and redirects
  * never do.
  */
-import type { Exchange, Stage } from '../net/index.ts'
-import { errorPage } from './consent/pages.ts'
-import type { AuthServerContext } from './context.ts'
-import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/responses.ts'
-import { changeAccounts, showAccounts } from './endpoints/accounts.ts'
-import { authorize } from './endpoints/authorize.ts'
-import { callback } from './endpoints/callback.ts'
-import { submitConfirmation, showConfirmation } from './endpoints/confirm.ts'
-import { submitConsent, showConsent } from './endpoints/consent.ts'
-import { showKeys, showOpenidMetadata, showServerMetadata } from './endpoints/metadata.ts'
-import { manage, register } from './endpoints/register.ts'
-import { token } from './endpoints/token.ts'
-import { introspect, revoke, userinfo } from './endpoints/token-state.ts'
-import { paths } from './urls.ts'
+import type { Exchange, Stage } from '../../net/index.ts'
+import { errorPage } from '../login/pages.ts'
+import type { AuthServerContext } from '../login/context.ts'
+import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from '../endpoints/responses.ts'
+import { changeAccounts, showAccounts } from '../endpoints/accounts.ts'
+import { authorize } from '../endpoints/authorize.ts'
+import { callback } from '../endpoints/callback.ts'
+import { submitConfirmation, showConfirmation } from '../endpoints/confirm.ts'
+import { submitConsent, showConsent } from '../endpoints/consent.ts'
+import { showKeys, showOpenidMetadata, showServerMetadata } from '../endpoints/metadata.ts'
+import { manage, register } from '../endpoints/register.ts'
+import { token } from '../endpoints/token.ts'
+import { introspect, revoke, userinfo } from '../endpoints/token-state.ts'
+import { paths } from '../model/urls.ts'
 
 type Handler = (exchange: Exchange, context: AuthServerContext) => Promise<void>
 

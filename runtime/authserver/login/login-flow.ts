@@ -6,21 +6,20 @@
  * become rows only when the code is issued, so an abandoned login leaves nothing behind.
  * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
-import type { AuthServerContext } from '../context.ts'
+import type { AuthServerContext } from './context.ts'
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'
-import { within } from '../clients/scopes.ts'
-import { clientRedirect } from '../endpoints/responses.ts'
-import { type OAuthCode, OAuthError } from '../endpoints/oauth-error.ts'
-import { shownClient } from '../events.ts'
-import { signInMs } from '../consent/cookies.ts'
-import { findConsent, rememberConsent } from '../consent/memory.ts'
-import { loginMs } from '../limits.ts'
+import { within } from '../model/scopes.ts'
+import { type OAuthCode, OAuthError } from '../model/oauth-error.ts'
+import { shownClient } from '../model/events.ts'
+import { signInMs } from './cookies.ts'
+import { findConsent, rememberConsent } from './consents.ts'
+import { loginMs } from '../storage/limits.ts'
 import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
 import { sessionHash } from '../../observe/index.ts'
-import type { AuthRequest, Grant, UpstreamStep, User, UpstreamTokensRecord } from '../storage/records.ts'
-import { randomId } from '../tokens/opaque.ts'
-import { rowKey } from '../storage/state.ts'
-import type { Upstream } from './upstream.ts'
+import type { AuthRequest, Grant, UpstreamStep, User, UpstreamTokensRecord } from '../model/records.ts'
+import { buildClientRedirect } from '../model/urls.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { randomId, upstreamRowKey } from '../model/identifiers.ts'
 
 /** A login in flight; a UpstreamStep is this plus the secrets of one upstream request. */
 export type LoginInProgress = Pick<
@@ -94,7 +93,7 @@ async function connectedProviders(
   const session = await context.sessions.find(user.userId, clientId)
   if (!session) return new Set()
   const rows = await Promise.all(
-    session.providers.map((provider) => context.state.rows.get(rowKey(session.id, provider))),
+    session.providers.map((provider) => context.state.rows.get(upstreamRowKey(session.id, provider))),
   )
   const usable = rows.filter(
     (row) =>
@@ -271,7 +270,7 @@ async function complete(
     userId: user.userId,
     sessionHash: sessionHash(sessionId),
   })
-  const location = clientRedirect(request.redirectUri, config.issuer, {
+  const location = buildClientRedirect(request.redirectUri, config.issuer, {
     code,
     state: request.state,
     ...(scopes.length === request.scopes.length ? {} : { scope: scopes.join(' ') }),
@@ -286,7 +285,7 @@ export function errorRedirect(
   error: OAuthCode,
   description: string,
 ): string {
-  return clientRedirect(request.redirectUri, context.config.issuer, {
+  return buildClientRedirect(request.redirectUri, context.config.issuer, {
     error,
     error_description: description,
     state: request.state,

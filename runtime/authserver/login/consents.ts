@@ -8,15 +8,20 @@
  * Source: MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
-import { within } from '../clients/scopes.ts'
-import type { AuthRequest, Consent, Withdrawal } from '../storage/records.ts'
-import { key, type State } from '../storage/state.ts'
-import { randomId } from '../tokens/opaque.ts'
+import { within } from '../model/scopes.ts'
+import type { AuthRequest, Consent, Withdrawal } from '../model/records.ts'
+import { type State } from '../storage/state.ts'
+import { randomId, compoundKey } from '../model/identifiers.ts'
 
 const rememberedMs = 90 * 24 * 3_600_000
 
 function keyOf(userId: string, request: AuthRequest): string {
-  return key(userId, request.clientId, redirectHost(request.redirectUri), ...request.resources.toSorted())
+  return compoundKey(
+    userId,
+    request.clientId,
+    redirectHost(request.redirectUri),
+    ...request.resources.toSorted(),
+  )
 }
 
 /** The consent that covers everything this request asks for. */
@@ -38,7 +43,7 @@ async function standing(
 ): Promise<{ consent: Consent | undefined; withdrawn: Withdrawal | undefined }> {
   const [consent, withdrawn] = await Promise.all([
     state.consents.get(keyOf(userId, request)),
-    state.withdrawals.get(key(userId, request.clientId)),
+    state.withdrawals.get(compoundKey(userId, request.clientId)),
   ])
   return { consent: consent?.after === (withdrawn?.id ?? '') ? consent : undefined, withdrawn }
 }
@@ -58,7 +63,7 @@ export async function rememberConsent(
   const next = { scopes, providers, after: withdrawn?.id ?? '' }
   await state.consents.put(keyOf(userId, request), next, rememberedMs)
   // It is named by what was just written, so it must live as long.
-  if (withdrawn) await state.withdrawals.touch(key(userId, request.clientId), rememberedMs)
+  if (withdrawn) await state.withdrawals.touch(compoundKey(userId, request.clientId), rememberedMs)
 }
 
 /** The user changed their mind about a client: it must ask again, whatever was agreed to. */
@@ -68,5 +73,5 @@ export async function withdrawConsents(
   clientId: string,
   nowMs: number,
 ): Promise<void> {
-  await state.withdrawals.put(key(userId, clientId), { id: randomId(16), atMs: nowMs }, rememberedMs)
+  await state.withdrawals.put(compoundKey(userId, clientId), { id: randomId(16), atMs: nowMs }, rememberedMs)
 }

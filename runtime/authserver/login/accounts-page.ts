@@ -4,7 +4,7 @@
  * States are words, not only colours; every button says in full what it does and for which client.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
-import type { AuthServerContext } from '../context.ts'
+import type { AuthServerContext } from './context.ts'
 import { providerTargets } from './pages.ts'
 
 export interface Account {

@@ -1,11 +1,11 @@
 /** For hosts: from the file to a running server, and back. */
-import { GatehouseError } from '../../schemas/index.ts'
-import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../config/index.ts'
-import { silentLog } from '../net/index.ts'
-import { type AuthServer, type AuthServerParts, checkSettings, makeAuthServer } from './server.ts'
-import type { Store } from '../store/index.ts'
-import { openAuthServerStore } from './storage/open.ts'
-import { sharedRing } from './tokens/shared-ring.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../../config/index.ts'
+import { silentLog } from '../../net/index.ts'
+import { type AuthServer, type AuthServerParts, checkSettings, makeAuthServer } from './auth-server.ts'
+import type { Store } from '../../store/index.ts'
+import { openAuthServerStore } from '../storage/open.ts'
+import { sharedRing } from '../tokens/shared-ring.ts'
 
 export interface HostedAuthServer extends AuthServer {
   /** What the host itself must know: issuer, audiences, disableUpstreamTokenInjection, … */
