@@ -13,6 +13,7 @@ const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)]
 const hour = 3_600_000
 const person = { userId: 'alice', authTimeSec: 0 }
 const tokens = { provider: 'corp', subject: 'a', accessToken: 'at', obtainedAtMs: 0 }
+const login = { user: person, clientId: 'client', obtained: [tokens], endsAtMs: hour }
 
 /** A store whose every response arrives when the scheduler says so. */
 function scheduled(inner: Store, scheduler: fc.Scheduler): Store {
@@ -42,7 +43,7 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
         const work = Promise.all(
           logins.map(async ({ end, delay }) => {
             for (let n = 0; n < delay; n++) await scheduler.schedule(Promise.resolve())
-            const opened = await sessions.open(person, 'client', [tokens], hour)
+            const opened = await sessions.open(login)
             if (end) await sessions.endGrant(opened.sessionId, opened.grantId)
             return { ...opened, end }
           }),
@@ -106,7 +107,7 @@ t.test(
           return { state, sessions, grants }
         }
         const plain = make(inner)
-        const { sessionId, grantId } = await plain.sessions.open(person, 'client', [tokens], hour)
+        const { sessionId, grantId } = await plain.sessions.open(login)
         const grant = {
           grantId,
           sessionId,
@@ -184,7 +185,7 @@ t.test(
         const verifier = 'v'.repeat(43)
         const by = { clientId: 'client', redirectUri: 'x', codeVerifier: verifier }
         const work = (async () => {
-          const { sessionId, grantId } = await sessions.open(person, 'client', [tokens], hour)
+          const { sessionId, grantId } = await sessions.open(login)
           const grant = {
             grantId,
             sessionId,

@@ -1,7 +1,5 @@
 /**
- * Finds and authenticates clients, wherever they come from, and keeps registered ones alive while they are used.
- *
- * Does not register (endpoints/register.ts) and does not decide what a client may do.
+ * Finds and authenticates clients of both kinds, and extends the life of registrations that are in use.
  * Source: RFC 6749 sections 2.3 and 3.2.1, RFC 7591, client-id metadata documents.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -39,12 +37,13 @@ export interface ClientDirectory {
 
 const renewEveryMs = 3_600_000
 
-export function makeClientDirectory(
-  state: State,
-  documents: ClientDocuments | undefined,
-  config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
-  now: () => number,
-): ClientDirectory {
+export function makeClientDirectory(parts: {
+  readonly state: State
+  readonly documents: ClientDocuments | undefined
+  readonly config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>
+  readonly now: () => number
+}): ClientDirectory {
+  const { state, documents, config, now } = parts
   const renewed = new LRUCache<string, number>({ max: 10_000 })
 
   async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
@@ -57,12 +56,12 @@ export function makeClientDirectory(
   async function authenticate(given: ClientCredentials): Promise<RegisteredClient> {
     if (documents?.accepts(given.id)) {
       // The grant contains the values of the document, so its host need not be available for every refresh.
-      if (given.method === 'none') return describedElsewhere(given.id)
+      if (given.method === 'none') return makeUnverifiedClient(given.id)
       throw clientAuthError(given)
     }
     const client = await find(given.id)
-    // One response for an unknown client, a wrong secret and a wrong method: nothing to learn from it.
-    if (!client || client.authMethod !== given.method || !secretFits(client, given.secret)) {
+    // An unknown client, a wrong secret and a wrong method get the same response, which reveals nothing.
+    if (!client || client.authMethod !== given.method || !matchesSecret(client, given.secret)) {
       throw clientAuthError(given)
     }
     return client
@@ -77,7 +76,7 @@ export function makeClientDirectory(
       await state.clients.touch(client.id, usedClientMs)
       return
     }
-    // Against what is there now: a registration that was deleted meanwhile must stay deleted.
+    // Compared with the stored record, because a deleted registration must stay deleted.
     const seen = await state.clients.read(client.id)
     if (seen) await state.clients.swap(client.id, seen, { ...seen.value, used: true }, usedClientMs)
   }
@@ -85,8 +84,8 @@ export function makeClientDirectory(
   return { find, authenticate, renew }
 }
 
-/** A client that proved nothing but its name, which is all that its kind can prove. */
-function describedElsewhere(id: string): RegisteredClient {
+/** Returns a described client with its id only, which is all that such a client can prove. */
+function makeUnverifiedClient(id: string): RegisteredClient {
   return {
     id,
     kind: 'cimd',
@@ -110,7 +109,7 @@ export function clientAuthError({ isBasic }: Pick<ClientCredentials, 'isBasic'>)
   )
 }
 
-function secretFits(client: RegisteredClient, secret: string | undefined): boolean {
+function matchesSecret(client: RegisteredClient, secret: string | undefined): boolean {
   if (client.authMethod === 'none') return secret === undefined
   if (client.secretHash === undefined || secret === undefined) return false
   return timingSafeEqual(Buffer.from(client.secretHash), Buffer.from(sha256(secret)))

@@ -1,10 +1,10 @@
 /**
  * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
  *
- * Any untrusted client can make this server fetch: so the fetch is guarded (public addresses only, no redirects, a few
- * kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and remembered when it failed. The cache is an
- * LRU with one fixed lifetime; Cache-Control is not read (docs/specification/external-auth.md). While a client's host is down,
- * or no more may be fetched, a copy of the last day may still serve a login.
+ * Any untrusted client can make this server fetch. The fetch is therefore guarded (public addresses only, no redirects, a
+ * few kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and cached when it failed. The
+ * cache is an LRU with one fixed lifetime; Cache-Control is not read (docs/specification/external-auth.md). While a host
+ * is down, or its limit is reached, a copy of the last day may serve a login.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; docs/specification/external-auth.md#cimd, cimd.
  */
 import { LRUCache } from 'lru-cache'
@@ -17,12 +17,12 @@ import type { RegisteredClient } from '../model/records.ts'
 import { requirePublicClient } from './auth-method.ts'
 import { readClientMetadata } from './client-metadata.ts'
 
-export interface CimdParts {
+interface ClientDocumentParts {
   readonly config: AuthServerConfig
   readonly cimd: CimdSettings
-  /** Fetches a document with every guard on. */
+  /** Fetches a document with every guard. */
   readonly fetchDocument: (url: string) => Promise<JsonRecord>
-  /** Whether another fetch from this host, for this network address, is allowed right now. */
+  /** True when the limits allow another fetch from this host for this network address. */
   readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>
   readonly now: () => number
   readonly log: Log
@@ -52,7 +52,7 @@ export interface ClientDocuments {
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
 }
 
-export function makeClientDocuments(parts: CimdParts): ClientDocuments {
+export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments {
   const { cimd, now } = parts
   const cache = new LRUCache<string, Cached>({ max: cimd.cacheMaxSize })
   const failed = new LRUCache<string, FailedFetch>({ max: Math.max(64, cimd.cacheMaxSize) })
@@ -65,7 +65,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
   }
 
-  function oldCopy(clientId: string): RegisteredClient | undefined {
+  function findStaleCopy(clientId: string): RegisteredClient | undefined {
     const cached = cache.peek(clientId)
     return cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
   }
@@ -75,25 +75,28 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     caller: string | undefined,
   ): Promise<RegisteredClient | undefined> {
     const { host, hostname } = new URL(clientId)
-    const stale = oldCopy(clientId)
-    // The ports of a host are one host; on this machine they are different clients.
+    const stale = findStaleCopy(clientId)
+    // All ports of a host are one host. On this machine they are different clients.
     if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
       if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
     }
     try {
-      const client = read(clientId, await parts.fetchDocument(clientId), parts)
+      const client = parseDocument(clientId, await parts.fetchDocument(clientId), parts)
       cache.set(clientId, { client, fetchedAtMs: now() })
       failed.delete(clientId)
       return client
     } catch (error) {
-      const failure = { atMs: now(), reason: brokenRule(error) }
+      const failure = { atMs: now(), reason: describeViolation(error) }
       failed.set(clientId, failure)
-      parts.log.info('a client metadata document could not be used', { host, reason: reasonOf(error) })
+      parts.log.info('a client metadata document could not be used', {
+        host,
+        reason: error instanceof Error ? error.message : 'unknown',
+      })
       // An old copy is used only while the host does not respond. A bad document invalidates it.
       if (isTransient(error)) return stale
       cache.delete(clientId)
-      return refuseDocument(failure)
+      return rejectDocument(failure)
     }
   }
 
@@ -101,7 +104,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     const known = cache.get(clientId)
     if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
     const failure = failed.get(clientId)
-    if (failure && now() - failure.atMs < failureMs) return oldCopy(clientId) ?? refuseDocument(failure)
+    if (failure && now() - failure.atMs < failureMs) return findStaleCopy(clientId) ?? rejectDocument(failure)
     const pending = running.get(clientId)
     if (pending) return pending
     const mine = fetchOnce(clientId, caller).finally(() => running.delete(clientId))
@@ -113,17 +116,17 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
 }
 
 /** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
-function refuseDocument({ reason }: FailedFetch): undefined {
+function rejectDocument({ reason }: FailedFetch): undefined {
   if (reason !== undefined) throw new OAuthError('invalid_client', reason)
 }
 
 /** Returns the rule that a document violates, in fixed wording; undefined when the fetch failed. */
-function brokenRule(error: unknown): string | undefined {
+function describeViolation(error: unknown): string | undefined {
   if (error instanceof OAuthError) return `the client metadata document is not accepted: ${error.message}`
   return error instanceof OAuthClientError && error.kind === 'protocol' ? error.message : undefined
 }
 
-function read(clientId: string, document: JsonRecord, parts: CimdParts): RegisteredClient {
+function parseDocument(clientId: string, document: JsonRecord, parts: ClientDocumentParts): RegisteredClient {
   if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
     throw new OAuthError('invalid_client_metadata', 'client_name is required')
   }
@@ -147,8 +150,4 @@ function read(clientId: string, document: JsonRecord, parts: CimdParts): Registe
     issuedAtSec: Math.floor(parts.now() / 1000),
     used: true,
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown'
 }

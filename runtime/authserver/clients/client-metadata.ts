@@ -1,12 +1,10 @@
 /**
- * Turns client metadata, registered (RFC 7591) or fetched (client-id metadata document), into a client of this server.
+ * Reads client metadata, registered (RFC 7591) or fetched (client-id metadata document).
  *
- * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and refused when
+ * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and rejected when
  * none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect URIs is
- * native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are
- * skipped.
- * Display texts are the client's own claims; they are shown escaped and marked as such, and nothing they point to is
- * ever fetched.
+ * native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are skipped.
+ * Display texts are the client's own claims. Pages escape and mark them, and their links are never fetched.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; docs/specification/external-auth.md.
  */
 import { hiddenAnywhere, hiddenInLine } from '../../../schemas/index.ts'
@@ -16,19 +14,18 @@ import type { RegisteredClient } from '../model/records.ts'
 import { isUnownedRedirect, redirectUriViolation, usesPrivateScheme } from './redirect-uri.ts'
 import { clientScopes, parseScope } from '../model/scopes.ts'
 
-/** Members as they arrived, not yet believed. */
+/** Untrusted members, as they arrived. */
 export type ClientMetadataDocument = Readonly<Record<string, unknown>>
 
-export type ClientTraits = Omit<
+type ClientTraits = Omit<
   RegisteredClient,
   'id' | 'kind' | 'authMethod' | 'secretHash' | 'managementHash' | 'issuedAtSec' | 'used'
 >
 
-const grants = ['authorization_code', 'refresh_token'] as const
 const maxRedirects = 10
 const offlineAccess = 'offline_access'
 
-export interface MetadataRules {
+interface MetadataRules {
   /** True for a metadata document. Its private-use redirect URIs are skipped, because it cannot own a scheme. */
   readonly isDocument: boolean
   /** True when the client has a secret. A web client then keeps the redirect rules of its type. */
@@ -45,33 +42,30 @@ export function readClientMetadata(
   const redirectUris = readRedirectUris(metadata, declaredType, rules)
   // Some desktop clients register as web. Their redirect URIs show that they are native.
   const applicationType = redirectUris.some(isUnownedRedirect) ? 'native' : declaredType
-  const grantTypes = narrowed(metadata, 'grant_types', grants, 'authorization_code')
-  narrowed(metadata, 'response_types', ['code'], 'code')
-  const name = shortText(metadata, 'client_name', 256, hiddenInLine)
-  const uri = shortText(metadata, 'client_uri', 2048)
-  const softwareId = shortText(metadata, 'software_id', 256)
-  const softwareVersion = shortText(metadata, 'software_version', 256)
+  const grantTypes = readList(metadata, 'grant_types', ['authorization_code', 'refresh_token'])
+  readList(metadata, 'response_types', ['code'])
   return {
     redirectUris,
-    // A client that is registered for the code grant always gets to refresh when the scope allows it.
-    grantTypes: isAbsentList(metadata['grant_types']) ? grants : grantTypes,
-    scopes: readScopes(metadata, config, { refreshing: grantTypes.includes('refresh_token') }),
+    // Without grant_types, a client may also refresh when its scope allows it.
+    grantTypes: isAbsentList(metadata['grant_types']) ? [...grantTypes, 'refresh_token'] : grantTypes,
+    scopes: readScopes(metadata, config, { canRefresh: grantTypes.includes('refresh_token') }),
     applicationType,
-    ...(name === undefined ? {} : { name }),
-    ...(uri === undefined ? {} : { uri }),
-    ...(softwareId === undefined ? {} : { softwareId }),
-    ...(softwareVersion === undefined ? {} : { softwareVersion }),
+    // A name is for users and may contain joiners that its script needs.
+    name: readText(metadata, 'client_name', { max: 256, hidden: hiddenInLine }),
+    uri: readText(metadata, 'client_uri', { max: 2048 }),
+    softwareId: readText(metadata, 'software_id', { max: 256 }),
+    softwareVersion: readText(metadata, 'software_version', { max: 256 }),
   }
 }
 
-function refuse(text: string): OAuthError {
+function metadataError(text: string): OAuthError {
   return new OAuthError('invalid_client_metadata', text)
 }
 
 /** Absent or unknown means native: MCP clients are installed clients unless they declare `web`. */
 function readApplicationType(metadata: ClientMetadataDocument): 'native' | 'web' {
   const value = metadata['application_type'] ?? 'native'
-  if (typeof value !== 'string') throw refuse('application_type must be native or web')
+  if (typeof value !== 'string') throw metadataError('application_type must be native or web')
   return value === 'web' ? 'web' : 'native'
 }
 
@@ -103,20 +97,20 @@ function isAbsentList(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
-/** The supported ones of a list; it is fine to ask for more, but the needed one must be there. */
-function narrowed(
+/** Returns the supported values of a list. The first one is the default and is required. */
+function readList(
   metadata: ClientMetadataDocument,
   member: string,
-  supported: readonly string[],
-  needed: string,
+  supported: readonly [string, ...string[]],
 ): readonly string[] {
+  const [needed] = supported
   const value = metadata[member]
   if (isAbsentList(value)) return [needed]
   if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string')) {
-    throw refuse(`${member} must be a list of strings`)
+    throw metadataError(`${member} must be a list of strings`)
   }
   const usable = supported.filter((item) => value.includes(item))
-  if (!usable.includes(needed)) throw refuse(`${member} must contain ${needed}`)
+  if (!usable.includes(needed)) throw metadataError(`${member} must contain ${needed}`)
   return usable
 }
 
@@ -129,33 +123,32 @@ function narrowed(
 function readScopes(
   metadata: ClientMetadataDocument,
   config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
-  { refreshing }: { readonly refreshing: boolean },
+  { canRefresh }: { readonly canRefresh: boolean },
 ): readonly string[] {
   const value = metadata['scope']
   let requested: readonly string[] | undefined
   if (typeof value === 'string') requested = parseScope(value)
   else if (Array.isArray(value) && value.every((item): item is string => typeof item === 'string')) {
     requested = parseScope(value.join(' '))
-  } else if (value !== undefined && value !== null) throw refuse('scope must be a string')
+  } else if (value !== undefined && value !== null) throw metadataError('scope must be a string')
   const scopes = clientScopes(requested, config)
-  const addsOffline = refreshing && config.scopesSupported.includes(offlineAccess)
+  const addsOffline = canRefresh && config.scopesSupported.includes(offlineAccess)
   return addsOffline && !scopes.includes(offlineAccess) ? [...scopes, offlineAccess] : scopes
 }
 
-/** `hidden`: the characters that are refused. A name is for users and may have joiners that its script needs. */
-function shortText(
+/** Reads a text without the `hidden` characters. */
+function readText(
   metadata: ClientMetadataDocument,
   member: string,
-  max: number,
-  hidden = hiddenAnywhere,
+  { max, hidden = hiddenAnywhere }: { readonly max: number; readonly hidden?: RegExp },
 ): string | undefined {
   const value = metadata[member]
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value !== 'string' || value.length > max) {
-    throw refuse(`${member} must be a string of at most ${max} characters`)
+    throw metadataError(`${member} must be a string of at most ${max} characters`)
   }
   if (value.search(hidden) >= 0) {
-    throw refuse(`${member} must not contain control characters or invisible formatting characters`)
+    throw metadataError(`${member} must not contain control characters or invisible formatting characters`)
   }
   return value
 }

@@ -1,42 +1,37 @@
 /**
  * Consents that need not be asked for again.
  *
- * Remembered per user, client, redirect host and set of resources, for the scopes and providers that were shown. Redirects
- * to the user's own machine are never remembered: any client there could claim to be the client. Disconnecting an
- * account or signing a client out withdraws everything that was remembered for that client. What counts is the order of
- * the records, not the clocks of the replicas.
+ * A consent is remembered per user, client, redirect host and set of resources, for the scopes and providers that the
+ * page showed. A redirect to the user's own machine is never remembered, because any client there could claim to be the
+ * client. Disconnecting an account or signing a client out withdraws every consent of that client. The records define
+ * the order of consents and withdrawals, because the clocks of replicas differ.
  * Source: MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
-import { within } from '../model/scopes.ts'
+import { compoundKey, randomId } from '../model/identifiers.ts'
 import type { AuthRequest, Consent, Withdrawal } from '../model/records.ts'
-import { type State } from '../storage/state.ts'
-import { randomId, compoundKey } from '../model/identifiers.ts'
+import { within } from '../model/scopes.ts'
+import type { State } from '../storage/state.ts'
 
 const rememberedMs = 90 * 24 * 3_600_000
 
-function keyOf(userId: string, request: AuthRequest): string {
-  return compoundKey(
-    userId,
-    request.clientId,
-    redirectHost(request.redirectUri),
-    ...request.resources.toSorted(),
-  )
+function keyOf(userId: string, { clientId, redirectUri, resources }: AuthRequest): string {
+  return compoundKey(userId, clientId, redirectHost(redirectUri), ...resources.toSorted())
 }
 
-/** The consent that covers everything this request asks for. */
+/** Returns the consent that covers everything in this request. */
 export async function findConsent(
   state: State,
   userId: string,
   request: AuthRequest,
 ): Promise<Consent | undefined> {
   if (isUnownedRedirect(request.redirectUri)) return undefined
-  const { consent } = await standing(state, userId, request)
+  const { consent } = await readConsent(state, userId, request)
   return consent && within(request.scopes, consent.scopes) ? consent : undefined
 }
 
-/** What was agreed to and not withdrawn since, and the latest withdrawal. */
-async function standing(
+/** Reads the consent, unless it was withdrawn, and the latest withdrawal. */
+async function readConsent(
   state: State,
   userId: string,
   request: AuthRequest,
@@ -48,30 +43,27 @@ async function standing(
   return { consent: consent?.after === (withdrawn?.id ?? '') ? consent : undefined, withdrawn }
 }
 
-/** Remembers what was agreed to on a page, together with what was agreed to before; not what was withdrawn since. */
+/** Adds an approved page to the consent of the user. Does nothing when a withdrawal is newer than the approval. */
 export async function rememberConsent(
   state: State,
   userId: string,
-  request: AuthRequest,
-  providers: readonly string[],
-  approvedAtMs: number,
+  approved: { readonly request: AuthRequest; readonly providers: readonly string[]; readonly atMs: number },
 ): Promise<void> {
+  const { request, providers, atMs } = approved
   if (isUnownedRedirect(request.redirectUri)) return
-  const { consent: before, withdrawn } = await standing(state, userId, request)
-  if (withdrawn && approvedAtMs <= withdrawn.atMs) return
+  const { consent: before, withdrawn } = await readConsent(state, userId, request)
+  if (withdrawn && atMs <= withdrawn.atMs) return
   const scopes = [...new Set([...(before?.scopes ?? []), ...request.scopes])]
   const next = { scopes, providers, after: withdrawn?.id ?? '' }
   await state.consents.put(keyOf(userId, request), next, rememberedMs)
-  // It is named by what was just written, so it must live as long.
+  // The consent names the withdrawal, which must live as long.
   if (withdrawn) await state.withdrawals.touch(compoundKey(userId, request.clientId), rememberedMs)
 }
 
-/** The user changed their mind about a client: it must ask again, whatever was agreed to. */
+/** Withdraws every consent of the user to the client. */
 export async function withdrawConsents(
-  state: State,
-  userId: string,
-  clientId: string,
-  nowMs: number,
+  { state, now }: { readonly state: State; readonly now: () => number },
+  { userId, clientId }: { readonly userId: string; readonly clientId: string },
 ): Promise<void> {
-  await state.withdrawals.put(compoundKey(userId, clientId), { id: randomId(16), atMs: nowMs }, rememberedMs)
+  await state.withdrawals.put(compoundKey(userId, clientId), { id: randomId(16), atMs: now() }, rememberedMs)
 }

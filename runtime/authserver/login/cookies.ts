@@ -1,80 +1,73 @@
 /**
- * The three cookies: which browser this is, who is signed in there, and which browser was shown a form.
+ * The three cookies of the pages.
  *
- * The *binding* cookie is set when a login is approved; the login's callback must come with it, so a login that was
- * begun in one browser cannot be finished in another. It says nothing about who is there. The *sign-in* cookie does: it
- * is made by a completed login only, again each time, so that nobody can know it beforehand. The *form* cookie is set with
- * a page and ties its form to the browser (CSRF). All values mean nothing without their record or MAC.
+ * The *binding* cookie is set when a login is approved and is required at its callback. A login that one browser began
+ * therefore cannot be finished in another. It does not identify the user. The *sign-in* cookie does: every completed
+ * login sets a new one, so its value cannot be known beforehand. The *form* cookie is set with a page and ties the form
+ * to the browser (CSRF). A value is useless without its record or MAC.
  * Source: RFC 9700 section 4.7; MCP 2025-11-25 security best practices (confused deputy).
  */
 import { clearCookie, type Exchange, readCookie, setCookie } from '../../net/index.ts'
-import type { KeyRing } from '../tokens/key-ring.ts'
 import { randomId } from '../model/identifiers.ts'
+import type { AuthServerContext } from './context.ts'
 
-/** How long a browser stays signed in on the pages here. */
+type CookieContext = Pick<AuthServerContext, 'keys' | 'urls'>
+
+/** How long a browser stays signed in to the pages. */
 export const signInMs = 30 * 24 * 3_600_000
-/** The upstream steps of a login with a page between them; every upstream step renews it. */
-const bindingSec = 3600
-const formSec = 600
 
-// All are sent when another site leads here: the provider's to the callback, a client's to the consent page, which a known
-// user may skip. A form's value that were not sent then would be replaced, and forms in other tabs would fail.
-const binding = { name: 'gh-as', maxAgeSec: bindingSec }
+// All cookies are sent when another site links here: a provider to the callback, a client to the consent page. A form
+// cookie that is not sent would be replaced, and forms in other tabs would fail. Every upstream step renews the binding.
+const binding = { name: 'gh-as', maxAgeSec: 3600 }
 const signIn = { name: 'gh-who', maxAgeSec: signInMs / 1000 }
-const form = { name: 'gh-form', maxAgeSec: formSec }
+const form = { name: 'gh-form', maxAgeSec: 600 }
 
-/** The id of this browser, if this server gave it one. */
-export function readBrowser(exchange: Exchange, keys: KeyRing, secure: boolean): string | undefined {
-  const [id = '', mac = '', ...rest] = (readCookie(exchange, { ...binding, secure }) ?? '').split('.')
-  return rest.length === 0 && id !== '' && keys.isMac('browser', id, mac) ? id : undefined
+/** Returns the id of this browser, or undefined when this server has not issued one. */
+export function readBrowserId(exchange: Exchange, { keys, urls }: CookieContext): string | undefined {
+  const value = readCookie(exchange, { ...binding, secure: urls.secure }) ?? ''
+  const [id = '', mac = '', ...rest] = value.split('.')
+  return rest.length === 0 && id !== '' && keys().isMac('browser', id, mac) ? id : undefined
 }
 
-export function newBrowser(): string {
-  return randomId()
+/** Returns a Set-Cookie value. */
+export function makeBrowserCookie(id: string, { keys, urls }: CookieContext): string {
+  return setCookie({ ...binding, secure: urls.secure }, `${id}.${keys().mac('browser', id)}`)
 }
 
-/** A Set-Cookie value. */
-export function browserCookie(id: string, keys: KeyRing, secure: boolean): string {
-  return setCookie({ ...binding, secure }, `${id}.${keys.mac('browser', id)}`)
-}
-
-/** The id under which it may be recorded who is signed in here. Only the record counts, so no secret has to vouch for it. */
-export function readSignIn(exchange: Exchange, secure: boolean): string | undefined {
-  const id = readCookie(exchange, { ...signIn, secure })
+/** Returns the id of the sign-in record. The value has no MAC, because only the record proves the sign-in. */
+export function readSignIn(exchange: Exchange, { urls }: CookieContext): string | undefined {
+  const id = readCookie(exchange, { ...signIn, secure: urls.secure })
   return id !== undefined && /^[\w-]{43}$/.test(id) ? id : undefined
 }
 
-/** A Set-Cookie value. */
-export function signInCookie(id: string, secure: boolean): string {
-  return setCookie({ ...signIn, secure }, id)
+/** Returns a Set-Cookie value. */
+export function makeSignInCookie(id: string, { urls }: CookieContext): string {
+  return setCookie({ ...signIn, secure: urls.secure }, id)
 }
 
-/** A Set-Cookie value that takes the sign-in away. */
-export function noSignInCookie(secure: boolean): string {
-  return clearCookie({ ...signIn, secure })
+/** Returns a Set-Cookie value that removes the sign-in. */
+export function makeSignOutCookie({ urls }: CookieContext): string {
+  return clearCookie({ ...signIn, secure: urls.secure })
 }
 
-/** A form for this browser: its Set-Cookie value, and the field that must come back with it. */
+/** Makes a form for this browser: its Set-Cookie value, and the field that must come back with it. */
 export function makeForm(
   exchange: Exchange,
   subject: string,
-  keys: KeyRing,
-  secure: boolean,
+  { keys, urls: { secure } }: CookieContext,
 ): { cookie: string; field: string } {
-  // The value stays while it lives, so that pages in several tabs all work.
-  const held = readCookie(exchange, { ...form, secure })
-  const value = held !== undefined && /^[\w-]{22}$/.test(held) ? held : randomId(16)
-  return { cookie: setCookie({ ...form, secure }, value), field: keys.mac('csrf', `${value}.${subject}`) }
+  // The value is kept while it is valid, so that pages in several tabs work.
+  const known = readCookie(exchange, { ...form, secure })
+  const value = known !== undefined && /^[\w-]{22}$/.test(known) ? known : randomId(16)
+  return { cookie: setCookie({ ...form, secure }, value), field: keys().mac('csrf', `${value}.${subject}`) }
 }
 
-/** True when the form was shown to this browser, for this subject. */
+/** True when this browser was shown the form for this subject. */
 export function isOwnForm(
   exchange: Exchange,
-  subject: string,
-  field: string,
-  keys: KeyRing,
-  secure: boolean,
+  { subject, field }: { readonly subject: string; readonly field: string },
+  { keys, urls }: CookieContext,
 ): boolean {
-  const value = readCookie(exchange, { ...form, secure })
-  return value !== undefined && keys.isMac('csrf', `${value}.${subject}`, field)
+  const value = readCookie(exchange, { ...form, secure: urls.secure })
+  return value !== undefined && keys().isMac('csrf', `${value}.${subject}`, field)
 }

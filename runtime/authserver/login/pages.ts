@@ -1,18 +1,18 @@
 /**
  * The pages of a login: consent, a provider that could not be connected, and errors.
  *
- * What a client says about itself is shown as its own claim; what this server knows (where the response goes, who serves
- * the description) is shown as fact, because that is what a user can check.
+ * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked: where
+ * the response goes, and who serves the description.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
-import { type AuthServerContext, isRequired } from './context.ts'
 import type { AuthRequest, Confirmation, User } from '../model/records.ts'
+import { type AuthServerContext, isRequired } from './context.ts'
 
-export interface FormParts {
+export interface PageForm {
   readonly handle: string
-  /** The field that ties the form to this browser. */
+  /** Field that ties the form to this browser. */
   readonly form: string
   readonly action: string
 }
@@ -27,58 +27,43 @@ const scopeTexts: ReadonlyMap<string, string> = new Map([
 export function consentPage(
   request: AuthRequest,
   context: AuthServerContext,
-  parts: FormParts & { readonly user?: User },
+  { user, ...form }: PageForm & { readonly user?: User },
 ): HtmlPage {
   const name = request.clientName ?? 'A client without a name'
+  const who = user?.email ?? user?.name
+  const origin =
+    request.clientKind === 'cimd'
+      ? html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`
+      : html`<div><dt>Name</dt><dd>chosen by the client itself, not verified</dd></div>`
   const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
-${signedInAs(parts.user)}
+${user && html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`}
 <dl>
-${facts(request)}
+${origin}
+<div><dt>Sends you back to</dt><dd>${redirectHost(request.redirectUri)}</dd></div>
 <div><dt>Wants access to</dt><dd><ul>${request.resources.map((one) => html`<li>${one}</li>`)}</ul></dd></div>
 <div><dt>Wants to</dt><dd><ul>${request.scopes.map((scope) => html`<li>${scopeTexts.get(scope) ?? scope}</li>`)}</ul></dd></div>
 </dl>
-${warning(request)}
-<form method="post" action="${parts.action}">
-${hidden(parts)}
-${providers(context, parts.user !== undefined)}
+${isUnownedRedirect(request.redirectUri) ? html`<p class="warn" role="note">The response goes to a client on this computer, and any client here can claim to be this one. Continue only if you have just started it yourself.</p>` : undefined}
+<form method="post" action="${form.action}">
+${hiddenFields(form)}
+${providerChoice(context, user)}
 <div class="buttons">
 <button class="main" name="action" value="approve">Allow and continue</button>
 <button name="action" value="deny">Cancel</button>
 </div>
 </form>`
-  return page(`Allow ${name}?`, body, targets(request, context))
+  return page(`Allow ${name}?`, body, formTargets(request, context))
 }
 
-function signedInAs(user: User | undefined): Html | undefined {
-  if (user === undefined) return undefined
-  const who = user.email ?? user.name
-  return html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`
+function hiddenFields({ handle, form }: PageForm): Html {
+  return html`<input type="hidden" name="request" value="${handle}"><input type="hidden" name="form" value="${form}">`
 }
 
-function facts(request: AuthRequest): readonly Html[] {
-  return [
-    ...(request.clientKind === 'cimd'
-      ? [html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`]
-      : [html`<div><dt>Name</dt><dd>chosen by the client itself, not verified</dd></div>`]),
-    html`<div><dt>Sends you back to</dt><dd>${redirectHost(request.redirectUri)}</dd></div>`,
-  ]
-}
-
-function warning(request: AuthRequest): Html | undefined {
-  if (!isUnownedRedirect(request.redirectUri)) return undefined
-  return html`<p class="warn" role="note">The response goes to a client on this computer, and any client here can claim to be this one. Continue only if you have just started it yourself.</p>`
-}
-
-function hidden(parts: FormParts): Html {
-  return html`<input type="hidden" name="request" value="${parts.handle}"><input type="hidden" name="form" value="${parts.form}">`
-}
-
-/** Which services the user will sign in to; the first may be over already, and those that nothing needs may be left out. */
-function providers(context: AuthServerContext, signedIn: boolean): Html | undefined {
+/** Lists the providers that the user will sign in to. The user may have signed in to the first one already. */
+function providerChoice(context: AuthServerContext, user: User | undefined): Html | undefined {
   const [first, ...others] = context.upstreams
-  if (others.length === 0) {
-    return signedIn ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
-  }
+  if (others.length === 0)
+    return user ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
   return html`<fieldset><legend>You will sign in at</legend>
 <label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
 ${others.map(({ name, host }) =>
@@ -90,37 +75,37 @@ ${others.map(({ name, host }) =>
 ${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this client. You can connect it later on the page of connected accounts.</p>`}`
 }
 
-export function providerPage(waiting: Confirmation, context: AuthServerContext, parts: FormParts): HtmlPage {
-  const failed = waiting.failed ?? ''
+export function providerPage(
+  { failed, request }: Pick<Confirmation, 'request'> & { readonly failed: string },
+  context: AuthServerContext,
+  form: PageForm,
+): HtmlPage {
   const body = html`<h1>${failed} could not be connected</h1>
 <p>You are signed in, but the sign-in at ${failed} did not succeed. Tools that need it will not work until it does.</p>
-<form method="post" action="${parts.action}">
-${hidden(parts)}
+<form method="post" action="${form.action}">
+${hiddenFields(form)}
 <div class="buttons">
 <button class="main" name="action" value="retry">Try again</button>
 <button name="action" value="skip">Continue without it</button>
 <button name="action" value="cancel">Cancel</button>
 </div>
 </form>`
-  return page(`${failed} could not be connected`, body, targets(waiting.request, context))
+  return page(`${failed} could not be connected`, body, formTargets(request, context))
 }
 
-/** Everything a form may lead to: the providers and whatever they redirect through, this server, and the client. */
-function targets(request: AuthRequest, context: AuthServerContext): readonly string[] {
-  const redirect = new URL(request.redirectUri)
-  const client = /^https?:$/.test(redirect.protocol) ? redirect.origin : redirect.protocol
-  return [...providerTargets(context), client]
+/** Returns everything that a form may lead to: the providers with their redirects, this server, and the client. */
+function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): readonly string[] {
+  const { protocol, origin } = new URL(redirectUri)
+  return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]
 }
 
-/** As far as the providers, whatever they redirect through, and back here. */
-export function providerTargets(context: AuthServerContext): readonly string[] {
-  const origins = context.upstreams
-    .map((upstream) => upstream.origin)
-    .filter((origin) => origin !== undefined)
-  return ['https:', ...origins, context.urls.pageOrigin]
+/** Returns the targets of a login at the providers, which may redirect to any https address, and this server. */
+export function providerTargets({ upstreams, urls }: AuthServerContext): readonly string[] {
+  const origins = upstreams.map(({ origin }) => origin).filter((origin) => origin !== undefined)
+  return ['https:', ...origins, urls.pageOrigin]
 }
 
-/** A client's request that failed before anybody agreed to anything: the user decides whether to go where it says. */
+/** The page for a client's request that failed before the user approved anything. The user decides about the redirect. */
 export function leavingPage(host: string, location: string): HtmlPage {
   const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>
@@ -130,7 +115,6 @@ export function leavingPage(host: string, location: string): HtmlPage {
   return page('This client asked for something it cannot have', body)
 }
 
-/** For users: what went wrong, in one sentence, and nothing else. */
 export function errorPage(text: string): HtmlPage {
   const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
   return page('Sign-in is not possible', html`<h1>Sign-in is not possible</h1><p>${sentence}</p>`)

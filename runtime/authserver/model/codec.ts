@@ -44,7 +44,7 @@ type OptionalKeys<M> = { [K in keyof M]: M[K] extends Optional<unknown> ? K : ne
 /** The type that a set of members describes. */
 export type Of<M> = {
   readonly [K in Exclude<keyof M, OptionalKeys<M>>]: M[K] extends RecordShape<infer T> ? T : never
-} & { readonly [K in OptionalKeys<M>]?: M[K] extends Optional<infer T> ? T : never }
+} & { readonly [K in OptionalKeys<M>]?: (M[K] extends Optional<infer T> ? T : never) | undefined }
 
 /** An object with these members; others are dropped. */
 export function record<const M extends Members>(members: M): RecordShape<Of<M>> {

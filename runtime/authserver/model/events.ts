@@ -1,44 +1,68 @@
 /**
- * What happened, for audit: one row per kind of event, no secrets, session ids only as short hashes.
- *
- * The host turns these into audit events; without a sink they go to the log.
+ * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into audit
+ * events; without a host they go to the log.
  */
+import { sessionHash } from '../../observe/index.ts'
 
-const eventTypes = [
-  'client_registered',
-  'client_updated',
-  'client_deleted',
-  'consent_given',
-  'consent_refused',
-  'login_completed',
-  'login_failed',
-  'code_issued',
-  'token_issued',
-  'token_refreshed',
-  'code_reused',
-  'refresh_reused',
-  'grant_ended',
-  'upstream_refreshed',
-  'upstream_refused',
-] as const
+type Outcome = 'success' | 'failure' | 'denied'
 
-export type AuthServerEventType = (typeof eventTypes)[number]
+/** Every event with its usual outcome. */
+const outcomes = {
+  client_registered: 'success',
+  client_updated: 'success',
+  client_deleted: 'success',
+  consent_given: 'success',
+  consent_refused: 'denied',
+  login_completed: 'success',
+  login_failed: 'failure',
+  code_issued: 'success',
+  token_issued: 'success',
+  token_refreshed: 'success',
+  code_reused: 'denied',
+  refresh_reused: 'denied',
+  grant_ended: 'success',
+  upstream_refreshed: 'success',
+  upstream_refused: 'failure',
+} as const satisfies Record<string, Outcome>
 
-export interface AuthServerEvent {
-  readonly type: AuthServerEventType
-  readonly outcome: 'success' | 'failure' | 'denied'
+type AuthServerEventType = keyof typeof outcomes
+
+interface EventDetails {
   readonly clientId?: string | undefined
   readonly userId?: string | undefined
-  /** First characters of a hash of the session id: tells sessions apart, opens none. */
-  readonly sessionHash?: string | undefined
   readonly upstream?: string | undefined
-  /** Network address of whoever made the request. */
+  /** Network address that the request came from. */
   readonly source?: string | undefined
   /** Fixed wording. */
   readonly reason?: string | undefined
 }
 
-/** A client id as it may be logged: of a metadata document only the host. */
-export function shownClient(clientId: string): string {
+export interface AuthServerEvent extends EventDetails {
+  readonly type: AuthServerEventType
+  readonly outcome: Outcome
+  /** First characters of a hash of the session id. Distinguishes sessions, but does not open one. */
+  readonly sessionHash?: string | undefined
+}
+
+/** Builds an event. `about` may be a grant or a session record: other members are ignored. */
+export function makeEvent(
+  type: AuthServerEventType,
+  about: EventDetails & { readonly sessionId?: string; readonly outcome?: Outcome },
+): AuthServerEvent {
+  const { clientId, userId, upstream, source, reason, sessionId } = about
+  return {
+    type,
+    outcome: about.outcome ?? outcomes[type],
+    clientId: clientId === undefined ? undefined : shortClientId(clientId),
+    userId,
+    sessionHash: sessionId === undefined ? undefined : sessionHash(sessionId),
+    upstream,
+    source,
+    reason,
+  }
+}
+
+/** Returns a client id for logs and pages. The id of a described client is a URL, which is shortened to its host. */
+export function shortClientId(clientId: string): string {
   return clientId.includes('://') && URL.canParse(clientId) ? new URL(clientId).host : clientId.slice(0, 64)
 }

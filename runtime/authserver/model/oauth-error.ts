@@ -1,11 +1,12 @@
 /**
- * The error codes of OAuth in one table, and the error that carries them to the edge of this module.
+ * The OAuth error codes, and the error that carries them to the response.
  *
- * `description` is for the client's developer: fixed wording plus names of parameters, never a value that was sent.
+ * `description` is for the client's developer: fixed wording plus names of parameters, but no values of the request.
  * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6,
  * OpenID Connect Core section 3.1.2.6, RFC 6750 section 3.1.
  */
 import { ModuleError } from '../../../schemas/index.ts'
+
 const oauthCodes = {
   invalid_request: 400,
   invalid_client: 401,
@@ -48,4 +49,12 @@ export class OAuthError extends ModuleError {
     this.status = options.status ?? oauthCodes[error]
     this.headers = options.headers ?? {}
   }
+}
+
+/** Returns the error for a handle that leads nowhere. It does not reveal whether the handle ever existed. */
+export function expiredLoginError(): OAuthError {
+  return new OAuthError(
+    'invalid_request',
+    'this login has expired or was already used. Go back to your client and start again.',
+  )
 }

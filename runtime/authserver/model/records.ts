@@ -1,13 +1,13 @@
 /**
- * The records this server keeps, as shapes. Everything is JSON; everything is sealed at rest (runtime/store).
+ * The stored records as shapes. Every record is JSON and is sealed at rest (runtime/store).
  *
- * A *request* waits for consent, a *upstream step* for one upstream login, a *code* for its redemption. A *session* is what one
- * user granted to one client; its *grants* are the logins that feed it, each the root of one refresh family, and its
- * upstream rows hold the providers' tokens. A grant that is not listed in its session is dead, whatever token says so.
+ * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
+ * contains what one user granted to one client. Its *grants* are the logins that feed it, each the root of one refresh
+ * family. Its upstream rows contain the tokens of the providers. A grant that its session does not list has ended.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
 
-/** A client as it was when it was last seen valid: registered (dcr) or from its metadata document (cimd). */
+/** A client: registered (dcr), or described by its metadata document (cimd). */
 export const client = record({
   id: text,
   kind: oneOf('dcr', 'cimd'),
@@ -17,7 +17,7 @@ export const client = record({
   grantTypes: list(text),
   scopes: list(text),
   authMethod: oneOf('none', 'client_secret_basic', 'client_secret_post'),
-  /** SHA-256 of the secret; the secret itself is never stored. */
+  /** SHA-256 of the secret. */
   secretHash: maybe(text),
   /** SHA-256 of the registration access token (RFC 7592). */
   managementHash: maybe(text),
@@ -25,7 +25,7 @@ export const client = record({
   softwareId: maybe(text),
   softwareVersion: maybe(text),
   issuedAtSec: count,
-  /** Set at the first token; until then the registration ends after a day. */
+  /** True after the first token. An unused registration expires after a day. */
   used: flag,
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
@@ -35,7 +35,7 @@ const requestMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   clientName: maybe(text),
   redirectUri: text,
-  /** Whether the client sent redirect_uri; if so the token request must repeat it. */
+  /** True when the client sent redirect_uri. The token request must then repeat it. */
   redirectGiven: flag,
   state: maybe(text),
   codeChallenge: text,
@@ -73,27 +73,35 @@ const user = record({
 })
 export type User = NonNullable<ReturnType<typeof user>>
 
-export const upstreamStep = record({
+const loginMembers = {
   request,
-  provider: text,
   /** Providers that the user agreed to, in order. */
   chosen: list(text),
-  codeVerifier: text,
-  nonce: text,
   /** Hash of the browser binding that must come back with the callback. */
   browser: text,
-  /** Whose remembered consent let this login skip the page; undefined when the page was answered. */
+  /** User whose remembered consent let this login skip the page. Absent when the page was shown. */
   consentOf: maybe(text),
-  /** When the page was answered; undefined when it was skipped. */
+  /** When the user approved the page. Absent when it was skipped. */
   approvedAtMs: maybe(count),
-  user: maybe(user),
-  /** Tokens of the upstream steps that are done; they become rows only when the code is issued. */
+  /** Tokens of the finished upstream steps. They become rows only when the code is issued. */
   obtained: list(upstreamTokens),
+}
+
+/** A login that waits for the response of one upstream provider. */
+export const upstreamStep = record({
+  ...loginMembers,
+  user: maybe(user),
+  provider: text,
+  codeVerifier: text,
+  nonce: text,
   startedAtMs: count,
 })
 export type UpstreamStep = NonNullable<ReturnType<typeof upstreamStep>>
 
-/** A provider that a user connects, or connects again, to a client from the page of connected accounts. */
+/** A login in progress: an upstream step without the members of its one upstream request. */
+export type LoginInProgress = Omit<UpstreamStep, 'provider' | 'codeVerifier' | 'nonce' | 'startedAtMs'>
+
+/** A provider that a user connects to a client from the page of connected accounts. */
 export const connection = record({
   provider: text,
   codeVerifier: text,
@@ -104,17 +112,11 @@ export const connection = record({
 })
 export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that waits for a response of the user who turned out to be there. */
+/** A login that waits for the answer of the identified user to a page. */
 export const confirmation = record({
-  request,
-  chosen: list(text),
-  browser: text,
-  consentOf: maybe(text),
-  /** When the page was answered; undefined when it was skipped. */
-  approvedAtMs: maybe(count),
+  ...loginMembers,
   user,
-  obtained: list(upstreamTokens),
-  /** The provider that could not be connected; absent: consent is asked for. */
+  /** The provider that could not be connected. Absent: the page asks for consent. */
   failed: maybe(text),
 })
 export type Confirmation = NonNullable<ReturnType<typeof confirmation>>
@@ -126,9 +128,9 @@ const grantMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   userId: text,
   scopes: list(text),
-  /** Those that the client named, else all there are; of several the token request must choose one. */
+  /** Resources that the client requested, or all. The token request selects one. */
   resources: list(text),
-  /** Whether the client may refresh: registered for it, and offline_access granted. */
+  /** True when the client is registered for refreshing and offline_access is granted. */
   refreshable: flag,
   authTimeSec: count,
 }
@@ -145,15 +147,16 @@ export const code = record({
 })
 export type StoredCode = NonNullable<ReturnType<typeof code>>
 
-/** A refresh family: the newest generation, and when it came to be. */
+/** A refresh family with its newest generation. */
 export const family = record({
   ...grantMembers,
   generation: count,
   rotatedAtMs: count,
-  /** Which HMAC secret made the newest token (sealId). */
+  /** Id of the HMAC secret that made the newest token (sealId). */
   signedBy: maybe(text),
-  /** End of the newest token, and of the family whatever happens. */
+  /** End of the newest token. */
   expiresAtMs: count,
+  /** End of the family. */
   endsAtMs: count,
 })
 export type Family = NonNullable<ReturnType<typeof family>>
@@ -181,28 +184,28 @@ export type LoginSession = NonNullable<ReturnType<typeof session>>
 export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
 export type StoredRow = NonNullable<ReturnType<typeof row>>
 
-/** Who a browser is signed in as: made when a login is complete, again each time. */
+/** User of a browser. Every completed login makes a new record. */
 export const signIn = record({ userId: text })
 
-/** The clients that a user has let in, the latest first; whether they still are, their sessions say. */
+/** Clients that a user has signed in to, the latest first. Some of their sessions may have ended. */
 export const connectedClients = record({ clients: list(text) })
 
-/** Why the session of a user with a client is over, when nobody ended it: the provider whose sign-in was over. */
+/** Provider whose ended sign-in has ended the session of a user with a client. */
 export const ending = record({ provider: text })
 
 export const consent = record({
   scopes: list(text),
   providers: list(text),
-  /** The latest withdrawal when it was given, or empty: any other one since ends it. */
+  /** Id of the latest withdrawal at that time, or empty. A later withdrawal ends the consent. */
   after: text,
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Consents of a user to a client count only when they were given after this one, which they then name. */
+/** Withdrawal of all consents of a user to a client. Later consents name it. */
 export const withdrawal = record({ id: text, atMs: count })
 export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 
-/** Our own registration at an upstream. */
+/** Registration of this server at an upstream provider. */
 export const registration = record({
   clientId: text,
   clientSecret: maybe(text),

@@ -4,7 +4,7 @@
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 
-/** The distinct tokens of a scope string, in order. */
+/** Returns the distinct tokens of a scope string, in order. */
 export function parseScope(scope: string): readonly string[] {
   return [...new Set(scope.split(' ').filter((token) => token !== ''))]
 }
@@ -31,7 +31,7 @@ export function clientScopes(
   return [...new Set([...chosen, ...config.baselineClientScopes])]
 }
 
-/** True when every scope is in the set. */
+/** True when `allowed` contains every scope. */
 export function within(scopes: readonly string[], allowed: readonly string[]): boolean {
   return scopes.every((scope) => allowed.includes(scope))
 }

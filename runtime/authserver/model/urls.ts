@@ -1,15 +1,15 @@
 /**
- * Every address of this server, from its issuer, the advertised base and the callbacks.
+ * The addresses of this server, derived from issuer, advertised base and callbacks.
  *
- * Endpoints hang below the issuer. Pages that set cookies (consent) live where the callbacks are: a cookie belongs to
- * one host, and the login must end in the browser that began it.
+ * Endpoints are below the issuer. Pages that set cookies are on the host of the callbacks, because a cookie belongs to one
+ * host and the login must end in the browser that began it.
  * Source: docs/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect Discovery section 4.
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 
 export interface Urls {
   readonly issuer: string
-  /** Path of the issuer without trailing slash; '' for a bare host. */
+  /** Path of the issuer without trailing slash, or '' for a bare host. */
   readonly base: string
   readonly authorize: string
   readonly token: string
@@ -20,9 +20,8 @@ export interface Urls {
   readonly jwks: string
   readonly consent: string
   readonly confirm: string
-  /** The page of connected accounts. */
   readonly accounts: string
-  /** Cookies carry the `__Host-` prefix and Secure only over https. */
+  /** True for https, where cookies have the `__Host-` prefix and Secure. */
   readonly secure: boolean
   /** Origin of the pages. */
   readonly pageOrigin: string
@@ -45,11 +44,11 @@ export const paths = {
 export function makeUrls(config: AuthServerConfig): Urls {
   const { issuer } = config
   const callback = new URL(config.upstreams[0]?.redirectUri ?? issuer)
-  // {base}/oauth/callback: the pages are neighbours of the callback, behind whatever proxy forwards it.
-  const beside = callback.pathname.endsWith(paths.callback)
+  // {base}/oauth/callback: the pages have the base of the callback, because the same proxy forwards them.
+  const pageBase = callback.pathname.endsWith(paths.callback)
     ? callback.pathname.slice(0, -paths.callback.length)
     : pathOf(issuer)
-  const pages = `${callback.origin}${beside}`
+  const pages = `${callback.origin}${pageBase}`
   return {
     issuer,
     base: pathOf(issuer),

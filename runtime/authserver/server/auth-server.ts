@@ -1,26 +1,25 @@
 /**
- * Puts the authorization server together. It listens to nothing itself: the host asks `routes` for each path, ahead of
- * its own pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in it.
+ * Assembles the authorization server. It has no listener: the host looks each path up in `routes`, ahead of its own
+ * pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in it.
  *
- * Refuses to start on any configuration error, all of them in one error. What only time can mend (a provider or the
- * store that does not answer) is readiness instead. Keys and secrets are read again every few seconds, so mounted files
- * that are rotated count without a restart.
+ * Every configuration error prevents the start and is reported, together with the others. A provider or store that does
+ * not respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
+ * without a restart.
  * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/specification/virtual-server.md, spec.authServerConfig.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuthServerConfig, authServerViolations } from '../../config/index.ts'
-import { type Caller, type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
+import { type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, localKeys } from '../../oauth/index.ts'
 import { followTls } from '../../policy/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
-import { sessionHash } from '../../observe/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from '../clients/client-documents.ts'
 import { makeClientDirectory } from '../clients/client-directory.ts'
 import type { AuthServerContext } from '../login/context.ts'
-import type { AuthServerEvent } from '../model/events.ts'
-import { take } from '../storage/limits.ts'
+import { type AuthServerEvent, makeEvent } from '../model/events.ts'
+import { takePermission } from '../storage/limits.ts'
 import { makeRoutes } from './routes.ts'
 import { watchRotation } from '../storage/rotation.ts'
 import { makeState } from '../storage/state.ts'
@@ -33,53 +32,52 @@ import { OidcUpstream } from '../upstream/oidc-upstream.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { UpstreamTokenStore, type StoredUpstreamTokens } from '../upstream/upstream-token-store.ts'
 import { makeUrls } from '../model/urls.ts'
-import { shownClient } from '../model/events.ts'
 
 export interface AuthServerParts {
-  /** The server's own namespace; shared by its replicas. The host closes it. */
+  /** Namespace of the server, which its replicas share. The host closes it. */
   readonly store: Store
-  /** Lends the keys and secrets that are not configured. */
+  /** Supplies the keys and secrets that are not configured. */
   readonly lent?: KeyRing | undefined
   readonly log?: Log
   /** Milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number
-  /** For upstream providers, whose addresses the operator wrote down. */
+  /** For upstream providers, whose addresses are configured. */
   readonly fetch?: Fetch
-  /** For client metadata documents, whose addresses are untrusted clients'; must be guarded and follow no redirects. */
+  /** For client metadata documents, whose addresses are untrusted. Must be guarded and follow no redirects. */
   readonly documentFetch?: Fetch
-  /** Audit sink; without it events go to the log. */
+  /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** How often mounted keys are looked at. Default 5 s; 0 never. */
+  /** How often mounted keys are read. Default 5 s. 0: never. */
   readonly reloadEveryMs?: number
-  /** How often to look for records that an older secret seals. Default a minute; 0 never. */
+  /** How often to check for records that an older secret seals. Default a minute. 0: never. */
   readonly resealEveryMs?: number
   /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
   readonly resealAfterMs?: number
 }
 
-/** What hosts see, with what only the one who owns the server may do. Its host adds the settings to it. */
+/** The server for its host, which adds the configuration. */
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
-  /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are no good. */
+  /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are invalid. */
   reload(): Promise<void>
-  /** Ends a session with its tokens, upstream ones included. False when there is none. */
+  /** Ends a session with its tokens, including upstream tokens. Returns false when there is none. */
   endSession(sessionId: string): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Throws INVALID_CONFIG naming every error of configuration, keys and secrets. */
+/** Throws INVALID_CONFIG with every error of configuration, keys and secrets. */
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
   const { store, lent, resealAfterMs: promoteAfterMs = 120_000 } = parts
   const ringHolder = await startRing(config, { store, lent, now, promoteAfterMs })
-  const settled = (): boolean => ringHolder.isSettled
-  warnAboutEphemeral(ringHolder.ring, config, parts.store, log)
+  const isSettled = (): boolean => ringHolder.isSettled
+  warnAboutDevelopmentSettings(ringHolder.ring, config, parts.store, log)
 
   const fetches = makeFetches(config, parts, log)
   const state = makeState(parts.store, () => ringHolder.ring.sealSecrets, {
-    mayReseal: settled,
+    mayReseal: isSettled,
     onUnreadable: (key, reason) =>
       log.warn('a stored record cannot be read', { kind: key.split(':', 1)[0], reason }),
   })
@@ -98,15 +96,8 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     sessions,
     now,
     lives: config,
-    onReuse: (what, grant, source) =>
-      emit({
-        type: what === 'code' ? 'code_reused' : 'refresh_reused',
-        outcome: 'denied',
-        clientId: shownClient(grant.clientId),
-        userId: grant.userId,
-        sessionHash: sessionHash(grant.sessionId),
-        source,
-      }),
+    onReuse: (token, grant, source) =>
+      emit(makeEvent(token === 'code' ? 'code_reused' : 'refresh_reused', { ...grant, source })),
   })
   const documents =
     config.cimd &&
@@ -116,14 +107,15 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       now,
       log,
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
-      mayFetch: async (host, caller) => (await take(parts.store, 'document', { caller, host })) === 0,
+      mayFetch: async (host, caller) =>
+        (await takePermission(parts.store, 'document', { caller, host })) === 0,
     })
   const context: AuthServerContext = {
     config,
     urls: makeUrls(config),
     state,
     keys,
-    clients: makeClientDirectory(state, documents, config, now),
+    clients: makeClientDirectory({ state, documents, config, now }),
     upstreams,
     grants,
     sessions,
@@ -132,18 +124,9 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     emit,
     addressOf: makeAddressOf(config.trustedProxies ?? []),
   }
-  const primary = config.primaryUpstreamProvider
   const accountsUrl = context.urls.accounts
-  const upstreamTokens = new UpstreamTokenStore({
-    upstreams,
-    primary,
-    state,
-    sessions,
-    accountsUrl,
-    now,
-    log,
-    emit,
-  })
+  const primary = config.primaryUpstreamProvider
+  const upstreamTokens = new UpstreamTokenStore({ ...context, primary, accountsUrl })
   for (const upstream of upstreams) upstream.start()
   const rotation = watchRotation({
     store: parts.store,
@@ -152,9 +135,9 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     now,
     log,
     everyMs: parts.resealEveryMs ?? 60_000,
-    settled,
+    isSettled,
   })
-  const timer = watch(ringHolder, parts.reloadEveryMs ?? 5_000, log)
+  const timer = reloadRegularly(ringHolder, parts.reloadEveryMs ?? 5_000, log)
 
   return {
     issuer: config.issuer,
@@ -162,8 +145,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     routes: makeRoutes(context),
     keys: localKeys(() => ringHolder.ring.jwks),
     upstreamTokens,
-    isLive: (caller) => isLive(caller, sessions),
-    notReady: () => notReady(parts.store, upstreams),
+    async isLive(caller) {
+      const claims = sessionClaims(caller)
+      return claims !== undefined && (await sessions.isLive(claims))
+    },
+    notReady: () => listReadinessProblems(parts.store, upstreams),
     secretUses: () => rotation.uses(),
     reload: () => ringHolder.reload(),
     endSession: (sessionId) => sessions.endSession(sessionId),
@@ -176,7 +162,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   }
 }
 
-/** Keys and secrets, and every error of them and of the settings in one INVALID_CONFIG. */
+/** Throws INVALID_CONFIG with every error of the settings, keys and secrets. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
   await startRing(config, { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 })
 }
@@ -196,7 +182,7 @@ async function startRing(
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }
 
-function watch(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | undefined {
+function reloadRegularly(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | undefined {
   if (everyMs <= 0) return undefined
   const timer = setInterval(() => {
     holder.reload().catch((error: unknown) => {
@@ -207,7 +193,7 @@ function watch(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | 
   return timer
 }
 
-function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
+function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
   if (ring.ephemeral.signing) {
     log.warn(
       'NO SIGNING KEY IS CONFIGURED: one was made at this start, every token dies with it. Development only.',
@@ -230,10 +216,10 @@ function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Stor
   }
 }
 
-/** The two ways out. Closing ends what is in flight: nobody waits for a provider that does not answer. */
+/** Makes the fetch functions for providers and documents. `close` aborts all requests in progress. */
 function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log) {
   const closing = new AbortController()
-  const plain = plainEndpoints(config)
+  const plain = findHttpUpstreams(config)
   if (plain.length > 0) {
     log.warn('upstream endpoints are called over plain http: secrets and tokens travel in plaintext', {
       upstreams: plain,
@@ -248,7 +234,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     guarded && local
       ? (url, init) => (isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)
       : guarded
-  const ending =
+  const abortable =
     (fetch: Fetch | undefined): Fetch =>
     async (url, init) => {
       if (!fetch) throw new GatehouseError('INTERNAL')
@@ -257,8 +243,8 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     }
   return {
     upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
-      ending(parts.fetch ?? upstreams.get(name)),
-    document: ending(parts.documentFetch ?? document),
+      abortable(parts.fetch ?? upstreams.get(name)),
+    document: abortable(parts.documentFetch ?? document),
     async close() {
       closing.abort(new Error('the authorization server is closing'))
       const fetches = [...upstreams.values(), guarded, local].filter((fetch) => fetch !== undefined)
@@ -278,8 +264,8 @@ function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
   )
 }
 
-/** Providers whose endpoints the operator typed as http (docs/specification/external-auth.md allows it for oauth2Config and userInfo). */
-function plainEndpoints({ upstreams }: AuthServerConfig): readonly string[] {
+/** Returns the providers with http endpoints, which docs/specification/external-auth.md allows for oauth2Config and userInfo. */
+function findHttpUpstreams({ upstreams }: AuthServerConfig): readonly string[] {
   const isPlain = (url: string | undefined): boolean => {
     if (url === undefined) return false
     const { protocol, hostname } = new URL(url)
@@ -294,19 +280,17 @@ function plainEndpoints({ upstreams }: AuthServerConfig): readonly string[] {
     .map(({ name }) => name)
 }
 
-async function isLive(caller: Caller, sessions: Sessions): Promise<boolean> {
-  const claims = sessionClaims(caller)
-  return claims !== undefined && (await sessions.isLive(claims))
-}
-
-async function notReady(store: Store, upstreams: readonly Upstream[]): Promise<readonly string[]> {
+async function listReadinessProblems(
+  store: Store,
+  upstreams: readonly Upstream[],
+): Promise<readonly string[]> {
   const reasons: string[] = []
   try {
     await store.ping()
   } catch {
     reasons.push('the store of the authorization server does not answer')
   }
-  // Only the first one is needed for every login.
+  // Every login needs only the first provider.
   const [first] = upstreams
   if (first?.notReady !== undefined) reasons.push(`the upstream provider ${first.name} ${first.notReady}`)
   return reasons

@@ -1,13 +1,10 @@
-/**
- * The network address that a request counts for: the peer of the connection, or the client behind proxies that the
- * operator named.
- */
+/** Returns the network address of a request: the peer, or the client behind proxies that the operator configured. */
 import { BlockList, isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import { parseNetwork } from '../../config/index.ts'
 import { addressBehindProxies, type Exchange, peerAddress } from '../../net/index.ts'
 
-/** `trusted` are addresses and networks (CIDR) that were checked with the configuration. */
+/** `trusted` contains addresses and networks (CIDR), which the configuration has validated. */
 export function makeAddressOf(trusted: readonly string[]): (exchange: Exchange) => string {
   if (trusted.length === 0) return ({ req }) => peerAddress(req)
   const proxies = new BlockList()
@@ -20,9 +17,9 @@ export function makeAddressOf(trusted: readonly string[]): (exchange: Exchange) 
     const found = known.get(address)
     if (found !== undefined) return found
     const family = isIP(address)
-    const trusts = family !== 0 && proxies.check(address, family === 4 ? 'ipv4' : 'ipv6')
-    known.set(address, trusts)
-    return trusts
+    const isTrusted = family !== 0 && proxies.check(address, family === 4 ? 'ipv4' : 'ipv6')
+    known.set(address, isTrusted)
+    return isTrusted
   }
   return ({ req }) => {
     const peer = peerAddress(req)

@@ -1,26 +1,29 @@
-/** For hosts: from the file to a running server, and back. */
+/** Opens an authorization server from its configuration file, for hosts. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../../config/index.ts'
-import { silentLog } from '../../net/index.ts'
+import {
+  type AuthServerConfig,
+  type Environment,
+  loadAuthServerConfig,
+  type StorageSettings,
+} from '../../config/index.ts'
+import { type Log, silentLog } from '../../net/index.ts'
+import { makeMemoryStore, makeRedisStore, type Store } from '../../store/index.ts'
+import { sharedRing } from '../tokens/key-ring.ts'
 import { type AuthServer, type AuthServerParts, checkSettings, makeAuthServer } from './auth-server.ts'
-import type { Store } from '../../store/index.ts'
-import { openAuthServerStore } from '../storage/open.ts'
-import { sharedRing } from '../tokens/shared-ring.ts'
 
 export interface HostedAuthServer extends AuthServer {
-  /** What the host itself must know: issuer, audiences, disableUpstreamTokenInjection, … */
   readonly config: AuthServerConfig
 }
 
-export interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
-  /** Proxies in front of one server support one upstream (docs/specification/external-auth.md#upstreamProviders, upstreamProviders). Default: any number. */
+interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
+  /** Default: any number. A proxy supports one (docs/specification/external-auth.md#upstreamProviders, upstreamProviders). */
   readonly maxUpstreams?: number
-  /** What processes share that are one server; keys that are not configured are made once for all of them. */
+  /** Memory that the processes of one server share. It supplies the keys that are not configured. */
   readonly shared?: Store | undefined
 }
 
 /**
- * Reads the file, opens the store and makes the server; closing it closes the store too. Throws INVALID_CONFIG naming
+ * Reads the file, opens the store and makes the server. Closing the server closes the store. Throws INVALID_CONFIG with
  * every error.
  */
 export async function openAuthServer(
@@ -47,7 +50,7 @@ export async function openAuthServer(
   }
 }
 
-/** What `openAuthServer` would refuse, found without opening anything. Throws INVALID_CONFIG naming every error. */
+/** Checks a configuration like `openAuthServer`, but opens nothing. Throws INVALID_CONFIG with every error. */
 export async function checkAuthServer(
   path: string,
   env: Environment,
@@ -70,4 +73,15 @@ function readConfig(
     })
   }
   return config
+}
+
+/** Opens the configured store, which connects in the background. Throws INVALID_CONFIG. */
+export function openAuthServerStore(storage: StorageSettings, log: Log, shared?: Store): Store {
+  if (storage.type === 'memory') return shared?.namespace('records:') ?? makeMemoryStore()
+  return makeRedisStore(storage.redis, {
+    onChange: ({ up, cause }) =>
+      up
+        ? log.info('the store of the authorization server answers again')
+        : log.error('the store of the authorization server does not answer', { err: cause }),
+  })
 }

@@ -1,11 +1,10 @@
 /**
- * How often untrusted clients may do what costs this server something, in one table.
+ * Rate limits for untrusted clients, in one table.
  *
- * Buckets are in the store, so replicas share them. A caller's own buckets and the server's are taken together or
- * not at all: a refused untrusted client leaves no trace, so keys cannot be grown without being served.
- * Per caller is generous, because behind a proxy that was not named everybody is one caller (client-address.ts).
- * Pending requests and unused registrations are bounded by "so many per lifetime" rather than by counting. A bucket that
- * refills in a lifetime lets twice its capacity through in the first one: a burst, and what is refilled meanwhile.
+ * Buckets are in the store, so replicas share them. The buckets of the caller and of the server are taken together or not
+ * at all, so a rejected client adds no keys. Limits per caller are generous, because all clients behind an unnamed proxy
+ * are one caller (server/client-address.ts). A rate per lifetime bounds pending requests and unused registrations. Such a
+ * bucket admits twice its capacity in the first lifetime: a burst, and the refill.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../../store/index.ts'
@@ -15,9 +14,10 @@ import { sha256 } from '../model/identifiers.ts'
 const minute = 60_000
 const day = 86_400_000
 
-/** Life of a registration that was never used, and of a login that was begun. */
+/** Life of a registration that was never used. */
 export const unusedClientMs = day
 export const usedClientMs = 30 * day
+/** Life of a login in progress. */
 export const loginMs = 10 * minute
 
 interface Rate {
@@ -26,11 +26,11 @@ interface Rate {
 }
 
 interface Limit {
-  /** Nobody alone can use up what is there for all. */
+  /** Of one network address, so that it cannot exhaust the total. */
   readonly caller: readonly Rate[]
-  /** Of the host that is asked, where one is. */
+  /** Of the host that a document is fetched from. */
   readonly host?: readonly Rate[]
-  /** Of the whole server; bounds what is stored. */
+  /** Of the whole server. Bounds the number of stored records. */
   readonly total: readonly Rate[]
 }
 
@@ -48,7 +48,7 @@ export const limits = {
       { capacity: 30, refillMs: minute },
       { capacity: 600, refillMs: day },
     ],
-    // At most 5 000 unused registrations; an update counts like one.
+    // At most 5 000 unused registrations. An update takes from the same bucket.
     total: [{ capacity: 2_500, refillMs: day }],
   },
   /** Fetches of metadata documents. */
@@ -59,9 +59,9 @@ export const limits = {
   },
 } as const satisfies Record<string, Limit>
 
-export type LimitName = keyof typeof limits
+type LimitName = keyof typeof limits
 
-/** One address; of IPv6 the network that one household or server gets. */
+/** Returns the address, or for IPv6 the /64 network, which one household or server gets. */
 export function callerKey(address: string): string {
   const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!isIPv6(bare)) return bare
@@ -78,18 +78,16 @@ function expand(address: string): readonly string[] {
   return [...start, ...Array.from({ length: gap }, () => '0'), ...end]
 }
 
-export interface Taker {
-  /** Network address; undefined where nobody in particular asks. */
-  readonly caller: string | undefined
-  readonly host?: string
-}
-
-/** Takes one permission. Returns the wait in milliseconds when refused, else 0. */
-export async function take(store: Store, name: LimitName, { caller, host }: Taker): Promise<number> {
+/** Takes one permission of a network address, a host and the server. Returns 0, or how long to wait in milliseconds. */
+export async function takePermission(
+  store: Store,
+  name: LimitName,
+  { caller, host }: { readonly caller: string | undefined; readonly host?: string },
+): Promise<number> {
   const limit: Limit = limits[name]
-  const buckets = (kind: string, rates: readonly Rate[] = [], who?: string): readonly Bucket[] =>
+  const buckets = (kind: string, rates: readonly Rate[] = [], owner?: string): readonly Bucket[] =>
     rates.map((rate, index) => ({
-      key: `limit:${name}:${kind}${index}${who === undefined ? '' : `:${sha256(who)}`}`,
+      key: `limit:${name}:${kind}${index}${owner === undefined ? '' : `:${sha256(owner)}`}`,
       ...rate,
     }))
   const all = [
@@ -100,9 +98,9 @@ export async function take(store: Store, name: LimitName, { caller, host }: Take
   return (await store.takeTokens(all)).retryAfterMs
 }
 
-/** As `take`, refusing with 429 and Retry-After. */
-export async function limit(store: Store, name: LimitName, caller: string): Promise<void> {
-  const waitMs = await take(store, name, { caller })
+/** Takes one permission. Throws OAuthError with 429 and Retry-After. */
+export async function limitRate(store: Store, name: LimitName, caller: string): Promise<void> {
+  const waitMs = await takePermission(store, name, { caller })
   if (waitMs === 0) return
   throw new OAuthError('temporarily_unavailable', 'too many requests; try again later', {
     status: 429,

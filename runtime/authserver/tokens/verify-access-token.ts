@@ -1,8 +1,8 @@
 /**
- * Verifies access tokens of this server itself: for userinfo, introspection and revocation.
+ * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
- * Signature by a held key, exact issuer, a served audience, type `at+jwt`, algorithms of the held keys only, and a
- * grant that is still alive. Callers of MCP endpoints are verified by runtime/incoming with the same keys.
+ * Requires a signature of the key ring, the exact issuer, a served audience, type `at+jwt` and a live grant.
+ * runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
@@ -26,17 +26,17 @@ const members = {
 const claims = record(members)
 export type AccessTokenClaims = Of<typeof members>
 
-export interface VerifyParts {
+interface VerifierContext {
   readonly config: AuthServerConfig
   readonly keys: () => KeyRing
   readonly sessions: Sessions
   readonly now: () => number
 }
 
-/** One set for each ring, because it keeps its imported keys. */
+/** One set per ring, because a set caches its imported keys. */
 const keySets = new WeakMap<KeyRing, JWTVerifyGetKey>()
 
-function keySet(ring: KeyRing): JWTVerifyGetKey {
+function keySetOf(ring: KeyRing): JWTVerifyGetKey {
   const known = keySets.get(ring)
   if (known) return known
   const made = createLocalJWKSet(ring.jwks)
@@ -44,17 +44,17 @@ function keySet(ring: KeyRing): JWTVerifyGetKey {
   return made
 }
 
-/** The claims of a good token; undefined for any other. `expired` tokens count when only their origin matters. */
+/** Returns the claims of a valid token, else undefined. `evenExpired` ignores the expiry, for revocation. */
 export async function verifyAccessToken(
   token: string,
-  parts: VerifyParts,
+  context: VerifierContext,
   options: { readonly evenExpired?: boolean } = {},
 ): Promise<AccessTokenClaims | undefined> {
-  const { config, keys, now } = parts
+  const { config, keys, now, sessions } = context
   const ring = keys()
   let payload: JWTPayload
   try {
-    const verified = await jwtVerify(token, keySet(ring), {
+    const verified = await jwtVerify(token, keySetOf(ring), {
       issuer: config.issuer,
       audience: [...config.allowedAudiences],
       typ: 'at+jwt',
@@ -68,5 +68,5 @@ export async function verifyAccessToken(
     throw error
   }
   const read = claims(payload)
-  return read && (await parts.sessions.isLive(read)) ? read : undefined
+  return read && (await sessions.isLive(read)) ? read : undefined
 }

@@ -1,29 +1,29 @@
 /**
- * A value that is found out over the network, lazily, and tried again in the background until it is there.
+ * Looks a value up over the network, and retries in the background until it succeeds.
  *
- * One attempt at a time. While there is no value, askers wait for the running attempt or get the last failure at once.
- * An old value stays in use while its renewal fails.
+ * One attempt runs at a time. Without a value, callers wait for the running attempt or get the last failure at once. An
+ * old value stays in use while its renewal fails.
  */
 import type { Log } from '../../net/index.ts'
 
-/** Of a provider whose endpoints are not known. */
+/** State of a provider whose endpoints are unknown. */
 export const notDiscovered = 'has not been discovered yet'
 
-export interface RetriedOptions<T> {
+interface LookupOptions<T> {
   readonly find: () => Promise<T>
-  /** After this a value is looked up again in the background; Infinity: never. */
+  /** Age at which a value is looked up again in the background. Infinity: never. */
   readonly freshMs: number
   readonly now: () => number
   readonly log: Log
-  /** Fixed wording of what is being looked for. */
+  /** Name of the value, for the log. */
   readonly what: string
 }
 
 const firstMs = 1_000
 const longestMs = 60_000
 
-export class Retried<T> {
-  readonly #options: RetriedOptions<T>
+export class BackgroundLookup<T> {
+  readonly #options: LookupOptions<T>
   #value: { readonly value: T; readonly atMs: number } | undefined
   #running: Promise<T> | undefined
   #failure: { readonly error: unknown; readonly untilMs: number } | undefined
@@ -31,18 +31,17 @@ export class Retried<T> {
   #tries = 0
   #closed = false
 
-  constructor(options: RetriedOptions<T>) {
+  constructor(options: LookupOptions<T>) {
     this.#options = options
   }
 
-  /** The value, if it is there. */
   get current(): T | undefined {
     return this.#value?.value
   }
 
-  /** Tries now and, as long as it fails, again later. */
+  /** Looks the value up, and retries until that succeeds. */
   start(): void {
-    if (!this.#value) this.#attempt().catch(() => this.#later())
+    if (!this.#value) this.#attempt().catch(() => this.#retryLater())
   }
 
   async get(): Promise<T> {
@@ -55,7 +54,7 @@ export class Retried<T> {
     return this.#attempt()
   }
 
-  /** Forgets the value, so that the next `get` looks again. */
+  /** Discards the value, so that the next `get` looks it up again. */
   drop(): void {
     this.#value = undefined
     this.#failure = undefined
@@ -97,7 +96,7 @@ export class Retried<T> {
     return Math.min(longestMs, firstMs * 2 ** Math.min(this.#tries, 6))
   }
 
-  #later(): void {
+  #retryLater(): void {
     if (this.#closed) return
     this.#timer = setTimeout(() => this.start(), this.#pauseMs() * (0.5 + Math.random() / 2))
     this.#timer.unref()

@@ -1,9 +1,9 @@
 /**
- * A plain OAuth 2.0 provider: typed or registered credentials, and identity from wherever the provider puts it.
+ * A plain OAuth 2.0 provider with configured or registered credentials.
  *
- * Identity comes from the token response (`identityFromToken`), else from userinfo, else it is synthesized from the
- * access token: an opaque subject that another login will not repeat, without name or e-mail. Non-standard responses are
- * read through `tokenResponseMapping`. A 200 that carries an error (`error`, or `ok: false`) is a refusal.
+ * Identity comes from the token response (`identityFromToken`), else from userinfo. Otherwise it is synthesized from the
+ * access token: an opaque subject that changes with every login, without name or e-mail. `tokenResponseMapping` reads
+ * non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a rejection.
  * Source: docs/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {
@@ -40,13 +40,20 @@ import {
   forgetRegistration,
   obtainRegistration,
   type RegistrationParts,
+  type RegistrationTarget,
 } from './upstream-registration.ts'
-import { notDiscovered, Retried } from './background-lookup.ts'
-import { toUpstreamTokens } from './tokens.ts'
-import type { Finished, Identity, LoginProof, Upstream, UpstreamLogin } from './upstream.ts'
+import { BackgroundLookup, notDiscovered } from './background-lookup.ts'
+import {
+  type FinishedLogin,
+  type Identity,
+  type LoginProof,
+  toUpstreamTokens,
+  type Upstream,
+  type UpstreamLogin,
+} from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
 
-/** What can be asked of the provider: its endpoints, and what its own document says. */
+/** Endpoints of the provider, and its own document. */
 interface Endpoints {
   readonly server: ServerMetadata & { readonly authorization_endpoint: string }
   readonly discovered: ServerMetadata | undefined
@@ -61,13 +68,13 @@ export class OAuth2Upstream implements Upstream {
   readonly #config: OAuth2UpstreamSettings
   readonly #parts: RegistrationParts
   readonly #hint: ReturnType<typeof hintFor>
-  readonly #endpoints: Retried<Endpoints>
-  /** Tried from the start on: that a provider refuses us must show before somebody wants to log in. */
-  readonly #registering: Retried<UpstreamRegistration> | undefined
-  /** Turns the provider's token responses into standard ones. A configured mapping replaces the preset's. */
+  readonly #endpoints: BackgroundLookup<Endpoints>
+  /** Runs from the start, so that a rejected registration is reported before the first login. */
+  readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
+  /** Converts token responses to standard ones. A configured mapping replaces that of the preset. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
-  #refused: { readonly error: unknown; readonly untilMs: number } | undefined
+  #rejected: { readonly error: unknown; readonly untilMs: number } | undefined
 
   constructor(given: OAuth2UpstreamSettings, parts: RegistrationParts) {
     this.#hint = hintFor(given.provider)
@@ -77,7 +84,7 @@ export class OAuth2Upstream implements Upstream {
     this.#parts = parts
     const { now } = parts
     const log = parts.log.child({ upstream: config.name })
-    this.#endpoints = new Retried<Endpoints>({
+    this.#endpoints = new BackgroundLookup<Endpoints>({
       find: () => findEndpoints(config, parts),
       freshMs: dcr?.discoveryUrl === undefined ? Number.POSITIVE_INFINITY : freshMs,
       now,
@@ -86,15 +93,15 @@ export class OAuth2Upstream implements Upstream {
     })
     this.#registering =
       dcr &&
-      new Retried<UpstreamRegistration>({
-        find: async () => this.#register(dcr, (await this.#endpoints.get()).discovered),
+      new BackgroundLookup<UpstreamRegistration>({
+        find: async () => this.#register(await this.#registrationTarget(dcr)),
         freshMs: Number.POSITIVE_INFINITY,
         now,
         log,
         what: 'registration at the upstream provider',
       })
     this.#mapOf = (grant) =>
-      tokenResponseMapping ? mapper(tokenResponseMapping, grant) : hintedTokens(this.#hint)
+      tokenResponseMapping ? makeMapper(tokenResponseMapping, grant) : hintedTokens(this.#hint)
   }
 
   get name(): string {
@@ -150,28 +157,26 @@ export class OAuth2Upstream implements Upstream {
     }).href
   }
 
-  async finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished> {
+  async finish(callback: URLSearchParams, proof: LoginProof): Promise<FinishedLogin> {
     const { discovered } = await this.#endpoints.get()
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
-      // A plain OAuth provider says nothing about when it saw the user last.
-      throw new OAuthClientError('refused', 'the age of the login cannot be told', {
+      // A plain OAuth provider does not report when it authenticated the user.
+      throw new OAuthClientError('refused', 'the age of the login is unknown', {
         error: 'login_required',
       })
     }
     const { now } = this.#parts
-    const { fetch, body } = keepingBody(this.#parts.fetch)
+    const { fetch, body } = recordBody(this.#parts.fetch)
     const { name, redirectUri } = this.#config
     const { codeVerifier } = proof
     const tokens = await this.#withClient((client, server) =>
       codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, map: this.#mapOf('login') }),
     )
-    const identity = await identityOf(
-      this.#config,
-      { accessToken: tokens.accessToken, body: body() },
-      this.#parts.fetch,
-    )
-    return { identity, tokens: toUpstreamTokens(name, identity.subject, tokens, now()) }
+    const response = { accessToken: tokens.accessToken, body: body() }
+    const identity = await readIdentity(this.#config, response, this.#parts.fetch)
+    const account = { provider: name, subject: identity.subject, obtainedAtMs: now() }
+    return { identity, tokens: toUpstreamTokens(account, tokens) }
   }
 
   async refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord> {
@@ -183,111 +188,89 @@ export class OAuth2Upstream implements Upstream {
     const fresh = await this.#withClient((client, server) =>
       refreshGrant({ server, client, fetch, now, refreshToken, map: this.#mapOf('refresh') }),
     )
-    return toUpstreamTokens(this.#config.name, tokens.subject, fresh, now(), tokens)
+    return toUpstreamTokens({ ...tokens, obtainedAtMs: now() }, fresh, tokens)
   }
 
-  /** A provider that refuses to register us is not asked again at every login. */
-  async #register(
-    dcr: UpstreamRegistrationConfig,
-    discovered: ServerMetadata | undefined,
-  ): Promise<UpstreamRegistration> {
-    if (this.#refused && this.#parts.now() < this.#refused.untilMs) throw this.#refused.error
+  async #registrationTarget(dcr: UpstreamRegistrationConfig): Promise<RegistrationTarget> {
+    return { config: this.#config, dcr, metadata: (await this.#endpoints.get()).discovered }
+  }
+
+  /** Pauses after a rejected registration, so that not every login repeats it. */
+  async #register(target: RegistrationTarget): Promise<UpstreamRegistration> {
+    if (this.#rejected && this.#parts.now() < this.#rejected.untilMs) throw this.#rejected.error
     try {
-      const registration = await obtainRegistration(this.#config, dcr, discovered, this.#parts)
-      this.#refused = undefined
+      const registration = await obtainRegistration(target, this.#parts)
+      this.#rejected = undefined
       this.#registered = true
       return registration
     } catch (error) {
-      this.#refused = { error, untilMs: this.#parts.now() + registrationPauseMs }
+      this.#rejected = { error, untilMs: this.#parts.now() + registrationPauseMs }
       throw error
     }
   }
 
   async #credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
-    if (this.#config.dcr) {
-      const { discovered } = await this.#endpoints.get()
-      const registration = await this.#register(this.#config.dcr, discovered)
-      const { clientId, clientSecret, authMethod } = registration
-      return {
-        registration,
-        client: {
-          clientId,
-          ...(clientSecret === undefined ? {} : { clientSecret }),
-          ...(authMethod === undefined ? {} : { authMethod }),
-        },
-      }
-    }
-    const secret = this.#config.clientSecret?.()
-    const clientId = this.#config.clientId ?? ''
-    return {
-      client: hintedClient(this.#hint, {
-        clientId,
-        ...(secret === undefined ? {} : { clientSecret: secret }),
-      }),
-    }
+    const { dcr, clientId = '', clientSecret } = this.#config
+    if (!dcr) return { client: hintedClient(this.#hint, { clientId, clientSecret: clientSecret?.() }) }
+    const registration = await this.#register(await this.#registrationTarget(dcr))
+    return { registration, client: registration }
   }
 
-  /** Runs a token request; a registration that the provider forgot is dropped for the next try. */
+  /** Runs a token request. When the provider does not know the registration, this server registers again. */
   async #withClient<T>(request: (client: OAuthClient, server: ServerMetadata) => Promise<T>): Promise<T> {
-    const { server, discovered } = await this.#endpoints.get()
+    const { server } = await this.#endpoints.get()
     const { client, registration } = await this.#credentials()
     try {
       return await request(client, server)
     } catch (error) {
-      if (tokenRefusal(error) === 'client') await this.#forget(registration, discovered)
+      if (tokenRefusal(error) === 'client' && registration) await this.#registerAgain(registration)
       throw error
     }
   }
 
-  /** The provider has forgotten the registration: another one is made, in the background. */
-  async #forget(
-    registration: UpstreamRegistration | undefined,
-    discovered: ServerMetadata | undefined,
-  ): Promise<void> {
+  /** Discards a registration that the provider does not know, and registers again in the background. */
+  async #registerAgain(stale: UpstreamRegistration): Promise<void> {
     const { dcr } = this.#config
-    if (!dcr || !registration) return
-    await forgetRegistration(this.#config, dcr, discovered, registration, this.#parts)
+    if (!dcr) return
+    await forgetRegistration(await this.#registrationTarget(dcr), stale, this.#parts)
     this.#registered = false
     this.#registering?.drop()
     this.#registering?.start()
   }
 }
 
-/** Who has signed in, from wherever the provider puts it. */
-async function identityOf(
+/** Returns the user who has signed in. */
+async function readIdentity(
   { identityFromToken, userInfo }: OAuth2UpstreamSettings,
   { accessToken, body }: { readonly accessToken: string; readonly body: unknown },
   fetch: Fetch,
 ): Promise<Identity> {
-  if (identityFromToken) return identityInBody(identityFromToken, body)
-  if (!userInfo) return { subject: synthesizedSubject(accessToken), synthesized: true }
+  if (identityFromToken) return readIdentityFromBody(identityFromToken, body)
+  if (!userInfo) return { subject: synthesizeSubject(accessToken), synthesized: true }
   const info = await fetchUserInfo(userInfo, accessToken, fetch)
   const { subject } = info
   if (subject === undefined) throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
   return { ...info, subject, synthesized: false }
 }
 
-function identityInBody(
+function readIdentityFromBody(
   paths: NonNullable<OAuth2UpstreamSettings['identityFromToken']>,
   body: unknown,
 ): Identity {
-  const at = (path: string | undefined): unknown => (path === undefined ? undefined : follow(path, body))
+  const at = (path: string | undefined): unknown => (path === undefined ? undefined : valueAt(path, body))
   const subject = identifierOf(at(paths.subjectPath))
   if (subject === undefined) {
     throw new OAuthClientError('protocol', 'the token response has no subject at subjectPath')
   }
-  const name = at(paths.namePath)
-  const email = at(paths.emailPath)
-  return {
-    subject,
-    synthesized: false,
-    ...(typeof name === 'string' && name !== '' ? { name } : {}),
-    ...(typeof email === 'string' && email !== '' ? { email } : {}),
-  }
+  return { subject, synthesized: false, name: textOf(at(paths.namePath)), email: textOf(at(paths.emailPath)) }
 }
 
-/** `tk-` and half of a SHA-256: the same for this access token only (docs/specification/external-auth.md#oauth2Config, oauth2Config). */
-function synthesizedSubject(accessToken: string): string {
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** Returns `tk-` and half of the SHA-256 of the access token ((docs/specification/external-auth.md#oauth2Config, oauth2Config). */
+function synthesizeSubject(accessToken: string): string {
   return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
 }
 
@@ -308,8 +291,8 @@ async function findEndpoints(config: OAuth2UpstreamSettings, parts: Registration
   }
 }
 
-/** Remembers the last answer as it was sent, with every digit. */
-function keepingBody(fetch: Fetch): { fetch: Fetch; body: () => unknown } {
+/** Records the body of the last response, so that long numbers keep every digit. */
+function recordBody(fetch: Fetch): { fetch: Fetch; body: () => unknown } {
   let last = ''
   return {
     async fetch(url, init) {
@@ -327,16 +310,16 @@ function keepingBody(fetch: Fetch): { fetch: Fetch; body: () => unknown } {
   }
 }
 
-function follow(path: string, body: unknown): unknown {
+function valueAt(path: string, body: unknown): unknown {
   const parsed = parseTokenPath(path)
   return typeof parsed === 'string' ? undefined : followTokenPath(parsed, body)
 }
 
 /**
- * Copies the mapped values to their standard names; the type is bearer by definition. A response to a refresh without
- * an access token at its path is read by the standard names, because some providers nest only the tokens of a login.
+ * Copies the mapped values to their standard names, with the type bearer. A refresh response without an access token at
+ * the mapped path is read by the standard names, because some providers nest only the tokens of a login.
  */
-function mapper(
+function makeMapper(
   paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>,
   grant: 'login' | 'refresh',
 ): (body: JsonRecord) => JsonRecord {
@@ -346,14 +329,14 @@ function mapper(
         error: typeof body['error'] === 'string' ? body['error'] : undefined,
       })
     }
-    const accessToken = follow(paths.accessTokenPath, body)
+    const accessToken = valueAt(paths.accessTokenPath, body)
     if (accessToken === undefined && grant === 'refresh') return { ...body, token_type: 'Bearer' }
     return {
       token_type: 'Bearer',
       access_token: accessToken,
-      expires_in: follow(paths.expiresInPath, body),
-      refresh_token: follow(paths.refreshTokenPath, body),
-      scope: follow(paths.scopePath, body),
+      expires_in: valueAt(paths.expiresInPath, body),
+      refresh_token: valueAt(paths.refreshTokenPath, body),
+      scope: valueAt(paths.scopePath, body),
       ...(typeof body['id_token'] === 'string' ? { id_token: body['id_token'] } : {}),
     }
   }

@@ -1,14 +1,14 @@
 /**
  * An OpenID Connect provider: endpoints by discovery, identity from a verified ID token.
  *
- * The subject is the configured claim and never falls back to another one: two users must not become one, nor one two.
- * The userinfo endpoint is asked only when `userInfoOverride` names it, after the ID token was verified, and only for
- * name and e-mail; its subject must be the ID token's (OpenID Connect Core section 5.3.2).
+ * The subject is the configured claim, without a fallback to another claim, which could merge or split users. The
+ * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token was verified, and only for name and
+ * e-mail. Its subject must be that of the ID token (OpenID Connect Core section 5.3.2).
  * Source: docs/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
  */
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { OidcUpstreamConfig } from '../../config/index.ts'
-import type { Fetch, Log } from '../../net/index.ts'
+import type { Log } from '../../net/index.ts'
 import {
   authorizationUrl,
   codeGrant,
@@ -30,16 +30,17 @@ import {
   verifyIdToken,
 } from '../../oauth/index.ts'
 import type { UpstreamTokensRecord } from '../model/records.ts'
-import { notDiscovered, Retried } from './background-lookup.ts'
-import { toUpstreamTokens } from './tokens.ts'
-import type { Finished, Identity, LoginProof, Upstream, UpstreamLogin } from './upstream.ts'
+import { BackgroundLookup, notDiscovered } from './background-lookup.ts'
+import {
+  type FinishedLogin,
+  type Identity,
+  type LoginProof,
+  type ProviderParts,
+  toUpstreamTokens,
+  type Upstream,
+  type UpstreamLogin,
+} from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
-
-export interface UpstreamParts {
-  readonly fetch: Fetch
-  readonly now: () => number
-  readonly log: Log
-}
 
 type OidcMetadata = ServerMetadata & {
   readonly authorization_endpoint: string
@@ -47,28 +48,28 @@ type OidcMetadata = ServerMetadata & {
   readonly jwks_uri: string
 }
 
-/** Endpoints move rarely; an hour is soon enough to follow. */
+/** Endpoints change rarely, so they are discovered again after an hour. */
 const freshMs = 3_600_000
 
 export class OidcUpstream implements Upstream {
   readonly type = 'oidc'
   readonly #config: OidcUpstreamConfig
-  readonly #parts: UpstreamParts
+  readonly #parts: ProviderParts
   readonly #log: Log
   readonly #hint: ReturnType<typeof hintFor>
   readonly #subjectClaim: string
-  readonly #metadata: Retried<OidcMetadata>
+  readonly #metadata: BackgroundLookup<OidcMetadata>
   readonly #keys: RemoteKeys
 
-  constructor(given: OidcUpstreamConfig, parts: UpstreamParts) {
+  constructor(given: OidcUpstreamConfig, parts: ProviderParts) {
     const { fetch, now } = parts
     this.#parts = parts
     this.#hint = hintFor(given.provider)
     this.#config = { ...given, scopes: hintedScopes(this.#hint, given.scopes) }
     this.#log = parts.log.child({ upstream: given.name })
     this.#subjectClaim = given.subjectClaim === '' ? 'sub' : given.subjectClaim
-    this.#metadata = new Retried<OidcMetadata>({
-      find: async () => complete(await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })),
+    this.#metadata = new BackgroundLookup<OidcMetadata>({
+      find: async () => requireEndpoints(await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })),
       freshMs,
       now,
       log: this.#log,
@@ -108,10 +109,11 @@ export class OidcUpstream implements Upstream {
 
   async begin(login: UpstreamLogin): Promise<string> {
     const server = await this.#metadata.get()
-    const asked = {
-      prompt: login.prompt,
-      login_hint: login.loginHint,
-      max_age: login.maxAgeSec?.toString(),
+    const { prompt, loginHint, maxAgeSec } = login
+    const requested = {
+      ...(prompt === undefined ? {} : { prompt }),
+      ...(loginHint === undefined ? {} : { login_hint: loginHint }),
+      ...(maxAgeSec === undefined ? {} : { max_age: maxAgeSec.toString() }),
     }
     return authorizationUrl({
       endpoint: server.authorization_endpoint,
@@ -122,12 +124,12 @@ export class OidcUpstream implements Upstream {
       state: login.state,
       codeChallenge: login.codeChallenge,
       nonce: login.nonce,
-      // What the operator wrote counts more than what a client asks for.
-      extra: { ...hintedParams(this.#hint, defined(asked)), ...this.#config.additionalAuthorizationParams },
+      // Configured parameters override those of a client.
+      extra: { ...hintedParams(this.#hint, requested), ...this.#config.additionalAuthorizationParams },
     }).href
   }
 
-  async finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished> {
+  async finish(callback: URLSearchParams, proof: LoginProof): Promise<FinishedLogin> {
     const { fetch, now } = this.#parts
     const server = await this.#metadata.get()
     const code = readAuthorizationCode(callback, server)
@@ -139,10 +141,11 @@ export class OidcUpstream implements Upstream {
     const identity: Identity = {
       subject,
       synthesized: false,
-      ...(authTimeSec === undefined ? {} : { authTimeSec }),
-      ...(await this.#describe(claims, tokens)),
+      authTimeSec,
+      ...(await this.#readUser(claims, tokens)),
     }
-    return { identity, tokens: toUpstreamTokens(this.#config.name, subject, tokens, now()) }
+    const account = { provider: this.#config.name, subject, obtainedAtMs: now() }
+    return { identity, tokens: toUpstreamTokens(account, tokens) }
   }
 
   async refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord> {
@@ -152,14 +155,13 @@ export class OidcUpstream implements Upstream {
     const { fetch, now } = this.#parts
     const server = await this.#metadata.get()
     const fresh = await refreshGrant({ server, client: this.#client(), fetch, now, refreshToken })
-    const accepted = await this.#check(fresh, tokens)
-    return toUpstreamTokens(this.#config.name, tokens.subject, accepted, now(), tokens)
+    const accepted = await this.#checkUser(fresh, tokens)
+    return toUpstreamTokens({ ...tokens, obtainedAtMs: now() }, accepted, tokens)
   }
 
   #client(): OAuthClient {
-    const secret = this.#config.clientSecret?.()
-    const { clientId } = this.#config
-    return hintedClient(this.#hint, { clientId, ...(secret === undefined ? {} : { clientSecret: secret }) })
+    const { clientId, clientSecret } = this.#config
+    return hintedClient(this.#hint, { clientId, clientSecret: clientSecret?.() })
   }
 
   async #verify(
@@ -178,45 +180,40 @@ export class OidcUpstream implements Upstream {
       })
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error
-      throw new OAuthClientError(
-        'protocol',
-        'the upstream provider sent an ID token that cannot be accepted',
-        {
-          cause: error,
-        },
-      )
+      const text = 'the upstream provider sent an ID token that cannot be accepted'
+      throw new OAuthClientError('protocol', text, { cause: error })
     }
   }
 
   #subjectOf(claims: JWTPayload): string {
-    const subject = claims[this.#subjectClaim]
-    if (typeof subject === 'string' && subject !== '') return subject
+    const subject = textOf(claims[this.#subjectClaim])
+    if (subject !== undefined) return subject
     throw new OAuthClientError('protocol', `the ID token has no ${this.#subjectClaim}`)
   }
 
-  /** Name and e-mail by the override, else by the ID token. A silent userinfo endpoint costs only these. */
-  async #describe(claims: JWTPayload, tokens: TokenSet): Promise<{ name?: string; email?: string }> {
+  /** Reads name and e-mail from the userinfo override, else from the ID token. Both are optional. */
+  async #readUser(claims: JWTPayload, tokens: TokenSet): Promise<Pick<Identity, 'name' | 'email'>> {
     const { userInfoOverride } = this.#config
-    if (!userInfoOverride) return { ...text('name', claims['name']), ...text('email', claims['email']) }
+    if (!userInfoOverride) return { name: textOf(claims['name']), email: textOf(claims['email']) }
     try {
       const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, this.#parts.fetch)
       if (info.subject !== claims.sub && info.subject !== claims[this.#subjectClaim]) {
-        throw new OAuthClientError('protocol', 'the userinfo endpoint speaks of another user')
+        throw new OAuthClientError('protocol', 'the userinfo endpoint describes another user')
       }
-      return { ...text('name', info.name), ...text('email', info.email) }
+      return { name: info.name, email: info.email }
     } catch (error) {
       if (!(error instanceof OAuthClientError) || error.kind !== 'unreachable') throw error
-      this.#log.warn('userinfo is not available, going on without name and e-mail', { err: error })
+      this.#log.warn('userinfo is not available, continuing without name and e-mail', { err: error })
       return {}
     }
   }
 
   /**
-   * Checks whose tokens a refresh returned. The old ones are gone, so the new ones are refused only when a verified ID
-   * token names another user. An ID token that cannot be verified is ignored, since a refresh may come without one
-   * (OpenID Connect Core section 12.2): the tokens came from the provider's own endpoint, for this user's refresh token.
+   * Checks that refreshed tokens belong to the same user. The old tokens are lost, so the new ones are rejected only when
+   * a verified ID token names another user. An ID token that cannot be verified is ignored, because it is optional here
+   * (OpenID Connect Core section 12.2) and the provider's own endpoint returned the tokens for this user's refresh token.
    */
-  async #check(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
+  async #checkUser(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
     const { idToken, ...without } = fresh
     if (idToken === undefined) return fresh
     let claims: JWTPayload
@@ -227,19 +224,19 @@ export class OidcUpstream implements Upstream {
       this.#log.warn('a refreshed ID token cannot be verified, the previous one stays', { err: error })
       return without
     }
-    const subject = text('subject', claims[this.#subjectClaim]).subject
-    const same =
+    const subject = textOf(claims[this.#subjectClaim])
+    const isSame =
       subject === undefined
         ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
         : subject === old.subject
-    if (same) return fresh
-    throw new OAuthClientError('refused', 'the refreshed ID token speaks of another user', {
+    if (isSame) return fresh
+    throw new OAuthClientError('refused', 'the refreshed ID token describes another user', {
       error: 'invalid_grant',
     })
   }
 }
 
-function complete(server: ServerMetadata): OidcMetadata {
+function requireEndpoints(server: ServerMetadata): OidcMetadata {
   const { authorization_endpoint, token_endpoint, jwks_uri } = server
   if (authorization_endpoint === undefined) throw missingEndpoint(server, 'authorization_endpoint')
   if (token_endpoint === undefined) throw missingEndpoint(server, 'token_endpoint')
@@ -247,7 +244,7 @@ function complete(server: ServerMetadata): OidcMetadata {
   return { ...server, authorization_endpoint, token_endpoint, jwks_uri }
 }
 
-/** The time of authentication; refuses one that is older than the client allows. */
+/** Returns the time of authentication. Rejects one that is older than the client allows. */
 function checkAge(
   claims: JWTPayload,
   { maxAgeSec, notBeforeSec }: LoginProof,
@@ -266,15 +263,6 @@ function checkAge(
   return known
 }
 
-function text<K extends string>(name: K, value: unknown): { readonly [P in K]?: string } {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the computed key is exactly K
-  return (typeof value === 'string' && value !== '' ? { [name]: value } : {}) as {
-    readonly [P in K]?: string
-  }
-}
-
-function defined(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(values).filter((pair): pair is [string, string] => pair[1] !== undefined),
-  )
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
 }

@@ -1,10 +1,10 @@
 /**
  * Registers this server as a client of an upstream provider (dcrConfig), once for all replicas.
  *
- * Lazily, under a lock, and saved in the store until its secret is about to expire. `discoveryUrl` is asked with one
- * GET and no fallbacks; a document without registration_endpoint is a failure, not an invitation to guess. With
- * `registrationEndpoint` the endpoints are those of the configuration. A registration whose metadata no longer fits the
- * configuration is not used again: its key in the store is made of everything that was registered.
+ * Registration happens at the first use, under a lock, and is stored until its secret is about to expire. `discoveryUrl`
+ * is fetched once, without fallbacks. A document without registration_endpoint is an error. With `registrationEndpoint`,
+ * the endpoints come from the configuration. The key in the store contains everything that was registered, so a changed
+ * configuration registers again.
  * Source: docs/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
 import type { OAuth2UpstreamSettings, UpstreamRegistrationConfig } from '../../config/index.ts'
@@ -13,35 +13,45 @@ import {
   fetchServerMetadata,
   OAuthClientError,
   registerClient,
+  type RegistrationRequest,
   type ServerMetadata,
   supportsS256,
 } from '../../oauth/index.ts'
 import { withLock } from '../../store/index.ts'
+import { compoundKey, sha256 } from '../model/identifiers.ts'
 import type { UpstreamRegistration } from '../model/records.ts'
-import { type State } from '../storage/state.ts'
-import type { UpstreamParts } from './oidc-upstream.ts'
-import { sha256, compoundKey } from '../model/identifiers.ts'
+import type { State } from '../storage/state.ts'
+import type { ProviderParts } from './upstream.ts'
 
-/** A secret is replaced this long before it ends. */
+/** A secret is replaced this long before it expires. */
 const renewBeforeMs = 5 * 60_000
-/** A registration without an expiring secret is looked up again after this; the store keeps it much longer. */
+/** Maximum life of a stored registration. */
 const maxLifeMs = 400 * 24 * 3_600_000
 
-export interface RegistrationParts extends UpstreamParts {
+export interface RegistrationParts extends ProviderParts {
   readonly state: State
   readonly issuer: string
 }
 
-/** What the provider's document says; used for endpoints that the configuration leaves out. */
-export async function discoverForRegistration(
-  dcr: UpstreamRegistrationConfig,
-  parts: UpstreamParts,
-): Promise<ServerMetadata | undefined> {
-  if (dcr.discoveryUrl === undefined) return undefined
-  return fetchServerMetadata(dcr.discoveryUrl, issuerOf(dcr.discoveryUrl), { fetch: parts.fetch })
+/** A provider that this server registers at. */
+export interface RegistrationTarget {
+  readonly config: OAuth2UpstreamSettings
+  readonly dcr: UpstreamRegistrationConfig
+  /** The provider's document, for members that the configuration omits. */
+  readonly metadata: ServerMetadata | undefined
 }
 
-/** The issuer whose document has this address: the well-known part taken out, in either form (RFC 8414, OIDC). */
+/** Returns the provider's document; undefined without `discoveryUrl`. */
+export async function discoverForRegistration(
+  { discoveryUrl }: UpstreamRegistrationConfig,
+  { fetch }: ProviderParts,
+): Promise<ServerMetadata | undefined> {
+  return discoveryUrl === undefined
+    ? undefined
+    : fetchServerMetadata(discoveryUrl, issuerOf(discoveryUrl), { fetch })
+}
+
+/** Returns the issuer of a document, which is its address without the well-known part (RFC 8414, OIDC). */
 export function issuerOf(discoveryUrl: string): string {
   const url = new URL(discoveryUrl)
   const wellKnown = /\/\.well-known\/(?:oauth-authorization-server|openid-configuration)(?=\/|$)/
@@ -49,82 +59,59 @@ export function issuerOf(discoveryUrl: string): string {
   return wellKnown.test(url.pathname) ? `${url.origin}${path}` : url.origin
 }
 
-/** Finds the registration in the store or makes one. Rejects with OAuthClientError. */
+/** Returns the stored registration, or registers. Rejects with OAuthClientError. */
 export async function obtainRegistration(
-  config: OAuth2UpstreamSettings,
-  dcr: UpstreamRegistrationConfig,
-  metadata: ServerMetadata | undefined,
+  target: RegistrationTarget,
   parts: RegistrationParts,
 ): Promise<UpstreamRegistration> {
-  const wanted = wish(config, dcr, metadata)
-  const id = keyOf(wanted, config, dcr, parts)
-  const known = await usable(id, parts)
+  const id = keyOf(target, parts)
+  const known = await findUsable(id, parts)
   if (known) return known
   const lock = { ttlMs: 60_000, waitMs: 60_000 }
   return withLock(parts.state.store, `dcr:${sha256(id)}`, lock, async () => {
-    const meanwhile = await usable(id, parts)
+    const meanwhile = await findUsable(id, parts)
     if (meanwhile) return meanwhile
-    const made = await register(wanted, config, dcr, chooseMethod(metadata), parts)
+    const made = await register(target, parts)
     const lifeMs = made.secretExpiresAtMs === undefined ? maxLifeMs : made.secretExpiresAtMs - parts.now()
     await parts.state.registrations.put(id, made, Math.min(maxLifeMs, lifeMs))
-    parts.log.info('registered at the upstream provider', { upstream: config.name })
+    parts.log.info('registered at the upstream provider', { upstream: target.config.name })
     return made
   })
 }
 
-/** Forgets a registration that the provider no longer knows, so that the next use registers again. */
+/** Deletes a registration that the provider no longer accepts, so that the next use registers again. */
 export async function forgetRegistration(
-  config: OAuth2UpstreamSettings,
-  dcr: UpstreamRegistrationConfig,
-  metadata: ServerMetadata | undefined,
+  target: RegistrationTarget,
   stale: UpstreamRegistration,
   parts: RegistrationParts,
 ): Promise<void> {
-  const id = keyOf(wish(config, dcr, metadata), config, dcr, parts)
+  const id = keyOf(target, parts)
   const seen = await parts.state.registrations.read(id)
   if (seen?.value.clientId === stale.clientId) await parts.state.registrations.swap(id, seen, undefined)
 }
 
-interface Wish {
-  readonly endpoint: string
-  readonly scopes: readonly string[] | undefined
-}
-
-function wish(
-  config: OAuth2UpstreamSettings,
-  dcr: UpstreamRegistrationConfig,
-  metadata: ServerMetadata | undefined,
-): Wish {
+function endpointOf({ dcr, metadata }: RegistrationTarget): string {
   const endpoint = dcr.registrationEndpoint ?? metadata?.registration_endpoint
-  if (endpoint === undefined) {
-    throw new OAuthClientError('absent', 'the upstream provider offers no client registration')
-  }
-  return { endpoint, scopes: config.scopes.length > 0 ? config.scopes : metadata?.scopes_supported }
+  if (endpoint !== undefined) return endpoint
+  throw new OAuthClientError('absent', 'the upstream provider offers no client registration')
 }
 
-/** Another configuration is another registration. */
-function keyOf(
-  { endpoint, scopes }: Wish,
-  config: OAuth2UpstreamSettings,
-  dcr: UpstreamRegistrationConfig,
-  parts: RegistrationParts,
-): string {
-  const scopeSet = [...new Set(scopes ?? [])].toSorted().join(' ')
-  return compoundKey(
-    parts.issuer,
-    endpoint,
-    config.redirectUri,
-    scopeSet,
-    dcr.softwareId ?? '',
-    dcr.softwareStatement ?? '',
-  )
+function scopesOf({ config, metadata }: RegistrationTarget): readonly string[] {
+  return config.scopes.length > 0 ? config.scopes : (metadata?.scopes_supported ?? [])
 }
 
-async function usable(id: string, parts: RegistrationParts): Promise<UpstreamRegistration | undefined> {
+function keyOf(target: RegistrationTarget, { issuer }: RegistrationParts): string {
+  const { redirectUri } = target.config
+  const { softwareId = '', softwareStatement = '' } = target.dcr
+  const scopes = [...new Set(scopesOf(target))].toSorted().join(' ')
+  return compoundKey(issuer, endpointOf(target), redirectUri, scopes, softwareId, softwareStatement)
+}
+
+async function findUsable(id: string, parts: RegistrationParts): Promise<UpstreamRegistration | undefined> {
   const known = await parts.state.registrations.get(id)
-  const fresh =
+  const isFresh =
     known?.secretExpiresAtMs === undefined || known.secretExpiresAtMs - parts.now() > renewBeforeMs
-  return fresh ? known : undefined
+  return isFresh ? known : undefined
 }
 
 function chooseMethod(metadata: ServerMetadata | undefined): ClientAuthMethod {
@@ -140,34 +127,33 @@ function chooseMethod(metadata: ServerMetadata | undefined): ClientAuthMethod {
 }
 
 async function register(
-  { endpoint, scopes }: Wish,
-  config: OAuth2UpstreamSettings,
-  dcr: UpstreamRegistrationConfig,
-  method: ClientAuthMethod,
-  parts: RegistrationParts,
+  target: RegistrationTarget,
+  { fetch }: RegistrationParts,
 ): Promise<UpstreamRegistration> {
-  const made = await registerClient(
-    endpoint,
-    {
-      redirect_uris: [config.redirectUri],
-      client_name: 'Gatehouse',
-      application_type: new URL(config.redirectUri).protocol === 'https:' ? 'web' : 'native',
-      token_endpoint_auth_method: method,
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-      ...(scopes === undefined || scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
-      ...(dcr.softwareId === undefined ? {} : { software_id: dcr.softwareId }),
-      ...(dcr.softwareStatement === undefined ? {} : { software_statement: dcr.softwareStatement }),
-    },
-    { fetch: parts.fetch, initialAccessToken: dcr.initialAccessToken?.() },
-  )
+  const { redirectUri } = target.config
+  const { softwareId, softwareStatement, initialAccessToken } = target.dcr
+  const method = chooseMethod(target.metadata)
+  const scopes = scopesOf(target)
+  const request: RegistrationRequest = {
+    redirect_uris: [redirectUri],
+    client_name: 'Gatehouse',
+    application_type: new URL(redirectUri).protocol === 'https:' ? 'web' : 'native',
+    token_endpoint_auth_method: method,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
+    ...(softwareId === undefined ? {} : { software_id: softwareId }),
+    ...(softwareStatement === undefined ? {} : { software_statement: softwareStatement }),
+  }
+  const options = { fetch, initialAccessToken: initialAccessToken?.() }
+  const made = await registerClient(endpointOf(target), request, options)
   return {
     clientId: made.clientId,
+    clientSecret: made.clientSecret,
     authMethod: made.authMethod ?? method,
-    ...(made.clientSecret === undefined ? {} : { clientSecret: made.clientSecret }),
-    ...(made.clientSecretExpiresAt === undefined ? {} : { secretExpiresAtMs: made.clientSecretExpiresAt }),
-    ...(made.scopes === undefined ? {} : { scopes: made.scopes }),
-    ...(made.registrationAccessToken === undefined ? {} : { managementToken: made.registrationAccessToken }),
-    ...(made.registrationClientUri === undefined ? {} : { managementUri: made.registrationClientUri }),
+    secretExpiresAtMs: made.clientSecretExpiresAt,
+    scopes: made.scopes,
+    managementToken: made.registrationAccessToken,
+    managementUri: made.registrationClientUri,
   }
 }

@@ -1,10 +1,10 @@
 /**
- * The upstream tokens of callers, at request time: found by the session that the caller's token names, checked to be
- * the caller's own, and renewed ahead of expiry (renewals.ts).
+ * The upstream tokens of callers at request time. A row is found through the session in the caller's token, checked
+ * against the caller, and renewed before it expires (renewals.ts).
  *
- * One provider's failure is that provider's alone. A refused refresh, or the end of a token that came without a refresh
- * token, means that the user must sign in there again. Where nothing works without the token (the only provider, or one
- * that is `required`), the grant ends with it: else the client would go on refreshing a grant that opens nothing.
+ * A failure of one provider does not affect the others. After a rejected refresh, or the expiry of a token without a
+ * refresh token, the user must sign in there again. A required token (of the only provider, or requested as `required`)
+ * ends the grant with it. Otherwise the client would keep refreshing a useless grant.
  * Source: docs/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange, primaryUpstreamProvider).
  */
 import { LRUCache } from 'lru-cache'
@@ -15,29 +15,28 @@ import {
   type UpstreamToken,
   type UpstreamTokens as UpstreamTokensOfCallers,
 } from '../../outgoing/index.ts'
-import { sessionHash } from '../../observe/index.ts'
-import { shownClient } from '../model/events.ts'
+import { makeEvent } from '../model/events.ts'
 import type { StoredRow } from '../model/records.ts'
 import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
-import { Gone, type RenewalParts, Renewals } from './renewals.ts'
+import { type RenewalParts, Renewals, UpstreamTokenGone } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
 import { sha256, upstreamRowKey } from '../model/identifiers.ts'
 
 export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
-  /** Names in the order of the configuration. */
+  /** Names in configured order. */
   readonly providers: readonly string[]
   /** The provider whose token the policy engine reads. */
   readonly primary: string
   /**
-   * The caller's token at a provider (default: the primary one), renewed if need be; undefined when the caller has
-   * none there. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
-   * STORE_DOWN when provider or store do not answer, NOT_FOUND for a provider that is not configured.
+   * Returns the caller's token at a provider (default: the primary one), renewed when it is due; undefined when the
+   * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
+   * STORE_DOWN when provider or store do not respond, NOT_FOUND for a provider that is not configured.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
-export interface UpstreamTokenParts extends RenewalParts {
+interface UpstreamTokenParts extends RenewalParts {
   readonly upstreams: readonly Upstream[]
   readonly primary: string | undefined
   /** The page of connected accounts. */
@@ -52,7 +51,7 @@ const refusalPauseMs = 30_000
 /** A refused token that cannot be renewed is used again after this time, because the backend may have been wrong. */
 const refusedMs = 300_000
 
-/** A login that is being completed names its providers a moment before their tokens are there. */
+/** A login that completes stores the names of its providers a moment before their tokens. */
 const completingMs = 5_000
 
 export class UpstreamTokenStore implements StoredUpstreamTokens {
@@ -76,7 +75,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 
   get(caller: Caller, provider = this.primary, signal?: AbortSignal): Promise<UpstreamToken | undefined> {
-    return this.#get(caller, provider, signal, { isRequired: this.#parts.upstreams.length === 1 })
+    return this.#get(caller, provider, { signal, isRequired: this.#parts.upstreams.length === 1 })
   }
 
   required(
@@ -84,7 +83,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     provider = this.primary,
     signal?: AbortSignal,
   ): Promise<UpstreamToken | undefined> {
-    return this.#get(caller, provider, signal, { isRequired: true })
+    return this.#get(caller, provider, { signal, isRequired: true })
   }
 
   refused(caller: Caller, provider: string, accessToken: string): boolean {
@@ -109,8 +108,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   async #get(
     caller: Caller,
     provider: string,
-    signal: AbortSignal | undefined,
-    { isRequired }: { readonly isRequired: boolean },
+    { signal, isRequired }: { readonly signal: AbortSignal | undefined; readonly isRequired: boolean },
   ): Promise<UpstreamToken | undefined> {
     signal?.throwIfAborted()
     const { state, sessions, upstreams, now } = this.#parts
@@ -119,75 +117,64 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
       throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
     const claims = sessionClaims(caller)
     if (!claims) return undefined
-    const [row, live] = await Promise.all([
-      state.rows.get(upstreamRowKey(claims.tsid, provider)),
-      sessions.isLive(claims),
-    ])
+    const id = upstreamRowKey(claims.tsid, provider)
+    const [row, live] = await Promise.all([state.rows.get(id), sessions.isLive(claims)])
     if (!live || (row && !isOwn(row, claims))) return undefined
     try {
-      if (!row) return await this.#absent(claims.tsid, provider)
+      if (!row) return await this.#checkAbsent(claims.tsid, provider)
       // One caller may give up. The refresh continues for the other callers, and because the provider has already
       // rotated the token.
-      const id = upstreamRowKey(claims.tsid, provider)
       const isRefused = this.#isRefused(id, row)
-      const fresh = this.#renewals.fresh(claims.tsid, row, upstream, { isRefused })
+      const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
       const renewed = await abortable(fresh, signal)
       // Some providers return the same token again. Do not renew it a second time.
       if (isRefused) this.#refused.set(id, { digest: '', atMs: now() })
-      return view(renewed)
+      return toUpstreamToken(renewed)
     } catch (error) {
-      if (!(error instanceof Gone)) throw error
-      throw await this.#signInAgain(error, claims.tsid, provider, { isRequired })
+      if (!(error instanceof UpstreamTokenGone)) throw error
+      throw await this.#endSignIn(error, claims.tsid, { provider, isRequired })
     }
   }
 
-  /** Undefined for a provider that the user has not connected; rejects with Gone when its tokens are lost. */
-  async #absent(sessionId: string, provider: string): Promise<undefined> {
+  /** Returns undefined for a provider that the user has not connected. Rejects when its tokens are lost. */
+  async #checkAbsent(sessionId: string, provider: string): Promise<undefined> {
     const { sessions, upstreams, now } = this.#parts
     const session = await sessions.get(sessionId)
     if (!session || (upstreams.length > 1 && !session.providers.includes(provider))) return undefined
     const id = upstreamRowKey(sessionId, provider)
     const since = this.#missingSince.get(id) ?? now()
     this.#missingSince.set(id, since)
-    throw new Gone(undefined, { sure: now() - since >= completingMs })
+    throw new UpstreamTokenGone(undefined, { sure: now() - since >= completingMs })
   }
 
-  /** What the caller is told; where nothing works without the token, the grant has ended then. */
-  async #signInAgain(
-    gone: Gone,
+  /** Ends the grant of a required token. Returns the error for the caller. */
+  async #endSignIn(
+    { cause, sure }: UpstreamTokenGone,
     sessionId: string,
-    provider: string,
-    { isRequired }: { readonly isRequired: boolean },
+    { provider, isRequired }: { readonly provider: string; readonly isRequired: boolean },
   ): Promise<GatehouseError> {
-    const { cause } = gone
     // Do not end a login that may still be valid: the user renews only this provider.
-    if (!isRequired || !gone.sure) {
+    if (!isRequired || !sure) {
       const detail = `the sign-in at ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
       return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
     }
     const ended = await this.#parts.sessions.endBecause(sessionId, provider)
     if (ended) {
-      this.#parts.emit({
-        type: 'grant_ended',
-        outcome: 'success',
-        clientId: shownClient(ended.clientId),
-        userId: ended.userId,
-        sessionHash: sessionHash(sessionId),
-        upstream: provider,
-        reason: 'the sign-in at the provider has ended',
-      })
+      const about = { clientId: ended.clientId, userId: ended.userId, sessionId, upstream: provider }
+      const reason = 'the sign-in at the provider has ended'
+      this.#parts.emit(makeEvent('grant_ended', { ...about, reason }))
     }
     const detail = `the sign-in at ${provider} has ended: ask the user to sign in again from this client`
     return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
   }
 }
 
-/** Nobody gets a token that was stored for another user or for another client. */
+/** False for a token that was stored for another user or another client. */
 function isOwn(row: StoredRow, claims: IssuedClaims): boolean {
   return row.userId === claims.sub && row.clientId === claims.client_id
 }
 
-function view(row: StoredRow): UpstreamToken {
+function toUpstreamToken(row: StoredRow): UpstreamToken {
   return {
     accessToken: row.accessToken,
     ...(row.idToken === undefined ? {} : { idToken: row.idToken }),

@@ -41,7 +41,12 @@ function setup() {
 type Setup = ReturnType<typeof setup>
 
 async function open(self: Setup, provider = 'corp') {
-  const opened = await self.sessions.open(alice, client, [self.tokens(provider)], self.now() + 30 * day)
+  const opened = await self.sessions.open({
+    user: alice,
+    clientId: client,
+    obtained: [self.tokens(provider)],
+    endsAtMs: self.now() + 30 * day,
+  })
   const claims: IssuedClaims = {
     tsid: opened.sessionId,
     gid: sha256(opened.grantId),

@@ -26,7 +26,7 @@ const roots: readonly string[] = [
 const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
   'runtime/authserver/model/oauth-error.ts OAuthError',
-  'runtime/authserver/upstream/renewals.ts Gone',
+  'runtime/authserver/upstream/renewals.ts UpstreamTokenGone',
   'runtime/cli/dev/unwritable.ts UnwritableFile',
   'runtime/cli/shell/client.ts ConversationOver',
   'runtime/cli/shell/client.ts ServerError',

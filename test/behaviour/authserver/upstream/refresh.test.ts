@@ -136,7 +136,12 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
   })
   const clientId = 'https://notes.example/client'
   const alice = { userId: 'alice', authTimeSec: 0 }
-  const { sessionId, grantId } = await sessions.open(alice, clientId, [tokens('old')], nowMs + 500 * hour)
+  const { sessionId, grantId } = await sessions.open({
+    user: alice,
+    clientId,
+    obtained: [tokens('old')],
+    endsAtMs: nowMs + 500 * hour,
+  })
   let meanwhile = async (): Promise<void> => {}
   const upstream: Upstream = {
     name: 'corp',
