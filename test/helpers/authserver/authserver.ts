@@ -256,14 +256,16 @@ export function textOf(value: unknown): string {
   return value
 }
 
+/** Sends a registration request. */
+export function postRegistration({ issuer }: Pick<Rig, 'issuer'>, metadata: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json' }
+  return fetch(`${issuer}/oauth/register`, { method: 'POST', headers, body: JSON.stringify(metadata) })
+}
+
 /** Registers a client and returns its id. */
 export async function registerClient(rig: Pick<Rig, 'issuer'>, metadata: object = {}): Promise<string> {
-  const response = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: 'Test Client', redirect_uris: [redirectUri], ...metadata }),
-  })
-  return textOf((await jsonOf(response))['client_id'])
+  const defaults = { client_name: 'Test Client', redirect_uris: [redirectUri] }
+  return textOf((await jsonOf(await postRegistration(rig, { ...defaults, ...metadata })))['client_id'])
 }
 
 export function authorizeUrl(

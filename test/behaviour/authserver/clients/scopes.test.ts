@@ -1,4 +1,4 @@
-/** Scopes that the server does not support are ignored wherever a client names them (RFC 6749 section 3.3). */
+/** Unsupported scopes are ignored (RFC 6749 section 3.3), and clients that refresh may request offline_access. */
 import t from 'tap'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import {
@@ -6,6 +6,7 @@ import {
   jsonOf,
   login,
   pkce,
+  postRegistration,
   redeem,
   redirectUri,
   refresh,
@@ -13,6 +14,7 @@ import {
   registerClient,
   type Rig,
   startAuthServer,
+  textOf,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
 import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
@@ -21,12 +23,7 @@ import { clientDocument, startDocumentHost } from '../../../helpers/authserver/d
 const defaults = 'openid profile email offline_access'
 
 async function registeredScope(rig: Rig, metadata: object): Promise<unknown> {
-  const response = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirectUri], ...metadata }),
-  })
-  return (await jsonOf(response))['scope']
+  return (await jsonOf(await postRegistration(rig, { redirect_uris: [redirectUri], ...metadata })))['scope']
 }
 
 t.test('register: a client whose scopes are all unknown gets the default scopes', async (t) => {
@@ -113,4 +110,27 @@ t.test('authorize: a stored registration follows a change of the supported scope
   t.equal(await granted(clientId, 'old'), 'openid offline_access new')
   t.equal(await granted(mixedId, 'openid old'), 'openid')
   t.equal(await granted(mixedId, 'openid offline_access'), 'openid offline_access', 'the baseline is added')
+})
+
+t.test('register: a client that registers to refresh may ask for offline_access', async (t) => {
+  const rig = await startAuthServer(t)
+  const refreshing = { redirect_uris: [redirectUri], grant_types: ['authorization_code', 'refresh_token'] }
+  // Clients register the scopes of the protected resource, and add offline_access when they ask for the login.
+  const body = await jsonOf(await postRegistration(rig, { ...refreshing, scope: 'openid' }))
+  t.equal(body['scope'], 'openid offline_access')
+  const done = await login(rig, { client_id: textOf(body['client_id']), scope: 'openid offline_access' })
+  t.match(await tokensOf(await redeem(rig, done)), {
+    scope: 'openid offline_access',
+    refresh_token: /^gh_rt_/,
+  })
+  t.equal(await registeredScope(rig, { scope: 'openid' }), 'openid', 'only when the client names the grant')
+  t.equal(await registeredScope(rig, { scope: 'openid', grant_types: ['authorization_code'] }), 'openid')
+  t.equal(
+    await registeredScope(rig, { ...refreshing, scope: 'offline_access openid' }),
+    'offline_access openid',
+  )
+  const narrow = await startAuthServer(t, { config: { scopesSupported: ['openid', 'email'] } })
+  t.match(await jsonOf(await postRegistration(narrow, { ...refreshing, scope: 'openid' })), {
+    scope: 'openid',
+  })
 })
