@@ -2,17 +2,18 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { makeState, rowKey } from '../../runtime/authserver/storage/state.ts'
+import { makeState } from '../../runtime/authserver/storage/state.ts'
 import { Grants } from '../../runtime/authserver/tokens/grants.ts'
 import { makeKeyRing } from '../../runtime/authserver/tokens/key-ring.ts'
-import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
+import { sha256, upstreamRowKey } from '../../runtime/authserver/model/identifiers.ts'
 
 const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)] })
 const hour = 3_600_000
 const person = { userId: 'alice', authTimeSec: 0 }
 const tokens = { provider: 'corp', subject: 'a', accessToken: 'at', obtainedAtMs: 0 }
+const login = { user: person, clientId: 'client', obtained: [tokens], endsAtMs: hour }
 
 /** A store whose every response arrives when the scheduler says so. */
 function scheduled(inner: Store, scheduler: fc.Scheduler): Store {
@@ -42,7 +43,7 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
         const work = Promise.all(
           logins.map(async ({ end, delay }) => {
             for (let n = 0; n < delay; n++) await scheduler.schedule(Promise.resolve())
-            const opened = await sessions.open(person, 'client', [tokens], hour)
+            const opened = await sessions.open(login)
             if (end) await sessions.endGrant(opened.sessionId, opened.grantId)
             return { ...opened, end }
           }),
@@ -53,13 +54,13 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
         for (const { sessionId, grantId, end } of await work) {
           const live = await check.isLive({
             tsid: sessionId,
-            gid: hashed(grantId),
+            gid: sha256(grantId),
             sub: 'alice',
             client_id: 'https://client',
           })
           const known = await check.isLive({
             tsid: sessionId,
-            gid: hashed(grantId),
+            gid: sha256(grantId),
             sub: 'alice',
             client_id: 'client',
           })
@@ -67,7 +68,7 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
           const session = await plain.sessions.get(sessionId)
           const listed = session?.grants.some((grant) => grant.id === grantId) ?? false
           if (listed === end) throw new Error(end ? 'an ended grant is listed' : 'a living grant is lost')
-          const row = await plain.rows.get(rowKey(sessionId, 'corp'))
+          const row = await plain.rows.get(upstreamRowKey(sessionId, 'corp'))
           if (!session && row) throw new Error('tokens outlived their session')
           if (session && !row) throw new Error('a living session lost its tokens')
         }
@@ -106,7 +107,7 @@ t.test(
           return { state, sessions, grants }
         }
         const plain = make(inner)
-        const { sessionId, grantId } = await plain.sessions.open(person, 'client', [tokens], hour)
+        const { sessionId, grantId } = await plain.sessions.open(login)
         const grant = {
           grantId,
           sessionId,
@@ -184,7 +185,7 @@ t.test(
         const verifier = 'v'.repeat(43)
         const by = { clientId: 'client', redirectUri: 'x', codeVerifier: verifier }
         const work = (async () => {
-          const { sessionId, grantId } = await sessions.open(person, 'client', [tokens], hour)
+          const { sessionId, grantId } = await sessions.open(login)
           const grant = {
             grantId,
             sessionId,

@@ -159,6 +159,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'sync',
     'base',
   ],
+  'runtime/authserver': ['server', 'endpoints', 'login', 'clients', 'upstream', 'tokens', 'storage', 'model'],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {

@@ -8,9 +8,9 @@
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
  * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
  */
-import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { RegisteredClient } from '../storage/records.ts'
-import type { ClientMetadataDocument } from './metadata.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { RegisteredClient } from '../model/records.ts'
+import type { ClientMetadataDocument } from './client-metadata.ts'
 
 type AuthMethod = RegisteredClient['authMethod']
 

@@ -1,8 +1,8 @@
 /**
- * Which redirect URIs a client may register, and whether the one in a request is registered.
+ * Validates redirect URIs at registration, and matches the one in a request.
  *
- * Comparison is of whole strings. The one exception is the port of a loopback address: native apps open a random one
- * (RFC 8252 section 7.3). Schemes that a browser executes or reads locally are refused everywhere.
+ * URIs are compared as whole strings, except the port of a loopback address, because native apps open a random one (RFC
+ * 8252 section 7.3). Schemes that a browser executes or reads locally are always rejected.
  * Source: RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8.4, RFC 9700 section 4.1.
  */
 import { unbracket } from '../../net/index.ts'
@@ -29,15 +29,16 @@ const maxLength = 2048
  */
 export function redirectUriViolation(uri: string, applicationType: 'native' | 'web'): string | undefined {
   if (uri.length > maxLength) return `must have at most ${maxLength} characters`
-  // What the parser would strip or fold could make two readers disagree.
+  // The parser strips or folds other characters, so two readers could disagree.
   if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\')) return 'must consist of visible ASCII characters'
   if (!URL.canParse(uri)) return 'must be an absolute URI'
   const url = new URL(uri)
   if (uri.includes('#')) return 'must not have a fragment'
   if (forbiddenSchemes.has(url.protocol)) return 'must not use this scheme'
   if (url.username !== '' || url.password !== '') return 'must not carry user information'
-  // Browsers take more for a host than the name system does; such a text would mean something in a policy header.
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriViolation(url, applicationType)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    return privateSchemeViolation(url, applicationType)
+  // Browsers accept hosts that the name system does not. Such a host could change a policy header.
   if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
   if (!beginsWithOrigin(uri, url)) return `must begin with its parsed origin, ${url.origin}`
   if (url.protocol === 'https:') return undefined
@@ -62,16 +63,12 @@ export function usesPrivateScheme(uri: string): boolean {
   return protocol !== 'https:' && protocol !== 'http:' && !forbiddenSchemes.has(protocol)
 }
 
-function privateUriViolation(url: URL, applicationType: 'native' | 'web'): string | undefined {
-  if (applicationType === 'web') return 'must be https for a web application'
-  return privateSchemeViolation(url.protocol)
-}
-
 /**
- * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Editors in wide use have plain ones, so
- * those are taken too, if nothing else on a machine is known to respond to them.
+ * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Schemes of known MCP clients are accepted
+ * as well.
  */
-function privateSchemeViolation(protocol: string): string | undefined {
+function privateSchemeViolation({ protocol }: URL, applicationType: 'native' | 'web'): string | undefined {
+  if (applicationType === 'web') return 'must be https for a web application'
   const scheme = protocol.slice(0, -1)
   if (scheme.includes('.') || knownAppSchemes.has(scheme)) return undefined
   return 'must use a scheme in reverse domain form, such as com.example.app'
@@ -93,19 +90,18 @@ const knownAppSchemes: ReadonlySet<string> = new Set([
   'jetbrains',
 ])
 
-/** localhost, its subdomains, and the literals of RFC 8252; other 127/8 addresses are no convention. */
+/** True for localhost, its subdomains, and the literals of RFC 8252. Other 127/8 addresses are not accepted. */
 function isLoopbackName(hostname: string): boolean {
   const host = unbracket(hostname).toLowerCase()
   return host === 'localhost' || host.endsWith('.localhost') || host === '127.0.0.1' || host === '::1'
 }
 
-/** True when nobody in particular owns the place the URI leads to: any app on the machine may answer. */
+/** True when any application on the user's machine could receive the redirect. */
 export function isUnownedRedirect(uri: string): boolean {
-  const url = new URL(uri)
-  return url.protocol !== 'https:'
+  return new URL(uri).protocol !== 'https:'
 }
 
-/** What the user is shown: the host, or the scheme when there is no host that means anything. */
+/** Returns the host for users, or the scheme of a private-use URI. */
 export function redirectHost(uri: string): string {
   const url = new URL(uri)
   return /^https?:$/.test(url.protocol) ? url.host : url.protocol
@@ -121,13 +117,13 @@ export function matchesRedirectUri(requested: string, registered: readonly strin
     !(URL.canParse(requested) && beginsWithOrigin(requested, new URL(requested)))
   )
     return false
-  return registered.some((uri) => uri === requested || loopbackEqual(requested, uri))
+  return registered.some((uri) => uri === requested || equalsExceptPort(requested, uri))
 }
 
 const loopback = /^http:\/\/(\[::1\]|127\.0\.0\.1|localhost)(?::(\d{1,5}))?(\/[^#]*|\?[^#]*|)$/i
 
-/** Same scheme, host, path and query as written; the port may differ. Userinfo and fragments never match the form. */
-function loopbackEqual(requested: string, registered: string): boolean {
+/** Compares loopback addresses as written, except the port. The form excludes userinfo and fragments. */
+function equalsExceptPort(requested: string, registered: string): boolean {
   const a = loopback.exec(requested)
   const b = loopback.exec(registered)
   if (!a || !b) return false

@@ -1,237 +1,210 @@
 /**
- * Connected accounts: what a user's clients are connected to, and the means to connect, renew and disconnect.
+ * Connected accounts: the page where users connect, renew and disconnect the providers of their clients.
  *
- * Who the user is, the browser's cookie says, which only a completed login here has set; nothing secret is shown.
- * Connecting is a login at one provider for one client: it must end in the browser that began it, for the first
- * provider as the same user, and changes nothing but that provider's tokens. Every change comes by the page's own form.
+ * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is a
+ * login at one provider for one client. It must end in the browser that began it, for the first provider as the same
+ * user, and changes only the tokens of that provider. Every change comes from the page's own form.
  * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import type { Exchange } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
-import { sessionHash } from '../../observe/index.ts'
-import { type Account, accountsPage, leftPage, type ConnectedClient } from '../consent/accounts-page.ts'
-import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../consent/cookies.ts'
-import { withdrawConsents } from '../consent/memory.ts'
-import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
-import { shownClient } from '../events.ts'
-import { limit, loginMs } from '../limits.ts'
-import type { UpstreamConnection, LoginSession } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { rowKey } from '../storage/state.ts'
+import { type Account, accountsPage, type ConnectedClient, signedOutPage } from '../login/accounts-page.ts'
+import { withdrawConsents } from '../login/consents.ts'
+import { type AuthServerContext, findUpstream, nowSec } from '../login/context.ts'
+import { makeForm, makeSignOutCookie, readBrowserId, readSignIn } from '../login/cookies.ts'
+import { makeEvent, shortClientId } from '../model/events.ts'
+import { randomId, sha256, upstreamRowKey } from '../model/identifiers.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { LoginSession, UpstreamConnection } from '../model/records.ts'
+import { limitRate, loginMs } from '../storage/limits.ts'
+import type { FinishedLogin, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { isSynthesized, userOf } from '../upstream/user.ts'
-import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
-import { sendPage, sendRedirect } from './responses.ts'
-import { checkForm, sendNext } from './consent.ts'
-import { formOf, queryOf } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { checkFormOrigin, readForm, readQuery } from './form.ts'
+import { sendLoginRedirect, sendPage, sendRedirect } from './responses.ts'
 
-interface Visitor {
-  readonly signIn: string
-  readonly userId: string
+/** GET: shows the page. The parameter `problem` names a provider that could not be connected. */
+export async function showAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
+  const { userId } = await requireSignIn(exchange, context)
+  const sessions = await context.sessions.of(userId)
+  const ended = await context.sessions.ended(userId)
+  const form = makeForm(exchange, formSubject(userId), context)
+  const page = accountsPage(context, {
+    form: form.field,
+    clients: await Promise.all(sessions.map((session) => describeSession(session, context))),
+    ended: await Promise.all(
+      ended.map(async ({ clientId, provider }) => ({
+        ...(await describeClient(clientId, context)),
+        provider,
+      })),
+    ),
+    problem: findUpstream(context, readQuery(exchange).get('problem') ?? '')?.name,
+    user: sessions[0]?.email ?? sessions[0]?.name,
+  })
+  sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
 }
 
-async function visitorOf(exchange: Exchange, context: AuthServerContext): Promise<Visitor> {
-  const signIn = readSignIn(exchange, context.urls.secure)
+/** Returns the user of this browser. Throws OAuthError login_required. */
+async function requireSignIn(
+  exchange: Exchange,
+  context: AuthServerContext,
+): Promise<{ readonly signIn: string; readonly userId: string }> {
+  const signIn = readSignIn(exchange, context)
   const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
   if (signIn !== undefined && known) return { signIn, userId: known.userId }
   throw new OAuthError(
     'login_required',
-    'nobody is signed in in this browser. Sign in from one of your clients first.',
+    'no user is signed in in this browser. Sign in from one of your clients first.',
     { status: 401 },
   )
 }
 
-/** GET: the page. `problem` names a provider that could not be connected just now. */
-export async function showAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const { userId } = await visitorOf(exchange, context)
-  const sessions = await context.sessions.of(userId)
-  const clients = await Promise.all(sessions.map((session) => connectedClientOf(session, context)))
-  const over = await Promise.all(
-    (await context.sessions.ended(userId)).map(async ({ clientId, provider }) => ({
-      ...(await nameOf(clientId, context)),
-      provider,
-    })),
-  )
-  const problem = upstreamNamed(context, queryOf(exchange).get('problem') ?? '')?.name
-  const form = makeForm(exchange, formSubject(userId), context.keys(), context.urls.secure)
-  const [latest] = sessions
-  const page = accountsPage(context, {
-    form: form.field,
-    clients,
-    over,
-    problem,
-    who: latest?.email ?? latest?.name,
-  })
-  sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
-}
-
 const formSubject = (userId: string): string => `accounts ${userId}`
 
-/** How a session is named in a form; its id itself never leaves. */
-const handleOf = (session: LoginSession): string => hashed(`accounts ${session.id}`)
+/** Identifies a session in a form without its id, which is a secret. */
+const handleOf = (session: LoginSession): string => sha256(`accounts ${session.id}`)
 
-/** A client as users know it: by its own name, or by the host that describes it. */
-async function nameOf(
-  clientId: string,
-  context: AuthServerContext,
-): Promise<{ readonly name: string; readonly described: boolean }> {
-  if (clientId.includes('://')) return { name: shownClient(clientId), described: true }
-  const client = await context.state.clients.get(clientId)
-  return { name: client?.name ?? 'A client without a name', described: false }
-}
-
-async function connectedClientOf(
-  session: LoginSession,
-  context: AuthServerContext,
-): Promise<ConnectedClient> {
+async function describeSession(session: LoginSession, context: AuthServerContext): Promise<ConnectedClient> {
+  const accounts = context.upstreams.map(async (upstream, index) => ({
+    ...(await describeAccount(session, upstream, context)),
+    // A synthesized subject changes with every login, so another user could not be detected.
+    canConnect: index > 0 || !isSynthesized(session.userId),
+  }))
   return {
     handle: handleOf(session),
-    ...(await nameOf(session.clientId, context)),
-    accounts: await Promise.all(
-      context.upstreams.map(async ({ name, host }, index) => ({
-        // A synthesized subject never comes again, so nobody could be told from the user.
-        mayConnect: index > 0 || !isSynthesized(session.userId),
-        ...(await accountOf(session, name, host, context)),
-      })),
-    ),
+    ...(await describeClient(session.clientId, context)),
+    accounts: await Promise.all(accounts),
   }
 }
 
-async function accountOf(
-  session: LoginSession,
-  name: string,
-  host: string,
+/** Returns the name of a registered client, or the host that describes the client. */
+async function describeClient(
+  clientId: string,
   context: AuthServerContext,
-): Promise<Omit<Account, 'mayConnect'>> {
-  const row = await context.state.rows.get(rowKey(session.id, name))
-  if (!row || row.userId !== session.userId || row.clientId !== session.clientId) {
-    return { name, host, state: session.providers.includes(name) ? 'broken' : 'none' }
-  }
-  const leftMs = row.expiresAtMs === undefined ? Number.POSITIVE_INFINITY : row.expiresAtMs - context.now()
-  if (row.refreshToken !== undefined || leftMs === Number.POSITIVE_INFINITY) {
-    return { name, host, state: 'connected' }
-  }
-  return leftMs > 0 ? { name, host, state: 'expiring', leftMs } : { name, host, state: 'broken' }
+): Promise<{ readonly name: string; readonly isDescribed: boolean }> {
+  if (clientId.includes('://')) return { name: shortClientId(clientId), isDescribed: true }
+  const client = await context.state.clients.get(clientId)
+  return { name: client?.name ?? 'A client without a name', isDescribed: false }
 }
 
-/** POST: connect (or renew), disconnect, end everything of one client, or leave this browser. */
+async function describeAccount(
+  session: LoginSession,
+  { name, host }: Upstream,
+  { state, now }: AuthServerContext,
+): Promise<Omit<Account, 'canConnect'>> {
+  const row = await state.rows.get(upstreamRowKey(session.id, name))
+  if (!row || row.userId !== session.userId || row.clientId !== session.clientId)
+    return { name, host, state: session.providers.includes(name) ? 'broken' : 'none' }
+  if (row.refreshToken !== undefined || row.expiresAtMs === undefined)
+    return { name, host, state: 'connected' }
+  const leftMs = row.expiresAtMs - now()
+  return { name, host, state: leftMs > 0 ? 'expiring' : 'broken', leftMs }
+}
+
+/** POST: connects (or renews), disconnects, ends a client, or signs this browser out. */
 export async function changeAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const form = await formOf(exchange)
-  const visitor = await visitorOf(exchange, context)
-  checkForm(exchange, formSubject(visitor.userId), form, context)
+  const form = await readForm(exchange)
+  const { signIn, userId } = await requireSignIn(exchange, context)
+  checkFormOrigin(exchange, { form, subject: formSubject(userId) }, context)
   const action = form.get('action')
-  if (action === 'leave') return leave(exchange, visitor, context)
-  const handle = form.get('client') ?? ''
-  const session = (await context.sessions.of(visitor.userId)).find((one) => handleOf(one) === handle)
+  if (action === 'leave') return signOut(exchange, signIn, context)
+  const sessions = await context.sessions.of(userId)
+  const session = sessions.find((candidate) => handleOf(candidate) === form.get('client'))
   if (!session) throw new OAuthError('invalid_request', 'this client is no longer signed in')
-  const upstream = upstreamNamed(context, form.get('provider') ?? '')
-  const withdraw = (): Promise<void> =>
-    withdrawConsents(context.state, visitor.userId, session.clientId, context.now())
-  if (action === 'end') {
-    await withdraw()
-    await context.sessions.endSession(session.id)
-    tell(context, session, 'ended by the user')
-  } else if (action === 'connect' && upstream) {
-    await limit(context.state.store, 'authorize', context.addressOf(exchange))
-    const { secure } = context.urls
-    const browserId = readBrowser(exchange, context.keys(), secure) ?? newBrowser()
-    const location = await begin(session, browserId, upstream, context)
-    return sendNext(exchange, { location }, browserId, context)
-  } else if (action === 'disconnect' && upstream) {
-    await withdraw()
-    // Without the only provider the client could do nothing but refresh its tokens.
-    if (context.upstreams.length === 1) await context.sessions.endSession(session.id)
-    else await context.sessions.disconnect(session.id, upstream.name)
-    tell(context, session, 'disconnected by the user', upstream.name)
-  } else throw new OAuthError('invalid_request', 'the form says nothing that can be done')
+  const upstream = findUpstream(context, form.get('provider') ?? '')
+  if (action === 'connect' && upstream) return startConnection(exchange, { session, upstream }, context)
+  if (action === 'end') await endClient(session, context)
+  else if (action === 'disconnect' && upstream) await disconnect(session, upstream, context)
+  else throw new OAuthError('invalid_request', 'the form has no supported action')
   sendRedirect(exchange, context.urls.accounts)
 }
 
-/** Nobody is signed in in this browser any more; what clients may do is as it was. */
-async function leave(exchange: Exchange, { signIn }: Visitor, context: AuthServerContext): Promise<void> {
+/** Ends the sign-in of this browser. Clients keep their access. */
+async function signOut(exchange: Exchange, signIn: string, context: AuthServerContext): Promise<void> {
   await context.state.signIns.delete(signIn)
-  const page = leftPage()
-  const cookies = { 'Set-Cookie': [noSignInCookie(context.urls.secure)] }
-  sendPage(exchange, 200, page.html, { ...page.headers, ...cookies })
+  sendPage(exchange, signedOutPage(), { headers: { 'Set-Cookie': [makeSignOutCookie(context)] } })
 }
 
-function tell(context: AuthServerContext, session: LoginSession, reason: string, upstream?: string): void {
-  context.emit({
-    type: 'grant_ended',
-    outcome: 'success',
-    clientId: shownClient(session.clientId),
-    userId: session.userId,
-    sessionHash: sessionHash(session.id),
-    upstream,
-    reason,
-  })
+async function endClient(session: LoginSession, context: AuthServerContext): Promise<void> {
+  const { id: sessionId, clientId, userId } = session
+  await withdrawConsents(context, session)
+  await context.sessions.endSession(sessionId)
+  context.emit(makeEvent('grant_ended', { clientId, userId, sessionId, reason: 'ended by the user' }))
 }
 
-/** Where the browser goes to connect one provider to one client. */
-async function begin(
+async function disconnect(
   session: LoginSession,
-  browserId: string,
-  upstream: Upstream,
+  { name: upstream }: Upstream,
   context: AuthServerContext,
-): Promise<string> {
+): Promise<void> {
+  const { id: sessionId, clientId, userId } = session
+  await withdrawConsents(context, session)
+  // Without the only provider, the client could do nothing but refresh its tokens.
+  if (context.upstreams.length === 1) await context.sessions.endSession(sessionId)
+  else await context.sessions.disconnect(sessionId, upstream)
+  const reason = 'disconnected by the user'
+  context.emit(makeEvent('grant_ended', { clientId, userId, sessionId, upstream, reason }))
+}
+
+/** Sends the browser to one provider, to connect it to one client. */
+async function startConnection(
+  exchange: Exchange,
+  { session, upstream }: { readonly session: LoginSession; readonly upstream: Upstream },
+  context: AuthServerContext,
+): Promise<void> {
+  await limitRate(context.state.store, 'authorize', context.addressOf(exchange))
+  const browserId = readBrowserId(exchange, context) ?? randomId()
   const { state, codeVerifier, codeChallenge, nonce } = makeLoginSecrets()
   let location: string
   try {
     location = await upstream.begin({ state, codeVerifier, codeChallenge, nonce })
+    const { id: sessionId, userId } = session
+    const browser = sha256(browserId)
+    const connection = { provider: upstream.name, codeVerifier, nonce, browser, sessionId, userId }
+    await context.state.connections.put(state, connection, loginMs)
   } catch (error) {
-    return problemAt(upstream, error, context)
+    location = reportProblem(upstream, error, context)
   }
-  await context.state.connections.put(
-    state,
-    {
-      provider: upstream.name,
-      codeVerifier,
-      nonce,
-      browser: hashed(browserId),
-      sessionId: session.id,
-      userId: session.userId,
-    },
-    loginMs,
-  )
-  return location
+  sendLoginRedirect(exchange, { location, browserId }, context)
 }
 
-/** The provider's answer: its tokens become those of the client. Returns where the browser goes. */
+/** A response of a provider, which `finish` verifies. */
+export interface UpstreamResponse {
+  readonly exchange: Exchange
+  readonly upstream: Upstream
+  readonly finish: (proof: LoginProof) => Promise<FinishedLogin>
+}
+
+/** Stores the tokens of the provider in the session of the client. Returns where the browser goes. */
 export async function finishConnection(
-  exchange: Exchange,
-  waiting: UpstreamConnection,
-  upstream: Upstream,
-  finish: (proof: LoginProof) => Promise<Finished>,
+  { codeVerifier, nonce, sessionId, userId }: UpstreamConnection,
+  { exchange, upstream, finish }: UpstreamResponse,
   context: AuthServerContext,
 ): Promise<string> {
-  const { codeVerifier, nonce, sessionId, userId } = waiting
-  const about = { userId, upstream: upstream.name, sessionHash: sessionHash(sessionId) }
-  // A link that somebody else began must not bring this browser's account into that user's session.
-  if ((await visitorOf(exchange, context)).userId !== userId) {
+  const { config, sessions, upstreams, urls } = context
+  const provider = upstream.name
+  const about = { userId, upstream: provider, sessionId, reason: 'connecting an account' }
+  // A link of another user must not bring this browser's account into that user's session.
+  if ((await requireSignIn(exchange, context)).userId !== userId)
     throw new OAuthError('access_denied', 'another user has signed in in this browser meanwhile')
-  }
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
-    const first = upstream.name === context.upstreams[0]?.name
-    // Somebody else's tokens must not come into this user's session.
-    const who = userOf(context.config.issuer, upstream.name, identity, nowSec(context)).userId
-    if (first && who !== userId) {
+    // Tokens of another user must not enter this user's session.
+    const user = userOf(config.issuer, { provider, identity }, nowSec(context))
+    if (provider === upstreams[0]?.name && user.userId !== userId)
       throw new OAuthClientError('protocol', 'another user signed in')
-    }
-    if (!(await context.sessions.connect(sessionId, userId, tokens))) {
+    if (!(await sessions.connect(sessionId, userId, tokens)))
       throw new OAuthClientError('refused', 'the client is no longer signed in')
-    }
   } catch (error) {
-    context.emit({ type: 'login_failed', outcome: 'failure', ...about, reason: 'connecting an account' })
-    return problemAt(upstream, error, context)
+    context.emit(makeEvent('login_failed', about))
+    return reportProblem(upstream, error, context)
   }
-  context.emit({ type: 'login_completed', outcome: 'success', ...about, reason: 'connecting an account' })
-  return context.urls.accounts
+  context.emit(makeEvent('login_completed', about))
+  return urls.accounts
 }
 
-/** What the provider refused is shown on the page; anything else is thrown on. */
-function problemAt(upstream: Upstream, error: unknown, context: AuthServerContext): string {
+/** Returns the address of the page with the problem. Rethrows errors that are not the provider's. */
+function reportProblem({ name }: Upstream, error: unknown, { log, urls }: AuthServerContext): string {
   if (!(error instanceof OAuthClientError)) throw error
-  context.log.warn('an account could not be connected', { upstream: upstream.name, err: error })
-  return `${context.urls.accounts}?problem=${upstream.name}`
+  log.warn('an account could not be connected', { upstream: name, err: error })
+  return `${urls.accounts}?problem=${name}`
 }

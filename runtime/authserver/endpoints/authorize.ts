@@ -1,25 +1,25 @@
 /**
- * The authorization endpoint: checks a request completely, then sends the browser on to consent.
+ * The authorization endpoint: checks a request completely, then redirects the browser to the consent page.
  *
- * Until client and redirect URI are known to belong together, errors are shown here; afterwards they go to the client,
- * with state and issuer. Nothing goes upstream for a request that could not be redeemed later: PKCE and resource are
- * checked here, not at the token endpoint.
+ * Until the redirect URI is known to belong to the client, errors are shown here. Afterwards they go to the client, with
+ * state and issuer. PKCE and resource are checked here as well, so that no user signs in for a code that the client
+ * cannot redeem.
  * Source: RFC 6749 section 4.1.1, OAuth 2.1 section 4.1.1, RFC 7636 section 4.4.1, RFC 8707 section 2, RFC 9207,
  * RFC 9700 section 4.1, OpenID Connect Core section 3.1.2.1.
  */
 import type { Exchange } from '../../net/index.ts'
 import { canonicalResource } from '../../oauth/index.ts'
 import { isUnownedRedirect, matchesRedirectUri, redirectHost } from '../clients/redirect-uri.ts'
-import { parseScope, supportedScopes, within } from '../clients/scopes.ts'
-import { leavingPage } from '../consent/pages.ts'
-import type { AuthServerContext } from '../context.ts'
-import { limit, loginMs } from '../limits.ts'
-import type { AuthRequest, RegisteredClient } from '../storage/records.ts'
-import { randomId } from '../tokens/opaque.ts'
-import { errorRedirect } from '../upstream/steps.ts'
+import { parseScope, supportedScopes, within } from '../model/scopes.ts'
+import { leavingPage } from '../login/pages.ts'
+import type { AuthServerContext } from '../login/context.ts'
+import { limitRate, loginMs } from '../storage/limits.ts'
+import type { AuthRequest, RegisteredClient } from '../model/records.ts'
+import { makeErrorRedirect } from '../login/login-flow.ts'
 import { prefersPage, sendPage, sendRedirect, toOAuthError } from './responses.ts'
-import { formOf, type Parameters, queryOf } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { type Parameters, readForm, readQuery } from './form.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { randomId } from '../model/identifiers.ts'
 
 interface Draft {
   readonly exchange: Exchange
@@ -34,9 +34,9 @@ interface Draft {
 
 type AuthorizeStep = (draft: Draft, context: AuthServerContext) => void | Promise<void>
 
-/** Errors are shown to the user: there is no one else who may be told. */
-const beforeRedirect: readonly AuthorizeStep[] = [limitRate, findClient, matchRedirect]
-/** Errors go to the client. */
+/** Their errors are shown to the user, because no client is known. */
+const beforeRedirect: readonly AuthorizeStep[] = [limitRequests, findClient, matchRedirect]
+/** Their errors go to the client. */
 const afterRedirect: readonly AuthorizeStep[] = [
   refuseRepeated,
   refuseOversized,
@@ -51,7 +51,7 @@ const afterRedirect: readonly AuthorizeStep[] = [
 
 /** GET with a query, or POST with a form (OpenID Connect Core section 3.1.2.1). */
 export async function authorize(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const parameters = exchange.req.method === 'POST' ? await formOf(exchange) : queryOf(exchange)
+  const parameters = exchange.req.method === 'POST' ? await readForm(exchange) : readQuery(exchange)
   const draft: Draft = { exchange, parameters, scopes: [], resources: [], prompt: [], maxAgeSec: undefined }
   for (const step of beforeRedirect) await step(draft, context)
   const { client, redirectUri } = draft
@@ -60,27 +60,26 @@ export async function authorize(exchange: Exchange, context: AuthServerContext):
   const state = parameters.all('state').length === 1 ? parameters.get('state') : undefined
   try {
     for (const step of afterRedirect) await step(draft, context)
-    const handle = await remember(draft, client, redirectUri, state, context)
+    const handle = await storeRequest(draft, { client, redirectUri, state }, context)
     sendRedirect(exchange, `${context.urls.consent}?request=${handle}`)
   } catch (error) {
     const failure = toOAuthError(error)
     if (failure.status >= 500)
       context.log.error('authorization request failed', { err: failure.cause ?? failure })
-    const request = { redirectUri, ...(state === undefined ? {} : { state }) }
-    const location = errorRedirect(context, request, failure.error, failure.message)
-    if (mustAsk(draft, redirectUri)) {
-      const page = leavingPage(redirectHost(redirectUri), location)
-      sendPage(exchange, failure.status, page.html, page.headers)
-    } else sendRedirect(exchange, location)
+    const { error: code, message: description, status } = failure
+    const location = makeErrorRedirect(context, { redirectUri, state }, { error: code, description })
+    if (needsConfirmation(draft, redirectUri))
+      sendPage(exchange, leavingPage(redirectHost(redirectUri), location), { status })
+    else sendRedirect(exchange, location)
   }
 }
 
 /**
- * Anyone may register a web address and send users here with a request that fails: they would land at the untrusted client's
- * site in our name. So a browser is not sent on by itself before the user agreed to anything (RFC 9700 section
- * 4.11.2). Clients, silent requests and addresses on the user's own machine are.
+ * True when the user must confirm the redirect. An untrusted client can register a web address and send users here with
+ * a request that fails, which would redirect them to its site in the name of this server (RFC 9700 section 4.11.2).
+ * Silent requests, clients without pages, and addresses on the user's own machine are redirected at once.
  */
-function mustAsk({ exchange, parameters }: Draft, redirectUri: string): boolean {
+function needsConfirmation({ exchange, parameters }: Draft, redirectUri: string): boolean {
   return (
     prefersPage(exchange) &&
     !isUnownedRedirect(redirectUri) &&
@@ -88,8 +87,8 @@ function mustAsk({ exchange, parameters }: Draft, redirectUri: string): boolean 
   )
 }
 
-async function limitRate({ exchange }: Draft, context: AuthServerContext): Promise<void> {
-  await limit(context.state.store, 'authorize', context.addressOf(exchange))
+async function limitRequests({ exchange }: Draft, context: AuthServerContext): Promise<void> {
+  await limitRate(context.state.store, 'authorize', context.addressOf(exchange))
 }
 
 async function findClient(draft: Draft, context: AuthServerContext): Promise<void> {
@@ -104,7 +103,7 @@ async function findClient(draft: Draft, context: AuthServerContext): Promise<voi
   draft.client = client
 }
 
-/** RFC 9700 section 4.1.3: exact comparison, and no redirect to anything else, ever. */
+/** RFC 9700 section 4.1.3: exact comparison, and never a redirect to another address. */
 function matchRedirect(draft: Draft): void {
   const { parameters, client } = draft
   const registered = client?.redirectUris ?? []
@@ -126,13 +125,12 @@ function matchRedirect(draft: Draft): void {
 }
 
 function refuseRepeated({ parameters }: Draft): void {
-  const name = parameters.repeated()
-  if (name !== undefined) throw new OAuthError('invalid_request', 'a parameter is repeated')
+  if (parameters.repeated() !== undefined) throw new OAuthError('invalid_request', 'a parameter is repeated')
 }
 
 /**
- * Everything that is stored until the login ends is bounded, for any untrusted client can begin one. RFC 6749 appendix A.5 allows
- * visible ASCII in `state`; JSON would write a control character as six.
+ * Bounds everything that is stored until the login ends, because any untrusted client can begin a login. RFC 6749
+ * appendix A.5 allows visible ASCII in `state`; JSON would write a control character as six.
  */
 function refuseOversized({ parameters }: Draft): void {
   for (const [name, max] of [
@@ -173,7 +171,7 @@ function checkResponseType({ parameters }: Draft): void {
   }
 }
 
-/** Before anybody is asked anything: without S256 the code would be worth stealing. */
+/** Without S256, a stolen code could be redeemed. */
 function checkPkce({ parameters }: Draft): void {
   const challenge = parameters.get('code_challenge')
   if (challenge === undefined)
@@ -196,16 +194,15 @@ function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   draft.scopes = requested.length > 0 ? requested : registered
 }
 
-/** RFC 8707: each must be a resource that is served here; the configured spelling is what tokens carry. */
 function checkResources(draft: Draft, context: AuthServerContext): void {
-  draft.resources = resourcesOf(draft.parameters, context)
+  draft.resources = readResources(draft.parameters, context)
 }
 
-/** Each is compared with every resource that is served. */
+/** Bounds the comparisons of every requested with every served resource. */
 const maxResources = 100
 
-/** The requested resources as they are configured. Throws OAuthError invalid_target. */
-export function resourcesOf(parameters: Parameters, context: AuthServerContext): readonly string[] {
+/** Returns the requested resources in their configured spelling. Throws OAuthError invalid_target (RFC 8707). */
+export function readResources(parameters: Parameters, context: AuthServerContext): readonly string[] {
   const { allowedAudiences } = context.config
   const requested = parameters.all('resource')
   if (requested.length > maxResources)
@@ -225,7 +222,7 @@ function isResource(resource: string): boolean {
   return URL.canParse(resource) && !resource.includes('#') && /^https?:$/.test(new URL(resource).protocol)
 }
 
-/** Upper case in scheme and host, default ports and one trailing slash make no difference (MCP authorization). */
+/** Ignores case in scheme and host, default ports and one trailing slash (MCP authorization). */
 function sameResource(a: string, b: string): boolean {
   const plain = (url: string): string => canonicalResource(url).replace(/\/$/, '')
   return plain(a) === plain(b)
@@ -250,38 +247,38 @@ function checkMaxAge(draft: Draft): void {
   draft.maxAgeSec = Number(value)
 }
 
-/** Half a hint would name somebody else: one that is too long is left out. */
-function hintOf(parameters: Parameters): string | undefined {
+/** Drops a hint that is too long, because a shortened one would name another user. */
+function readLoginHint(parameters: Parameters): string | undefined {
   const hint = parameters.get('login_hint')
   return hint !== undefined && Buffer.byteLength(hint) <= 256 ? hint : undefined
 }
 
-/** Keeps the checked request; its handle is all that travels through the browser. */
-async function remember(
-  draft: Draft,
-  client: RegisteredClient,
-  redirectUri: string,
-  state: string | undefined,
+/** Stores the checked request. Returns its handle, which is all that the browser carries. */
+async function storeRequest(
+  { parameters, scopes, resources, prompt, maxAgeSec }: Draft,
+  about: {
+    readonly client: RegisteredClient
+    readonly redirectUri: string
+    readonly state: string | undefined
+  },
   context: AuthServerContext,
 ): Promise<string> {
-  const { parameters, scopes, resources } = draft
-  const nonce = parameters.get('nonce')
-  const loginHint = hintOf(parameters)
+  const { client, redirectUri, state } = about
   const request: AuthRequest = {
     clientId: client.id,
     clientKind: client.kind,
+    clientName: client.name,
     redirectUri,
     redirectGiven: parameters.has('redirect_uri'),
+    state,
     codeChallenge: parameters.require('code_challenge'),
     scopes,
     resources: resources.length > 0 ? resources : context.config.allowedAudiences,
     refreshable: client.grantTypes.includes('refresh_token') && scopes.includes('offline_access'),
-    prompt: draft.prompt,
-    ...(client.name === undefined ? {} : { clientName: client.name }),
-    ...(state === undefined ? {} : { state }),
-    ...(nonce === undefined ? {} : { nonce }),
-    ...(loginHint === undefined ? {} : { loginHint }),
-    ...(draft.maxAgeSec === undefined ? {} : { maxAgeSec: draft.maxAgeSec }),
+    nonce: parameters.get('nonce'),
+    prompt,
+    loginHint: readLoginHint(parameters),
+    maxAgeSec,
   }
   const handle = randomId()
   await context.state.requests.put(handle, request, loginMs)

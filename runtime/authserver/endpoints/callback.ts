@@ -1,72 +1,69 @@
 /**
- * Where every upstream sends the browser back to: one upstream step of a login ends here.
+ * The callback of every upstream: ends one upstream step of a login, or connects an account.
  *
- * The upstream step's record is taken, so a response counts once. It must come in the browser that began the login, and from the
- * upstream that was asked. What the upstream said is verified by the upstream's own module; its texts go to the log, never
- * to the client.
+ * Taking the step's record makes a response valid only once. It must come from the provider that was asked, in the
+ * browser that began the login. The provider's own module verifies the response. Its texts go to the log, never to the
+ * client.
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
 import type { Exchange } from '../../net/index.ts'
-import { readBrowser, readSignIn } from '../consent/cookies.ts'
-import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
-import { shownClient } from '../events.ts'
 import { OAuthClientError } from '../../oauth/index.ts'
-import type { UpstreamConnection, UpstreamStep } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { advance, upstreamStepFailed, type Next, withUpstreamStep } from '../upstream/steps.ts'
+import { type AuthServerContext, findUpstream, nowSec } from '../login/context.ts'
+import { readBrowserId, readSignIn } from '../login/cookies.ts'
+import { advanceLogin, handleUpstreamFailure, type LoginRedirect } from '../login/login-flow.ts'
+import { makeEvent } from '../model/events.ts'
+import { sha256 } from '../model/identifiers.ts'
+import { expiredLoginError, OAuthError } from '../model/oauth-error.ts'
+import type { UpstreamConnection, UpstreamStep } from '../model/records.ts'
+import type { FinishedLogin, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { userOf } from '../upstream/user.ts'
-import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
-import { finishConnection } from './accounts.ts'
-import { goneError, sendNext } from './consent.ts'
-import { OAuthError } from './oauth-error.ts'
+import { finishConnection, type UpstreamResponse } from './accounts.ts'
+import { sendLoginRedirect } from './responses.ts'
 
-export async function callback(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const response = { path: exchange.path, parameters: new URLSearchParams(exchange.query) }
-  const waiting = await takeWaiting(response.parameters, context)
+export async function handleCallback(exchange: Exchange, context: AuthServerContext): Promise<void> {
+  const parameters = new URLSearchParams(exchange.query)
+  const waiting = await takeWaiting(parameters, context)
   const browserId = checkBrowser(exchange, waiting, context)
-  const upstream = upstreamNamed(context, waiting.provider)
+  const upstream = findUpstream(context, waiting.provider)
   if (!upstream) throw new OAuthError('server_error', 'the upstream provider is no longer configured')
-  const finish = async (proof: LoginProof): Promise<Finished> => {
-    checkSender(response, upstream, context)
-    return upstream.finish(response.parameters, proof)
+  const finish = async (proof: LoginProof): Promise<FinishedLogin> => {
+    checkSender({ path: exchange.path, iss: parameters.get('iss') }, upstream, context)
+    return upstream.finish(parameters, proof)
   }
+  const response = { exchange, upstream, finish }
   const next =
     'request' in waiting
-      ? await finishUpstreamStep(waiting, finish, readSignIn(exchange, context.urls.secure), context)
-      : { location: await finishConnection(exchange, waiting, upstream, finish, context) }
-  sendNext(exchange, next, browserId, context)
+      ? await finishUpstreamStep(waiting, response, context)
+      : { location: await finishConnection(waiting, response, context) }
+  sendLoginRedirect(exchange, { ...next, browserId }, context)
 }
 
-/** What this response is for: an upstream step of a login, or an account that is being connected. */
+/** Takes the record that this response is for: an upstream step, or an account that is being connected. */
 async function takeWaiting(
   parameters: URLSearchParams,
-  context: AuthServerContext,
+  { state: records }: AuthServerContext,
 ): Promise<UpstreamStep | UpstreamConnection> {
-  const states = parameters.getAll('state')
-  const [state] = states
-  if (state === undefined || state === '' || states.length > 1) {
+  const [state = '', ...more] = parameters.getAll('state')
+  if (state === '' || more.length > 0) {
     throw new OAuthError(
       'invalid_request',
       'the response of the sign-in service does not say which login it is for',
     )
   }
-  const waiting =
-    (await context.state.upstreamSteps.take(state)) ?? (await context.state.connections.take(state))
-  if (!waiting) throw goneError()
+  const waiting = (await records.upstreamSteps.take(state)) ?? (await records.connections.take(state))
+  if (!waiting) throw expiredLoginError()
   return waiting
 }
 
-/** A state that was carried to another browser is worth nothing there. */
+/** Returns the id of the browser that began the login. Throws OAuthError access_denied in another browser. */
 function checkBrowser(
   exchange: Exchange,
-  waiting: Pick<UpstreamStep, 'browser' | 'provider'>,
+  { browser, provider }: Pick<UpstreamStep, 'browser' | 'provider'>,
   context: AuthServerContext,
 ): string {
-  const id = readBrowser(exchange, context.keys(), context.urls.secure)
-  if (id !== undefined && hashed(id) === waiting.browser) return id
-  context.log.warn('a login came back in another browser than it was begun in', {
-    upstream: waiting.provider,
-  })
+  const id = readBrowserId(exchange, context)
+  if (id !== undefined && sha256(id) === browser) return id
+  context.log.warn('a login came back in another browser than it was begun in', { upstream: provider })
   throw new OAuthError(
     'access_denied',
     'this login was begun in another browser, or this browser does not accept cookies. Start again in one browser.',
@@ -74,50 +71,46 @@ function checkBrowser(
 }
 
 /**
- * Mix-up (RFC 9700 section 4.4): a code of one provider must not be carried to another, whoever mixed up the two. Each
- * provider may have a redirect URI of its own, and an `iss` that is another provider's tells as well, even when the one
- * that was asked has announced none.
+ * Mix-up (RFC 9700 section 4.4): a code of one provider must not be sent to another. A redirect URI or an `iss` that
+ * belongs to another provider reveals it, even when the expected provider has not announced an issuer.
  */
 function checkSender(
-  { path, parameters }: { readonly path: string; readonly parameters: URLSearchParams },
+  { path, iss }: { readonly path: string; readonly iss: string | null },
   upstream: Upstream,
   { config, upstreams }: AuthServerContext,
 ): void {
-  const at = config.upstreams.filter(({ redirectUri }) => new URL(redirectUri).pathname === path)
-  const iss = parameters.get('iss')
-  const elsewhere = at.length > 0 && !at.some(({ name }) => name === upstream.name)
-  const foreign = iss !== null && upstream.issuer !== iss && upstreams.some((other) => other.issuer === iss)
-  if (elsewhere || foreign) throw new OAuthClientError('protocol', 'another provider answered than was asked')
+  const owners = config.upstreams.filter(({ redirectUri }) => new URL(redirectUri).pathname === path)
+  const isElsewhere = owners.length > 0 && !owners.some(({ name }) => name === upstream.name)
+  const isForeign = iss !== null && upstream.issuer !== iss && upstreams.some(({ issuer }) => issuer === iss)
+  if (isElsewhere || isForeign)
+    throw new OAuthClientError('protocol', 'another provider answered than was asked')
 }
 
-/** Where the browser goes after this upstream step. */
+/** Adds the provider's tokens, and from the first provider the user, to the login. */
 async function finishUpstreamStep(
   step: UpstreamStep,
-  finish: (proof: LoginProof) => Promise<Finished>,
-  signedIn: string | undefined,
+  { exchange, finish }: UpstreamResponse,
   context: AuthServerContext,
-): Promise<Next> {
-  const { maxAgeSec, prompt } = step.request
-  const first = step.user === undefined
-  let done: Finished
+): Promise<LoginRedirect> {
+  const { provider, codeVerifier, nonce, startedAtMs, ...login } = step
+  const { request, obtained } = login
+  const isFirst = login.user === undefined
+  let finished: FinishedLogin
   try {
-    done = await finish({
-      codeVerifier: step.codeVerifier,
-      nonce: step.nonce,
-      ...(first && maxAgeSec !== undefined ? { maxAgeSec } : {}),
-      ...(first && prompt.includes('login') ? { notBeforeSec: Math.floor(step.startedAtMs / 1000) } : {}),
+    finished = await finish({
+      codeVerifier,
+      nonce,
+      maxAgeSec: isFirst ? request.maxAgeSec : undefined,
+      notBeforeSec: isFirst && request.prompt.includes('login') ? Math.floor(startedAtMs / 1000) : undefined,
     })
   } catch (error) {
-    return { location: await upstreamStepFailed(context, step, step.provider, error) }
+    return { location: await handleUpstreamFailure(context, login, { provider, error }) }
   }
-  const user = userOf(context.config.issuer, step.provider, done.identity, nowSec(context))
-  const login = withUpstreamStep(step, done.tokens, user)
-  context.emit({
-    type: 'login_completed',
-    outcome: 'success',
-    clientId: shownClient(step.request.clientId),
-    userId: login.user?.userId,
-    upstream: step.provider,
-  })
-  return advance(context, login, signedIn)
+  const { identity, tokens } = finished
+  const user = login.user ?? userOf(context.config.issuer, { provider, identity }, nowSec(context))
+  const { clientId } = request
+  context.emit(makeEvent('login_completed', { clientId, userId: user.userId, upstream: provider }))
+  const others = obtained.filter((other) => other.provider !== provider)
+  const signIn = readSignIn(exchange, context)
+  return advanceLogin(context, { ...login, user, obtained: [...others, tokens] }, signIn)
 }

@@ -1,92 +1,74 @@
 /**
  * The page in the middle of a login: another user than expected must consent, or a provider could not be connected.
  *
- * Only the browser that began the login gets to see or answer it. Trying a provider again keeps what the others gave;
- * going on without it is allowed, because the first provider alone says who the user is.
+ * Only the browser that began the login can see or answer it. A retry keeps the tokens of the other providers. The login
+ * may continue without the provider, because only the first provider identifies the user.
  */
 import type { Exchange } from '../../net/index.ts'
-import { makeForm, readBrowser, readSignIn } from '../consent/cookies.ts'
-import { consentPage, providerPage } from '../consent/pages.ts'
-import { type AuthServerContext, upstreamNamed } from '../context.ts'
-import { shownClient } from '../events.ts'
-import type { Confirmation } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import {
-  advance,
-  errorRedirect,
-  type LoginInProgress,
-  type Next,
-  startUpstreamStep,
-} from '../upstream/steps.ts'
-import { sendPage } from './responses.ts'
-import { checkForm, chosenProviders, goneError, sendNext } from './consent.ts'
-import { formOf, type Parameters, queryOf } from './form.ts'
+import { type AuthServerContext, findUpstream } from '../login/context.ts'
+import { makeForm, readBrowserId, readSignIn } from '../login/cookies.ts'
+import { advanceLogin, type LoginRedirect, startUpstreamStep } from '../login/login-flow.ts'
+import { consentPage, providerPage } from '../login/pages.ts'
+import { makeEvent } from '../model/events.ts'
+import { sha256 } from '../model/identifiers.ts'
+import { expiredLoginError } from '../model/oauth-error.ts'
+import type { Confirmation } from '../model/records.ts'
+import { readChosenProviders, refuseConsent } from './consent.ts'
+import { checkFormOrigin, type Parameters, readForm, readQuery } from './form.ts'
+import { sendLoginRedirect, sendPage } from './responses.ts'
 
+/** GET: shows the page. */
 export async function showConfirmation(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const handle = queryOf(exchange).get('request') ?? ''
+  const handle = readQuery(exchange).get('request') ?? ''
   const waiting = await context.state.confirmations.get(handle)
-  if (!waiting || browserOf(exchange, waiting, context) === undefined) throw goneError()
-  const form = makeForm(exchange, handle, context.keys(), context.urls.secure)
-  const parts = { handle, form: form.field, action: context.urls.confirm }
+  if (!waiting || matchBrowser(exchange, waiting, context) === undefined) throw expiredLoginError()
+  const form = makeForm(exchange, handle, context)
+  const pageForm = { handle, form: form.field, action: context.urls.confirm }
   const page =
     waiting.failed === undefined
-      ? consentPage(waiting.request, context, { ...parts, user: waiting.user })
-      : providerPage(waiting, context, parts)
-  sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
+      ? consentPage(waiting.request, context, { ...pageForm, user: waiting.user })
+      : providerPage({ ...waiting, failed: waiting.failed }, context, pageForm)
+  sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
 }
 
+/** POST: the user's answer. */
 export async function submitConfirmation(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const form = await formOf(exchange)
+  const form = await readForm(exchange)
   const handle = form.get('request') ?? ''
-  checkForm(exchange, handle, form, context)
+  checkFormOrigin(exchange, { form, subject: handle }, context)
   const waiting = await context.state.confirmations.take(handle)
-  const browserId = waiting && browserOf(exchange, waiting, context)
-  if (!waiting || browserId === undefined) throw goneError()
-  const signedIn = readSignIn(exchange, context.urls.secure)
-  sendNext(exchange, await decide(form, waiting, signedIn, context), browserId, context)
+  const browserId = waiting && matchBrowser(exchange, waiting, context)
+  if (!waiting || browserId === undefined) throw expiredLoginError()
+  const next = await applyAnswer(form, { waiting, signIn: readSignIn(exchange, context) }, context)
+  sendLoginRedirect(exchange, { ...next, browserId }, context)
 }
 
-/** The browser's id when the login belongs to it. */
-function browserOf(
+/** Returns the id of the browser that began the login; undefined for another browser. */
+function matchBrowser(
   exchange: Exchange,
   waiting: Confirmation,
   context: AuthServerContext,
 ): string | undefined {
-  const id = readBrowser(exchange, context.keys(), context.urls.secure)
-  return id !== undefined && hashed(id) === waiting.browser ? id : undefined
+  const id = readBrowserId(exchange, context)
+  return id !== undefined && sha256(id) === waiting.browser ? id : undefined
 }
 
-async function decide(
+async function applyAnswer(
   form: Parameters,
-  waiting: Confirmation,
-  signedIn: string | undefined,
+  { waiting, signIn }: { readonly waiting: Confirmation; readonly signIn: string | undefined },
   context: AuthServerContext,
-): Promise<Next> {
-  const { request, chosen, browser, obtained, user, failed } = waiting
+): Promise<LoginRedirect> {
+  const { failed, ...login } = waiting
+  const { request, user, chosen } = login
   const action = form.get('action')
-  const login: LoginInProgress = { request, chosen, browser, obtained, user }
-  const { consentOf, approvedAtMs } = waiting
-  const agreed = {
-    ...(consentOf === undefined ? {} : { consentOf }),
-    ...(approvedAtMs === undefined ? {} : { approvedAtMs }),
+  if (failed === undefined && action === 'approve') {
+    context.emit(makeEvent('consent_given', { clientId: request.clientId, userId: user.userId }))
+    const approval = { chosen: readChosenProviders(form, context), approvedAtMs: context.now() }
+    return advanceLogin(context, { ...login, ...approval, consentOf: undefined }, signIn)
   }
-  const about = { clientId: shownClient(request.clientId), userId: user.userId }
-  if (failed === undefined) {
-    if (action === 'approve') {
-      context.emit({ type: 'consent_given', outcome: 'success', ...about })
-      const approved = { chosen: chosenProviders(form, context), approvedAtMs: context.now() }
-      return advance(context, { ...login, ...approved }, signedIn)
-    }
-  } else {
-    const upstream = upstreamNamed(context, failed)
-    if (action === 'retry' && upstream) {
-      return { location: await startUpstreamStep(context, { ...login, ...agreed }, upstream) }
-    }
-    if (action === 'skip') {
-      const rest = chosen.filter((name) => name !== failed)
-      return advance(context, { ...login, ...agreed, chosen: rest }, signedIn)
-    }
-  }
-  context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
-  return { location: errorRedirect(context, request, 'access_denied', 'the user refused') }
+  const upstream = failed === undefined ? undefined : findUpstream(context, failed)
+  if (upstream && action === 'retry') return { location: await startUpstreamStep(context, login, upstream) }
+  if (failed !== undefined && action === 'skip')
+    return advanceLogin(context, { ...login, chosen: chosen.filter((name) => name !== failed) }, signIn)
+  return { location: refuseConsent(request, context, user.userId) }
 }

@@ -1,161 +1,99 @@
 /**
  * The consent page: asks the user before anything goes upstream, and binds the login to this browser.
  *
- * This server is one client to the provider, for every client that registers here. Without this page, an untrusted client's
- * client could ride on a login that the user already has at the provider (confused deputy). It lives on the host of
- * the callback, because the binding cookie must come back there.
+ * To the provider, this server is one client for all clients that register here. Without this page, an untrusted client
+ * could use the login that the user already has at the provider (confused deputy). The page is on the host of the
+ * callback, because the binding cookie must come back there.
  * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16.
  */
 import type { Exchange } from '../../net/index.ts'
-import {
-  browserCookie,
-  isOwnForm,
-  makeForm,
-  newBrowser,
-  readBrowser,
-  readSignIn,
-  signInCookie,
-} from '../consent/cookies.ts'
-import { findConsent } from '../consent/memory.ts'
-import { consentPage } from '../consent/pages.ts'
-import { type AuthServerContext, isRequired } from '../context.ts'
-import { shownClient } from '../events.ts'
-import type { AuthRequest } from '../storage/records.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect, type LoginInProgress, type Next } from '../upstream/steps.ts'
-import { sendPage, sendRedirect } from './responses.ts'
-import { formOf, type Parameters, queryOf } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
+import { findConsent } from '../login/consents.ts'
+import { type AuthServerContext, isRequired } from '../login/context.ts'
+import { makeForm, readBrowserId, readSignIn } from '../login/cookies.ts'
+import { advanceLogin, consentRequired, makeErrorRedirect } from '../login/login-flow.ts'
+import { consentPage } from '../login/pages.ts'
+import { makeEvent } from '../model/events.ts'
+import { randomId, sha256 } from '../model/identifiers.ts'
+import { expiredLoginError } from '../model/oauth-error.ts'
+import type { AuthRequest, LoginInProgress } from '../model/records.ts'
+import { checkFormOrigin, type Parameters, readForm, readQuery } from './form.ts'
+import { sendLoginRedirect, sendPage, sendRedirect } from './responses.ts'
 
-/** The user is told this whenever a handle leads nowhere; whether it ever existed is nobody's business. */
-export function goneError(): OAuthError {
-  return new OAuthError(
-    'invalid_request',
-    'this login has expired or was already used. Go back to your client and start again.',
-  )
-}
+type Approval = Pick<LoginInProgress, 'chosen' | 'consentOf' | 'approvedAtMs'>
 
-/** GET: the page, or straight on when there is nothing to ask. */
+/** GET: shows the page, or continues when there is nothing to ask. */
 export async function showConsent(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const handle = queryOf(exchange).get('request') ?? ''
+  const handle = readQuery(exchange).get('request') ?? ''
   const request = await context.state.requests.get(handle)
-  if (!request) throw goneError()
-  const skip = await maySkip(exchange, request, context)
-  if (skip !== undefined) {
-    const taken = await context.state.requests.take(handle)
-    if (!taken) throw goneError()
-    if (typeof skip === 'string') sendRedirect(exchange, skip)
-    else await goOn(exchange, taken, skip, context)
-    return
+  if (!request) throw expiredLoginError()
+  const decision = await decideWithoutPage(exchange, request, context)
+  if (decision === undefined) {
+    const form = makeForm(exchange, handle, context)
+    const page = consentPage(request, context, { handle, form: form.field, action: context.urls.consent })
+    return sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
   }
-  const form = makeForm(exchange, handle, context.keys(), context.urls.secure)
-  const page = consentPage(request, context, { handle, form: form.field, action: context.urls.consent })
-  sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
+  const taken = await context.state.requests.take(handle)
+  if (!taken) throw expiredLoginError()
+  if (typeof decision === 'string') sendRedirect(exchange, decision)
+  else await startLogin(exchange, { request: taken, ...decision }, context)
 }
 
-interface Skip {
-  readonly chosen: readonly string[]
-  readonly consentOf?: string
-}
-
-/** How to go on without asking; a string is where to send the browser instead; undefined: ask. */
-async function maySkip(
+/** Returns the remembered approval, or where to redirect a silent request; undefined when the page is needed. */
+async function decideWithoutPage(
   exchange: Exchange,
   request: AuthRequest,
   context: AuthServerContext,
-): Promise<Skip | string | undefined> {
-  const all = context.upstreams.map((upstream) => upstream.name)
-  if (!context.config.consent) return { chosen: all }
-  const silent = request.prompt.includes('none')
-  const signIn = readSignIn(exchange, context.urls.secure)
+): Promise<Approval | string | undefined> {
+  if (!context.config.consent) return { chosen: context.upstreams.map(({ name }) => name) }
+  const isSilent = request.prompt.includes('none')
+  const signIn = readSignIn(exchange, context)
   const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
-  if (known === undefined) {
-    return silent ? errorRedirect(context, request, 'login_required', 'nobody is signed in') : undefined
+  if (!known) {
+    const error = { error: 'login_required', description: 'no user is signed in' } as const
+    return isSilent ? makeErrorRedirect(context, request, error) : undefined
   }
   const consent = await findConsent(context.state, known.userId, request)
-  if (consent === undefined) {
-    return silent
-      ? errorRedirect(context, request, 'consent_required', 'consent has not been given')
-      : undefined
-  }
-  return request.prompt.includes('consent')
-    ? undefined
-    : { chosen: consent.providers, consentOf: known.userId }
+  if (!consent) return isSilent ? makeErrorRedirect(context, request, consentRequired) : undefined
+  if (request.prompt.includes('consent')) return undefined
+  return { chosen: consent.providers, consentOf: known.userId }
 }
 
 /** POST: the user's answer. */
 export async function submitConsent(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const form = await formOf(exchange)
+  const form = await readForm(exchange)
   const handle = form.get('request') ?? ''
-  checkForm(exchange, handle, form, context)
+  checkFormOrigin(exchange, { form, subject: handle }, context)
   const request = await context.state.requests.take(handle)
-  if (!request) throw goneError()
-  const about = { clientId: shownClient(request.clientId) }
-  if (form.get('action') !== 'approve') {
-    context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
-    sendRedirect(exchange, errorRedirect(context, request, 'access_denied', 'the user refused'))
-    return
-  }
-  context.emit({ type: 'consent_given', outcome: 'success', ...about })
-  const approved = { chosen: chosenProviders(form, context), approvedAtMs: context.now() }
-  await goOn(exchange, request, approved, context)
+  if (!request) throw expiredLoginError()
+  if (form.get('action') !== 'approve') return sendRedirect(exchange, refuseConsent(request, context))
+  context.emit(makeEvent('consent_given', request))
+  const approval = { chosen: readChosenProviders(form, context), approvedAtMs: context.now() }
+  await startLogin(exchange, { request, ...approval }, context)
 }
 
-/** A form counts only from the page that this browser was shown, sent by that page itself. */
-export function checkForm(
-  exchange: Exchange,
-  subject: string,
-  form: Parameters,
-  context: AuthServerContext,
-): void {
-  const { origin } = exchange.req.headers
-  const site = exchange.req.headers['sec-fetch-site']
-  // Pages are sent without referrer, so browsers say "null" here for our own forms too; the token decides then.
-  const foreign = origin !== undefined && origin !== 'null' && origin !== context.urls.pageOrigin
-  const own = isOwnForm(exchange, subject, form.get('form') ?? '', context.keys(), context.urls.secure)
-  if (foreign || (site !== undefined && site !== 'same-origin') || !own) {
-    throw new OAuthError(
-      'access_denied',
-      'the form did not come from the page that was shown in this browser',
-    )
-  }
+/** Reports that the user refused. Returns where the browser goes. */
+export function refuseConsent(request: AuthRequest, context: AuthServerContext, userId?: string): string {
+  context.emit(makeEvent('consent_refused', { clientId: request.clientId, userId }))
+  const error = { error: 'access_denied', description: 'the user refused' } as const
+  return makeErrorRedirect(context, request, error)
 }
 
-/** The providers that cannot be left out, and those that were ticked. */
-export function chosenProviders(form: Parameters, context: AuthServerContext): readonly string[] {
-  const ticked = form.all('provider')
+/** Returns the required providers and those that the user selected. */
+export function readChosenProviders(form: Parameters, context: AuthServerContext): readonly string[] {
+  const selected = form.all('provider')
   return context.upstreams
     .map(({ name }) => name)
-    .filter((name) => isRequired(context, name) || ticked.includes(name))
+    .filter((name) => isRequired(context, name) || selected.includes(name))
 }
 
-async function goOn(
+async function startLogin(
   exchange: Exchange,
-  request: AuthRequest,
-  agreed: Pick<LoginInProgress, 'chosen' | 'consentOf' | 'approvedAtMs'>,
+  approved: Approval & Pick<LoginInProgress, 'request'>,
   context: AuthServerContext,
 ): Promise<void> {
-  const { secure } = context.urls
-  const keys = context.keys()
-  // Set only now: a cookie from before approval would bind a browser that agreed to nothing.
-  const browserId = readBrowser(exchange, keys, secure) ?? newBrowser()
-  const login = { request, ...agreed, browser: hashed(browserId), obtained: [] }
-  const next = await advance(context, login, readSignIn(exchange, secure))
-  sendNext(exchange, next, browserId, context)
-}
-
-/** Sends the browser where its login goes on, with the cookies that go with it. */
-export function sendNext(
-  exchange: Exchange,
-  next: Next,
-  browserId: string,
-  context: AuthServerContext,
-): void {
-  const { secure } = context.urls
-  const keys = context.keys()
-  const cookies = [
-    browserCookie(browserId, keys, secure),
-    ...(next.signIn === undefined ? [] : [signInCookie(next.signIn, secure)]),
-  ]
-  sendRedirect(exchange, next.location, { 'Set-Cookie': cookies })
+  // Set only now: a cookie from before the approval would bind a browser that approved nothing.
+  const browserId = readBrowserId(exchange, context) ?? randomId()
+  const login = { ...approved, browser: sha256(browserId), obtained: [] }
+  const next = await advanceLogin(context, login, readSignIn(exchange, context))
+  sendLoginRedirect(exchange, { ...next, browserId }, context)
 }

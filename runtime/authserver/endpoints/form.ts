@@ -1,14 +1,17 @@
 /**
- * Reads parameters of OAuth requests: query or form body, and Basic credentials.
+ * Reads parameters of OAuth requests (query or form) and credentials of clients.
  *
- * A parameter without a value counts as absent; one that is repeated makes two readers disagree and is refused, except
- * `resource` (RFC 6749 section 3.1, RFC 8707 section 2).
+ * A parameter without a value is treated as absent. A repeated one is rejected, except `resource`, because two readers
+ * could take different values (RFC 6749 section 3.1, RFC 8707 section 2).
  */
 import { type Exchange, readBody } from '../../net/index.ts'
-import { OAuthError } from './oauth-error.ts'
+import { clientAuthError, type ClientCredentials } from '../clients/client-directory.ts'
+import type { AuthServerContext } from '../login/context.ts'
+import { isOwnForm } from '../login/cookies.ts'
+import { OAuthError } from '../model/oauth-error.ts'
 
 /** Largest body of any endpoint of this server. */
-export const maxBodyBytes = 65_536
+const maxBodyBytes = 65_536
 
 export class Parameters {
   readonly #values: ReadonlyMap<string, readonly string[]>
@@ -36,15 +39,13 @@ export class Parameters {
     return this.#values.has(name)
   }
 
-  /** The first name that was sent more than once though it may not be. */
+  /** Returns the first parameter that is repeated but must not be. */
   repeated(): string | undefined {
-    for (const [name, values] of this.#values) {
-      if (values.length > 1 && name !== 'resource') return name
-    }
+    for (const [name, values] of this.#values) if (values.length > 1 && name !== 'resource') return name
     return undefined
   }
 
-  /** The value, or `invalid_request` naming the parameter. */
+  /** Throws OAuthError invalid_request when the parameter is absent. */
   require(name: string): string {
     const value = this.get(name)
     if (value === undefined) throw new OAuthError('invalid_request', `the parameter ${name} is required`)
@@ -52,54 +53,95 @@ export class Parameters {
   }
 }
 
-export function queryOf(exchange: Exchange): Parameters {
+export function readQuery(exchange: Exchange): Parameters {
   return new Parameters(new URLSearchParams(exchange.query))
 }
 
-/** Reads a form body. Refuses other content types and repeated parameters with `invalid_request`. */
-export async function formOf(exchange: Exchange): Promise<Parameters> {
-  await readBody(exchange, { maxBytes: maxBodyBytes })
+/** Reads a body of this media type as text; undefined for another type. */
+export async function readTyped(exchange: Exchange, mediaType: string): Promise<string | undefined> {
+  await discardBody(exchange)
   const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type !== 'application/x-www-form-urlencoded') {
-    throw new OAuthError('invalid_request', 'the body must be application/x-www-form-urlencoded')
-  }
-  return new Parameters(new URLSearchParams(exchange.body.toString('utf8')))
+  return type === mediaType ? exchange.body.toString('utf8') : undefined
 }
 
-/** Takes a body that is allowed but says nothing off the connection. */
-export async function readBodyIfAny(exchange: Exchange): Promise<void> {
+/** Reads a body that is allowed but has no meaning, so that the connection can be used again. */
+export async function discardBody(exchange: Exchange): Promise<void> {
   await readBody(exchange, { maxBytes: maxBodyBytes })
 }
 
-export function refuseRepeated(parameters: Parameters): void {
-  const name = parameters.repeated()
-  if (name !== undefined) {
-    // The name is the sender's text; only a plain one is repeated.
-    const shown = /^[\w.-]{1,64}$/.test(name) ? ` ${name}` : ''
-    throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
+/** Throws OAuthError invalid_request for another content type. */
+export async function readForm(exchange: Exchange): Promise<Parameters> {
+  const text = await readTyped(exchange, 'application/x-www-form-urlencoded')
+  if (text === undefined)
+    throw new OAuthError('invalid_request', 'the body must be application/x-www-form-urlencoded')
+  return new Parameters(new URLSearchParams(text))
+}
+
+/** Reads a form without repeated parameters. Throws OAuthError invalid_request. */
+export async function readUniqueForm(exchange: Exchange): Promise<Parameters> {
+  const form = await readForm(exchange)
+  const name = form.repeated()
+  if (name === undefined) return form
+  // The name is text of the sender. The message repeats only a plain one.
+  const shown = /^[\w.-]{1,64}$/.test(name) ? ` ${name}` : ''
+  throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
+}
+
+/** Throws OAuthError access_denied unless the form comes from the page that this browser was shown for the subject. */
+export function checkFormOrigin(
+  exchange: Exchange,
+  { form, subject }: { readonly form: Parameters; readonly subject: string },
+  context: AuthServerContext,
+): void {
+  const { origin, 'sec-fetch-site': site } = exchange.req.headers
+  // Pages have no referrer, so browsers send "null" for the server's own forms too. The form field decides then.
+  const isForeign = origin !== undefined && origin !== 'null' && origin !== context.urls.pageOrigin
+  const isOwn = isOwnForm(exchange, { subject, field: form.get('form') ?? '' }, context)
+  if (isForeign || (site !== undefined && site !== 'same-origin') || !isOwn) {
+    throw new OAuthError(
+      'access_denied',
+      'the form did not come from the page that was shown in this browser',
+    )
   }
 }
 
-/** RegisteredClient id and secret of a Basic header, form-decoded as RFC 6749 section 2.3.1 asks; undefined when malformed. */
-export function basicCredentials(header: string): { id: string; secret: string } | undefined {
+/** Reads how the client authenticates. Throws OAuthError invalid_client or invalid_request. */
+export function readClientCredentials(exchange: Exchange, form: Parameters): ClientCredentials {
+  const header = exchange.req.headers.authorization
+  const id = form.get('client_id')
+  const secret = form.get('client_secret')
+  if (header !== undefined && /^basic\b/i.test(header)) {
+    const pair = parseBasicCredentials(header)
+    if (!pair) throw clientAuthError({ isBasic: true })
+    if (secret !== undefined || (id !== undefined && id !== pair.id)) {
+      throw new OAuthError('invalid_request', 'the client must use one way to authenticate')
+    }
+    return { ...pair, method: 'client_secret_basic', isBasic: true }
+  }
+  if (id === undefined || form.has('client_assertion') || form.has('client_assertion_type'))
+    throw clientAuthError({ isBasic: false })
+  return { id, secret, method: secret === undefined ? 'none' : 'client_secret_post', isBasic: false }
+}
+
+/** Parses a Basic header, form-decoded as RFC 6749 section 2.3.1 requires; undefined when it is malformed. */
+export function parseBasicCredentials(header: string): { id: string; secret: string } | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/=_-]+) *$/i.exec(header) ?? []
   if (encoded === undefined) return undefined
-  const pair = Buffer.from(encoded, 'base64').toString('utf8')
-  const colon = pair.indexOf(':')
-  if (colon < 1) return undefined
+  const [, id, secret] = /^([^:]+):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? []
+  if (id === undefined || secret === undefined) return undefined
   try {
-    return { id: formDecode(pair.slice(0, colon)), secret: formDecode(pair.slice(colon + 1)) }
+    return { id: decodeFormText(id), secret: decodeFormText(secret) }
   } catch {
     return undefined
   }
 }
 
-function formDecode(text: string): string {
+function decodeFormText(text: string): string {
   return decodeURIComponent(text.replace(/\+/g, ' '))
 }
 
-/** The token of a Bearer header (RFC 6750 section 2.1); undefined when there is none. */
-export function bearerToken(exchange: Exchange): string | undefined {
+/** Returns the token of a Bearer header (RFC 6750 section 2.1). */
+export function readBearerToken(exchange: Exchange): string | undefined {
   const [, token] = /^bearer +([\w\-.~+/]+=*) *$/i.exec(exchange.req.headers.authorization ?? '') ?? []
   return token
 }

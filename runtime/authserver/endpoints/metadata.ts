@@ -1,9 +1,9 @@
 /**
- * The discovery documents and the key set: what this server offers, and nothing that it does not.
+ * The discovery documents and the key set.
  * Source: RFC 8414 section 2, OpenID Connect Discovery section 3, RFC 9207 section 3, RFC 7517; docs/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthServerContext } from '../context.ts'
+import type { AuthServerContext } from '../login/context.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
@@ -26,17 +26,14 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: methods,
     revocation_endpoint_auth_methods_supported: methods,
-    // RFC 8414 section 2 takes access token types here: a client looks at its own tokens by its own token.
-    introspection_endpoint_auth_methods_supported: [
-      'Bearer',
-      ...methods.filter((method) => method !== 'none'),
-    ],
+    // RFC 8414 section 2 allows access token types here: a client inspects its own tokens with its own token.
+    introspection_endpoint_auth_methods_supported: ['Bearer', ...methods.filter((name) => name !== 'none')],
     authorization_response_iss_parameter_supported: true,
     ...(config.cimd ? { client_id_metadata_document_supported: true } : {}),
   }
 }
 
-/** The same with what OpenID Connect Discovery adds. */
+/** The members of RFC 8414 and of OpenID Connect Discovery. */
 function openidMetadata(context: AuthServerContext): Record<string, unknown> {
   return {
     ...serverMetadata(context),

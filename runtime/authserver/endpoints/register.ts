@@ -1,150 +1,137 @@
 /**
  * Dynamic client registration, and its management by the client itself.
  *
- * Open to untrusted clients, therefore limited per caller and in total, capped in size, and forgotten after a day without use,
- * whatever was updated meanwhile.
- * The response contains the metadata that this server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are
- * stored as hashes only.
+ * Registration is open to untrusted clients. It is therefore limited per caller and in total and bounded in size, and an
+ * unused registration expires after a day even when it is updated. The response contains the metadata that this server
+ * replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
  * Source: RFC 7591, RFC 7592; docs/specification/external-auth.md (baselineClientScopes).
  */
-import { isFields } from '../../../schemas/index.ts'
 import { randomUUID, timingSafeEqual } from 'node:crypto'
-import { type Exchange, readBody } from '../../net/index.ts'
+import { isFields } from '../../../schemas/index.ts'
+import type { Exchange } from '../../net/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
 import { selectAuthMethod } from '../clients/auth-method.ts'
-import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
-import type { AuthServerContext } from '../context.ts'
-import { nowSec } from '../context.ts'
-import { limit, unusedClientMs, usedClientMs } from '../limits.ts'
-import type { RegisteredClient } from '../storage/records.ts'
-import { hashed, randomId } from '../tokens/opaque.ts'
+import { readClientMetadata } from '../clients/client-metadata.ts'
+import { type AuthServerContext, nowSec } from '../login/context.ts'
+import { makeEvent } from '../model/events.ts'
+import { randomId, sha256 } from '../model/identifiers.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { RegisteredClient } from '../model/records.ts'
+import { limitRate, unusedClientMs, usedClientMs } from '../storage/limits.ts'
+import type { SeenRecord } from '../storage/state.ts'
+import { readBearerToken, readTyped } from './form.ts'
 import { sendEmpty, sendPrivate } from './responses.ts'
-import { bearerToken, maxBodyBytes } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
-
-const maxRecord = 16_384
 
 /** POST /oauth/register. */
-export async function register(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  await limit(context.state.store, 'register', context.addressOf(exchange))
-  const metadata = await readMetadata(exchange)
+export async function registerClient(exchange: Exchange, context: AuthServerContext): Promise<void> {
+  const metadata = await readMetadata(exchange, context)
   const authMethod = selectAuthMethod(metadata, context.config.registration)
-  const rules = { isDocument: false, isConfidential: authMethod !== 'none' }
-  const traits = readClientMetadata(metadata, context.config, rules)
-  const secret = authMethod === 'none' ? undefined : randomId()
-  const management = `gh_reg_${randomId()}`
+  const isConfidential = authMethod !== 'none'
+  const secret = isConfidential ? randomId() : undefined
+  const managementToken = `gh_reg_${randomId()}`
   const client: RegisteredClient = {
-    ...traits,
+    ...readClientMetadata(metadata, context.config, { isDocument: false, isConfidential }),
     id: randomUUID(),
     kind: 'dcr',
     authMethod,
-    managementHash: hashed(management),
+    managementHash: sha256(managementToken),
     issuedAtSec: nowSec(context),
     used: false,
-    ...(secret === undefined ? {} : { secretHash: hashed(secret) }),
+    secretHash: secret === undefined ? undefined : sha256(secret),
   }
   checkSize(client)
   await context.state.clients.put(client.id, client, unusedClientMs)
-  emit(context, 'client_registered', client)
-  sendPrivate(exchange, 201, {
-    ...describe(client, context, management),
+  context.emit(makeEvent('client_registered', { clientId: client.id }))
+  const body = {
+    ...describeClient(client, managementToken, context),
     ...(secret === undefined ? {} : { client_secret: secret, client_secret_expires_at: 0 }),
-  })
+  }
+  sendPrivate(exchange, body, { status: 201 })
 }
 
 /** GET, PUT, DELETE /oauth/register/{client_id} (RFC 7592). */
-export async function manage(
+export async function manageClient(
   exchange: Exchange,
   clientId: string,
   context: AuthServerContext,
 ): Promise<void> {
-  const presented = bearerToken(exchange)
+  const token = readBearerToken(exchange)
   const seen = await context.state.clients.read(clientId)
-  // A client that does not exist and a wrong token look the same (RFC 7592 section 2.1).
-  if (!seen || presented === undefined || !fits(seen.value, presented)) {
+  // An unknown client and a wrong token get the same response (RFC 7592 section 2.1).
+  if (!seen || token === undefined || !isManagementToken(seen.value, token)) {
     throw new OAuthError('invalid_token', 'the registration access token is not valid', {
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
-  const client = seen.value
-  if (exchange.req.method === 'DELETE') {
-    await context.state.clients.delete(clientId)
-    emit(context, 'client_deleted', client)
-    sendEmpty(exchange, 204)
-    return
+  switch (exchange.req.method) {
+    case 'DELETE':
+      await context.state.clients.delete(clientId)
+      context.emit(makeEvent('client_deleted', { clientId }))
+      return sendEmpty(exchange, 204)
+    case 'PUT':
+      return sendPrivate(
+        exchange,
+        describeClient(await updateClient(exchange, seen, context), token, context),
+      )
+    default:
+      return sendPrivate(exchange, describeClient(seen.value, token, context))
   }
-  if (exchange.req.method !== 'PUT') {
-    sendPrivate(exchange, 200, describe(client, context, presented))
-    return
-  }
-  await limit(context.state.store, 'register', context.addressOf(exchange))
-  const metadata = await readMetadata(exchange)
-  if (metadata['client_id'] !== clientId) {
+}
+
+/** Replaces the metadata of a client. The client keeps its authentication (RFC 7592 section 2.2). */
+async function updateClient(
+  exchange: Exchange,
+  seen: SeenRecord<RegisteredClient>,
+  context: AuthServerContext,
+): Promise<RegisteredClient> {
+  const { id, kind, authMethod, secretHash, managementHash, issuedAtSec, used } = seen.value
+  const metadata = await readMetadata(exchange, context)
+  if (metadata['client_id'] !== id)
     throw new OAuthError('invalid_client_metadata', 'client_id must be that of the client')
-  }
   selectAuthMethod(metadata, context.config.registration)
-  // An update keeps the authentication of the client.
-  const rules = { isDocument: false, isConfidential: client.authMethod !== 'none' }
+  const rules = { isDocument: false, isConfidential: authMethod !== 'none' }
   const traits = readClientMetadata(metadata, context.config, rules)
-  const next = { ...fixedMembers(client), ...traits }
+  const next = { ...traits, id, kind, authMethod, secretHash, managementHash, issuedAtSec, used }
   checkSize(next)
-  // Only use prolongs a registration: else an untrusted client could keep any number of them for ever.
-  const lifeMs = client.used ? usedClientMs : undefined
-  if (!(await context.state.clients.swap(clientId, seen, next, lifeMs))) {
+  // Only use extends the life of a registration. Otherwise an untrusted client could keep any number of them forever.
+  if (!(await context.state.clients.swap(id, seen, next, used ? usedClientMs : undefined)))
     throw new OAuthError('temporarily_unavailable', 'the registration was changed meanwhile; try again')
-  }
-  emit(context, 'client_updated', next)
-  sendPrivate(exchange, 200, describe(next, context, presented))
+  context.emit(makeEvent('client_updated', { clientId: id }))
+  return next
 }
 
-/** What an update does not touch; an update replaces everything else (RFC 7592 section 2.2). */
-function fixedMembers(client: RegisteredClient): Omit<RegisteredClient, keyof ClientTraits> {
-  const { id, kind, authMethod, secretHash, managementHash, issuedAtSec, used } = client
-  return {
-    id,
-    kind,
-    authMethod,
-    issuedAtSec,
-    used,
-    ...(secretHash === undefined ? {} : { secretHash }),
-    ...(managementHash === undefined ? {} : { managementHash }),
-  }
-}
-
-function fits(client: RegisteredClient, presented: string): boolean {
-  if (client.managementHash === undefined) return false
-  return timingSafeEqual(Buffer.from(client.managementHash), Buffer.from(hashed(presented)))
-}
-
-async function readMetadata(exchange: Exchange): Promise<JsonRecord> {
-  await readBody(exchange, { maxBytes: maxBodyBytes })
-  const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
-  const refusal = new OAuthError(
-    'invalid_client_metadata',
-    'the body must be a JSON object (application/json)',
+function isManagementToken({ managementHash }: RegisteredClient, token: string): boolean {
+  return (
+    managementHash !== undefined && timingSafeEqual(Buffer.from(managementHash), Buffer.from(sha256(token)))
   )
-  if (type !== 'application/json') throw refusal
+}
+
+/** Reads the JSON body within the limits of the caller. Throws OAuthError invalid_client_metadata. */
+async function readMetadata(exchange: Exchange, context: AuthServerContext): Promise<JsonRecord> {
+  await limitRate(context.state.store, 'register', context.addressOf(exchange))
+  const text = await readTyped(exchange, 'application/json')
   try {
-    const body: unknown = JSON.parse(exchange.body.toString('utf8'))
+    const body: unknown = JSON.parse(text ?? '')
     if (isFields(body)) return body
   } catch {
-    // Falls through to the one refusal.
+    // Rejected below.
   }
-  throw refusal
+  throw new OAuthError('invalid_client_metadata', 'the body must be a JSON object (application/json)')
 }
 
+const maxRecord = 16_384
+
 function checkSize(client: RegisteredClient): void {
-  if (JSON.stringify(client).length > maxRecord) {
+  if (JSON.stringify(client).length > maxRecord)
     throw new OAuthError('invalid_client_metadata', `the metadata is larger than ${maxRecord} characters`)
-  }
 }
 
 /** RFC 7591 section 3.2.1, RFC 7592 section 3. */
-function describe(
+function describeClient(
   client: RegisteredClient,
-  context: AuthServerContext,
-  management: string,
-): Record<string, unknown> {
+  managementToken: string,
+  { urls }: AuthServerContext,
+): JsonRecord {
   return {
     client_id: client.id,
     client_id_issued_at: client.issuedAtSec,
@@ -154,19 +141,11 @@ function describe(
     response_types: ['code'],
     scope: client.scopes.join(' '),
     application_type: client.applicationType,
-    ...(client.name === undefined ? {} : { client_name: client.name }),
-    ...(client.uri === undefined ? {} : { client_uri: client.uri }),
-    ...(client.softwareId === undefined ? {} : { software_id: client.softwareId }),
-    ...(client.softwareVersion === undefined ? {} : { software_version: client.softwareVersion }),
-    registration_client_uri: `${context.urls.register}/${client.id}`,
-    registration_access_token: management,
+    client_name: client.name,
+    client_uri: client.uri,
+    software_id: client.softwareId,
+    software_version: client.softwareVersion,
+    registration_client_uri: `${urls.register}/${client.id}`,
+    registration_access_token: managementToken,
   }
-}
-
-function emit(
-  context: AuthServerContext,
-  type: 'client_registered' | 'client_updated' | 'client_deleted',
-  client: RegisteredClient,
-): void {
-  context.emit({ type, outcome: 'success', clientId: client.id })
 }

@@ -1,19 +1,22 @@
 /**
- * Everything this server sends: JSON, OAuth errors, redirects and pages, each with its fixed headers.
+ * Sends JSON, OAuth errors, redirects and pages, each with its fixed headers.
  *
- * Answers that hold or lead to credentials are never stored by anyone; pages and redirects can be neither framed nor
- * leak their address. Redirects are 303, so that a POST body is never sent on (RFC 9700 section 4.12).
+ * Responses that contain or lead to credentials are never stored. Pages and redirects cannot be framed and do not leak
+ * their address. Redirects are 303, so that a POST body is never forwarded (RFC 9700 section 4.12).
  * Source: RFC 6749 section 5; RFC 9700 sections 4.2, 4.12, 4.16; RFC 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Exchange, sendBody } from '../../net/index.ts'
-import { OAuthError } from './oauth-error.ts'
+import { type Exchange, type HtmlPage, sendBody } from '../../net/index.ts'
+import type { AuthServerContext } from '../login/context.ts'
+import { makeBrowserCookie, makeSignInCookie } from '../login/cookies.ts'
+import type { LoginRedirect } from '../login/login-flow.ts'
+import { OAuthError } from '../model/oauth-error.ts'
 
 type Headers = Readonly<Record<string, string | string[]>>
 
 const noStore = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const
 
-/** Headers of everything that a browser shows or follows. */
+/** Headers of every response that a browser shows or follows. */
 const pageHeaders = {
   ...noStore,
   'Referrer-Policy': 'no-referrer',
@@ -21,95 +24,80 @@ const pageHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
 } as const
 
-function send(exchange: Exchange, status: number, type: string, body: string, headers: Headers): void {
-  sendBody(exchange.res, status, type, body, headers)
+/** Sends public metadata, which may be cached for an hour. */
+export function sendDocument({ res }: Exchange, document: unknown): void {
+  const headers = { 'Cache-Control': 'public, max-age=3600' }
+  sendBody(res, 200, 'application/json', JSON.stringify(document), headers)
 }
 
-/** Metadata that anyone may read and keep for an hour. */
-export function sendDocument(exchange: Exchange, document: unknown): void {
-  send(exchange, 200, 'application/json', JSON.stringify(document), {
-    'Cache-Control': 'public, max-age=3600',
-  })
+/** Sends JSON for one client. */
+export function sendPrivate(
+  { res }: Exchange,
+  body: unknown,
+  { status = 200, headers = {} }: { readonly status?: number; readonly headers?: Headers } = {},
+): void {
+  sendBody(res, status, 'application/json', JSON.stringify(body), { ...noStore, ...headers })
 }
 
-/** JSON that concerns one client. */
-export function sendPrivate(exchange: Exchange, status: number, body: unknown, headers: Headers = {}): void {
-  send(exchange, status, 'application/json', JSON.stringify(body), { ...noStore, ...headers })
-}
-
-export function sendEmpty(exchange: Exchange, status: number, headers: Headers = {}): void {
-  const { res } = exchange
+export function sendEmpty({ res }: Exchange, status: number, headers: Headers = {}): void {
   if (res.headersSent) return
   res.writeHead(status, { ...noStore, ...(status === 204 ? {} : { 'Content-Length': 0 }), ...headers })
   res.end()
 }
 
-export function sendPage(exchange: Exchange, status: number, html: string, headers: Headers = {}): void {
-  send(exchange, status, 'text/html; charset=utf-8', html, { ...pageHeaders, ...headers })
+export function sendPage(
+  { res }: Exchange,
+  { html, headers: ownHeaders }: HtmlPage,
+  { status = 200, headers = {} }: { readonly status?: number; readonly headers?: Headers } = {},
+): void {
+  sendBody(res, status, 'text/html; charset=utf-8', html, { ...pageHeaders, ...ownHeaders, ...headers })
 }
 
 export function sendRedirect(exchange: Exchange, location: string, headers: Headers = {}): void {
   sendEmpty(exchange, 303, { ...pageHeaders, ...headers, Location: location })
 }
 
-/** The client's redirect URI with our parameters merged into its query, and always the issuer (RFC 9207). */
-export function clientRedirect(
-  redirectUri: string,
-  issuer: string,
-  parameters: Readonly<Record<string, string | undefined>>,
-): string {
-  const fields = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) fields.set(name, value)
-  fields.set('iss', issuer)
-  // By hand: the URL parser would rewrite private-use schemes and parameters that are the client's own.
-  const joint = redirectUri.includes('?') ? (/[?&]$/.test(redirectUri) ? '' : '&') : '?'
-  return `${redirectUri}${joint}${fields.toString()}`
+/** Redirects the browser to the next step of its login, and sets its cookies. */
+export function sendLoginRedirect(
+  exchange: Exchange,
+  { location, signIn, browserId }: LoginRedirect & { readonly browserId: string },
+  context: AuthServerContext,
+): void {
+  const cookies = [
+    makeBrowserCookie(browserId, context),
+    ...(signIn === undefined ? [] : [makeSignInCookie(signIn, context)]),
+  ]
+  sendRedirect(exchange, location, { 'Set-Cookie': cookies })
 }
 
-/** What any thrown error means to an OAuth client. The cause is for the log only. */
+/** Translates any thrown value for an OAuth client. The cause is for the log only. */
 export function toOAuthError(failure: unknown): OAuthError {
   if (failure instanceof OAuthError) return failure
-  if (failure instanceof GatehouseError) {
-    if (failure.code === 'REQUEST_TOO_LARGE') {
-      return new OAuthError('invalid_request', 'the request body is too large', {
-        status: 413,
-        cause: failure,
-      })
-    }
-    if (failure.code === 'UNSUPPORTED_MEDIA_TYPE' || failure.code === 'NOT_IMPLEMENTED') {
-      const { message, status, headers } = failure
-      return new OAuthError('invalid_request', message, { status, headers, cause: failure })
-    }
-    if (failure.code === 'BAD_REQUEST') {
-      return new OAuthError('invalid_request', 'the request body did not arrive completely', {
-        cause: failure,
-      })
-    }
-    if (failure.status === 503) {
-      return new OAuthError(
-        'temporarily_unavailable',
-        'the server cannot answer right now; try again shortly',
-        {
-          headers: { 'Retry-After': failure.headers['retry-after'] ?? '5' },
-          cause: failure,
-        },
-      )
-    }
-  }
-  return new OAuthError('server_error', 'the request could not be processed', { cause: failure })
+  const cause = failure
+  if (!(failure instanceof GatehouseError)) return internalError(cause)
+  const { code, message, status, headers } = failure
+  if (code === 'REQUEST_TOO_LARGE')
+    return new OAuthError('invalid_request', 'the request body is too large', { status: 413, cause })
+  if (code === 'UNSUPPORTED_MEDIA_TYPE' || code === 'NOT_IMPLEMENTED')
+    return new OAuthError('invalid_request', message, { status, headers, cause })
+  if (code === 'BAD_REQUEST')
+    return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause })
+  if (status !== 503) return internalError(cause)
+  const text = 'the server cannot answer right now; try again shortly'
+  const retryAfter = { 'Retry-After': headers['retry-after'] ?? '5' }
+  return new OAuthError('temporarily_unavailable', text, { headers: retryAfter, cause })
+}
+
+function internalError(cause: unknown): OAuthError {
+  return new OAuthError('server_error', 'the request could not be processed', { cause })
 }
 
 /** RFC 6749 section 5.2. */
-export function sendOAuthError(exchange: Exchange, failure: OAuthError): void {
-  sendPrivate(
-    exchange,
-    failure.status,
-    { error: failure.error, error_description: failure.message },
-    failure.headers,
-  )
+export function sendOAuthError(exchange: Exchange, { error, message, status, headers }: OAuthError): void {
+  sendPrivate(exchange, { error, error_description: message }, { status, headers })
 }
 
-/** Browsers name HTML; clients that follow links do not. */
+/** True for a browser. Clients that follow links do not name HTML. */
 export function prefersPage(exchange: Exchange): boolean {
   return /\btext\/html\b/i.test(exchange.req.headers.accept ?? '')
 }

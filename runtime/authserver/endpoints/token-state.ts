@@ -1,72 +1,63 @@
 /**
- * Three endpoints about tokens that exist: revocation, introspection, userinfo.
+ * Three endpoints for existing tokens: revocation, introspection, userinfo.
  *
- * A client learns and ends what is its own and nothing else. In doubt a token is not active, and revoking what is not
- * there succeeds: neither endpoint tells an untrusted client whether a token exists.
+ * A client can read and end only its own tokens. An unknown token is reported as inactive, and revoking it succeeds, so
+ * that neither endpoint reveals whether a token exists.
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
-import { type AuthServerContext, nowSec } from '../context.ts'
-import { sessionHash } from '../../observe/index.ts'
-import { shownClient } from '../events.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { personal } from '../tokens/jwt.ts'
-import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify.ts'
+import { type AuthServerContext, nowSec } from '../login/context.ts'
+import { makeEvent } from '../model/events.ts'
+import { sha256 } from '../model/identifiers.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { Grant } from '../model/records.ts'
+import { personalClaims } from '../tokens/jwt.ts'
+import { verifyAccessToken } from '../tokens/verify-access-token.ts'
+import {
+  discardBody,
+  type Parameters,
+  readBearerToken,
+  readClientCredentials,
+  readUniqueForm,
+} from './form.ts'
 import { sendEmpty, sendPrivate } from './responses.ts'
-import { bearerToken, formOf, type Parameters, readBodyIfAny, refuseRepeated } from './form.ts'
-import { OAuthError } from './oauth-error.ts'
 
-/** POST /oauth/revoke: either kind of token ends its grant, and with the last grant the upstream tokens. */
-export async function revoke(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const form = await formOf(exchange)
-  refuseRepeated(form)
-  const client = await context.clients.authenticate(exchange, form)
-  const token = form.require('token')
-  const found = await grantOf(token, context)
-  if (found && found.clientId === client.id) {
+/** POST /oauth/revoke: either kind of token ends its grant. The last grant ends the upstream tokens. */
+export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
+  const form = await readUniqueForm(exchange)
+  const client = await context.clients.authenticate(readClientCredentials(exchange, form))
+  const found = await findGrant(form.require('token'), context)
+  if (found?.clientId === client.id) {
     await context.sessions.endGrant(found.sessionId, found.grantId)
-    context.emit({
-      type: 'grant_ended',
-      outcome: 'success',
-      clientId: shownClient(client.id),
-      userId: found.userId,
-      sessionHash: sessionHash(found.sessionId),
-      reason: 'revoked by the client',
-    })
+    context.emit(makeEvent('grant_ended', { ...found, reason: 'revoked by the client' }))
   }
   sendEmpty(exchange, 200)
 }
 
-interface Found {
-  readonly sessionId: string
-  readonly grantId: string
-  readonly clientId: string
-  readonly userId: string
-}
+type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId'>
 
-/** The grant behind a token. An old refresh token of a living family names it as well. */
-async function grantOf(token: string, context: AuthServerContext): Promise<Found | undefined> {
+/** Returns the grant of a token. An old refresh token of a living family identifies it as well. */
+async function findGrant(token: string, context: AuthServerContext): Promise<GrantIds | undefined> {
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) return refresh.family
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
   const session = claims && (await context.sessions.get(claims.tsid))
-  const grant = session?.grants.find(({ id }) => hashed(id) === claims?.gid)
+  const grant = session?.grants.find(({ id }) => sha256(id) === claims?.gid)
   if (!session || !grant) return undefined
   return { sessionId: session.id, grantId: grant.id, clientId: session.clientId, userId: session.userId }
 }
 
-/** POST /oauth/introspect: by a confidential client, or by any client with its own access token as Bearer. */
-export async function introspect(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  const form = await formOf(exchange)
-  refuseRepeated(form)
+/** POST /oauth/introspect: for a confidential client, or for any client with its own access token as Bearer. */
+export async function introspectToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
+  const form = await readUniqueForm(exchange)
   const requester = await authenticateRequester(exchange, form, context)
-  const token = form.require('token')
-  sendPrivate(exchange, 200, (await describeToken(token, requester, context)) ?? { active: false })
+  const description = await describeToken(form.require('token'), requester, context)
+  sendPrivate(exchange, description ?? { active: false })
 }
 
 interface Requester {
   readonly clientId: string
-  /** Set when the requester is a user's token: then only that user's tokens are told about. */
+  /** Set when the requester is a token of a user. It can then read only that user's tokens. */
   readonly userId: string | undefined
 }
 
@@ -75,7 +66,7 @@ async function authenticateRequester(
   form: Parameters,
   context: AuthServerContext,
 ): Promise<Requester> {
-  const presented = bearerToken(exchange)
+  const presented = readBearerToken(exchange)
   if (presented !== undefined) {
     const claims = await verifyAccessToken(presented, context)
     if (claims) return { clientId: claims.client_id, userId: claims.sub }
@@ -83,60 +74,52 @@ async function authenticateRequester(
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
-  const client = await context.clients.authenticate(exchange, form)
+  const client = await context.clients.authenticate(readClientCredentials(exchange, form))
   if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
-  // A public client proves nothing: anybody could ask in its name.
-  throw new OAuthError(
-    'invalid_client',
-    'introspection needs a client secret, or an access token as Bearer',
-    {
-      headers: { 'WWW-Authenticate': 'Bearer' },
-    },
-  )
+  // A public client proves nothing: any client could send its id.
+  const text = 'introspection needs a client secret, or an access token as Bearer'
+  throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
 async function describeToken(
   token: string,
   requester: Requester,
   context: AuthServerContext,
-): Promise<Record<string, unknown> | undefined> {
-  const mine = (clientId: string, userId: string): boolean =>
+): Promise<object | undefined> {
+  const { config, grants } = context
+  const isOwn = (clientId: string, userId: string): boolean =>
     clientId === requester.clientId && (requester.userId === undefined || requester.userId === userId)
-  const refresh = await context.grants.inspectRefreshToken(token)
+  const refresh = await grants.inspectRefreshToken(token)
   if (refresh) {
-    const { family, isCurrent } = refresh
-    if (!isCurrent || !mine(family.clientId, family.userId)) return undefined
+    const { clientId, userId, scopes, expiresAtMs, rotatedAtMs } = refresh.family
+    if (!refresh.isCurrent || !isOwn(clientId, userId)) return undefined
     return {
       active: true,
-      client_id: family.clientId,
-      sub: family.userId,
-      scope: family.scopes.join(' '),
-      iss: context.config.issuer,
-      exp: Math.floor(family.expiresAtMs / 1000),
-      iat: Math.floor(family.rotatedAtMs / 1000),
+      client_id: clientId,
+      sub: userId,
+      scope: scopes.join(' '),
+      iss: config.issuer,
+      exp: Math.floor(expiresAtMs / 1000),
+      iat: Math.floor(rotatedAtMs / 1000),
     }
   }
   const claims = await verifyAccessToken(token, context)
-  if (!claims || claims.exp <= nowSec(context) || !mine(claims.client_id, claims.sub)) return undefined
+  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, claims.sub)) return undefined
   const { client_id, sub, scope, aud, exp, iat, jti } = claims
-  return {
-    active: true,
-    token_type: 'Bearer',
-    iss: context.config.issuer,
-    client_id,
-    sub,
-    scope,
-    aud,
-    exp,
-    iat,
-    jti,
-  }
+  const about = { client_id, sub, scope, aud, exp, iat, jti }
+  return { active: true, token_type: 'Bearer', iss: config.issuer, ...about }
 }
 
 /** GET or POST /oauth/userinfo. */
-export async function userinfo(exchange: Exchange, context: AuthServerContext): Promise<void> {
-  await readBodyIfAny(exchange)
-  const claims = await bearerClaims(exchange, context)
+export async function sendUserInfo(exchange: Exchange, context: AuthServerContext): Promise<void> {
+  await discardBody(exchange)
+  const presented = readBearerToken(exchange)
+  const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
+  if (!claims) {
+    throw new OAuthError('invalid_token', 'a valid access token is required as Bearer', {
+      headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
+    })
+  }
   const scopes = claims.scope.split(' ')
   if (!scopes.includes('openid')) {
     throw new OAuthError('insufficient_scope', 'the scope openid is required', {
@@ -144,14 +127,5 @@ export async function userinfo(exchange: Exchange, context: AuthServerContext): 
     })
   }
   const session = await context.sessions.get(claims.tsid)
-  sendPrivate(exchange, 200, { sub: claims.sub, ...personal(scopes, session ?? {}) })
-}
-
-async function bearerClaims(exchange: Exchange, context: AuthServerContext): Promise<AccessTokenClaims> {
-  const presented = bearerToken(exchange)
-  const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
-  if (claims) return claims
-  throw new OAuthError('invalid_token', 'a valid access token is required as Bearer', {
-    headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
-  })
+  sendPrivate(exchange, { sub: claims.sub, ...personalClaims(scopes, session ?? {}) })
 }

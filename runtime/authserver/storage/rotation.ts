@@ -1,11 +1,11 @@
 /**
- * The end of an HMAC secret's rotation: what an older secret still seals is sealed again under the current one, in the
- * background, and what still needs the older one is counted, so that it is known when it can be dropped.
+ * Completes the rotation of an HMAC secret: seals records of older secrets again under the current one, in the background,
+ * and counts what still needs an older secret, so that operators know when they can drop it.
  *
- * Records are sealed again when they are read (runtime/store); this is for the others. It goes through the store page
- * by page with a pause after each, one replica at a time, and leaves the result in the store for all of them. It begins a
- * while after a change, so that replicas that are slower to see the new secret do not find records that they cannot open.
- * Refresh tokens are with the clients: they can only be waited for, until they were used or are over.
+ * runtime/store seals a record again when it is read. This module treats the other records. It scans the store page by
+ * page with a pause after each, one replica at a time, and stores the result for all of them. It begins some time after a
+ * change, so that slower replicas do not find records that they cannot open. Clients hold the refresh tokens, so this
+ * server can only wait until they are used or expire.
  * Source: docs/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only verify").
  */
 import { randomUUID } from 'node:crypto'
@@ -14,34 +14,34 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { SecretUse } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
 import { type SealedStore, sealId, type Secrets, type Store } from '../../store/index.ts'
-import { count, decode, list, type Of, record, text } from './codec.ts'
-import { family } from './records.ts'
+import { count, decode, list, type Of, record, text } from '../model/codec.ts'
+import { family } from '../model/records.ts'
 import { familyPrefix } from './state.ts'
 
-export interface RotationParts {
-  /** Of the authorization server alone. */
+interface RotationParts {
+  /** Namespace of the authorization server. */
   readonly store: Store
   readonly sealed: SealedStore
   readonly secrets: Secrets
   readonly now: () => number
   readonly log: Log
-  /** How often to look whether there is something to do; 0: never. */
+  /** Interval between checks. 0: never. */
   readonly everyMs: number
-  /** Whether every replica may be taken to have the secrets that are held here. */
-  readonly settled: () => boolean
+  /** True when every replica can be expected to have the current secrets. */
+  readonly isSettled: () => boolean
 }
 
 export interface Rotation {
-  /** By position; undefined while they are not counted. */
+  /** Returns the uses by position of the secret; undefined while they are not counted. */
   uses(): readonly SecretUse[] | undefined
   close(): void
 }
 
-/** A result is good for so long; then everything is gone through once more, for what was missed. */
+/** Interval between scans. Later scans find what an earlier one has missed. */
 const againMs = 10 * 60_000
 const resultLifeMs = 24 * 3_600_000
 const lockMs = 60_000
-/** After each page, so that the store has time for others. */
+/** Pause after each page, so that the store can serve other requests. */
 const pauseMs = 5
 const lockKey = 'lock:rotation'
 const resultKey = 'rotation'
@@ -59,26 +59,25 @@ export function watchRotation(parts: RotationParts): Rotation {
   let running = false
 
   async function tick(): Promise<void> {
-    const held = idsOf(secrets)
-    if (held.join() !== ids.join()) {
-      ids = held
+    const current = idsOf(secrets)
+    if (current.join() !== ids.join()) {
+      ids = current
       known = undefined
     }
-    if (ids.length < 2 || !parts.settled()) return
+    if (ids.length < 2 || !parts.isSettled()) return
     const found = decode(result, await store.get(resultKey))
     if (found && found.secrets.join() === ids.join() && now() - found.atMs < againMs) adopt(found)
-    const due = known === undefined || now() - known.atMs >= againMs
-    if (!due) return
+    if (known !== undefined && now() - known.atMs < againMs) return
     const token = randomUUID()
     if (!(await store.set(lockKey, token, { ttlMs: lockMs, onlyIf: 'absent' }))) return
     try {
-      const made = await sealAgain(parts, held, closing.signal)
+      const made = await sealAgain(parts, current, closing.signal)
       if (made) {
         await store.set(resultKey, JSON.stringify(made), { ttlMs: resultLifeMs })
         adopt(made)
       }
     } finally {
-      await release(store, token)
+      await releaseLock(store, token)
     }
   }
 
@@ -86,11 +85,11 @@ export function watchRotation(parts: RotationParts): Rotation {
     const before = known
     known = next
     for (const { position, records, refreshTokens } of usesOf(next)) {
-      const old = before && usesOf(before).find((one) => one.position === position)
+      const old = before && usesOf(before).find((use) => use.position === position)
       const secret = `hmacSecretRefs[${position}]`
-      const free = records + refreshTokens === 0
-      if (old && free === (old.records + old.refreshTokens === 0)) continue
-      if (free) log.info('an old HMAC secret can be dropped: nothing needs it any more', { secret })
+      const isUnused = records + refreshTokens === 0
+      if (old && isUnused === (old.records + old.refreshTokens === 0)) continue
+      if (isUnused) log.info('an old HMAC secret can be dropped: nothing needs it any more', { secret })
       else log.info('an old HMAC secret is still needed', { secret, records, refreshTokens })
     }
   }
@@ -104,7 +103,7 @@ export function watchRotation(parts: RotationParts): Rotation {
     try {
       await tick()
     } catch (error) {
-      // The store is away: its own watch says so.
+      // The store is down, which its own health check reports.
       if (!(error instanceof GatehouseError) && !closing.signal.aborted)
         log.error('sealing records again failed', { err: error })
     } finally {
@@ -114,11 +113,11 @@ export function watchRotation(parts: RotationParts): Rotation {
 
   return {
     uses() {
-      const held = idsOf(secrets)
-      if (held.length < 2) return []
+      const current = idsOf(secrets)
+      if (current.length < 2) return []
       // Positions match the configuration only after the first secret is in use.
-      if (!parts.settled()) return undefined
-      return known?.secrets.join() === held.join() ? usesOf(known) : undefined
+      if (!parts.isSettled()) return undefined
+      return known?.secrets.join() === current.join() ? usesOf(known) : undefined
     },
     close() {
       clearInterval(timer)
@@ -133,12 +132,12 @@ function idsOf(secrets: Secrets): readonly string[] {
 
 function usesOf({ secrets, uses }: Result): readonly SecretUse[] {
   return secrets.slice(1).map((id, index) => {
-    const found = uses.find((one) => one.id === id)
+    const found = uses.find((use) => use.id === id)
     return { position: index + 1, records: found?.records ?? 0, refreshTokens: found?.refreshTokens ?? 0 }
   })
 }
 
-/** One pass over everything. Undefined when it was overtaken by a change, or by another replica. */
+/** Scans all records once. Returns undefined when a change or another replica interrupted it. */
 async function sealAgain(
   { store, sealed, secrets, now, log }: RotationParts,
   ids: readonly string[],
@@ -150,7 +149,7 @@ async function sealAgain(
   const add = (to: Map<string, number>, id: string): void => void to.set(id, (to.get(id) ?? 0) + 1)
   let resealed = 0
 
-  async function look(key: string): Promise<void> {
+  async function examine(key: string): Promise<void> {
     const found = await sealed.reseal(key)
     if (!found) return
     if (found.resealed) resealed += 1
@@ -164,7 +163,7 @@ async function sealAgain(
   for await (const keys of store.scan()) {
     if (signal.aborted || idsOf(secrets).join() !== ids.join()) return undefined
     if (!(await store.touch(lockKey, lockMs))) return undefined
-    await Promise.all(keys.map(look))
+    await Promise.all(keys.map(examine))
     await delay(pauseMs, undefined, { signal })
   }
   if (resealed > 0) log.info('records were sealed again under the current HMAC secret', { records: resealed })
@@ -176,8 +175,8 @@ async function sealAgain(
   return { secrets: [...ids], atMs: now(), uses }
 }
 
-/** Only one's own lock. */
-async function release(store: Store, token: string): Promise<void> {
+/** Deletes the lock when this process owns it. */
+async function releaseLock(store: Store, token: string): Promise<void> {
   const entry = await store.read(lockKey)
   if (entry?.value === token) await store.swap(lockKey, entry, undefined)
 }

@@ -1,8 +1,8 @@
 /**
- * Typed repositories over the store: one namespace per kind of record, keys hashed, values sealed.
+ * Typed repositories over the store: one namespace per kind of record, hashed keys, sealed values.
  *
- * An id that reaches this file is a secret (a state, a code, a session id): only its hash is used as key, so that
- * reading the store's keys gives nothing that could be presented anywhere.
+ * Ids are secrets (a state, a code, a session id). The store contains only their hashes, so an attacker who reads its
+ * keys cannot present them.
  */
 import {
   type StoreEntry,
@@ -12,92 +12,81 @@ import {
   type Store,
   sealStore,
 } from '../../store/index.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { decode, type RecordShape, text } from './codec.ts'
-import * as records from './records.ts'
+import { decode, type RecordShape, text } from '../model/codec.ts'
+import * as records from '../model/records.ts'
+import { sha256 } from '../model/identifiers.ts'
 
-export interface Seen<T> {
+/** A record with the store entry that `swap` compares. */
+export interface SeenRecord<T> {
   readonly value: T
   readonly entry: StoreEntry
 }
 
 export interface Repository<T> {
   get(id: string): Promise<T | undefined>
-  /** With what is needed to `swap` it. */
-  read(id: string): Promise<Seen<T> | undefined>
+  read(id: string): Promise<SeenRecord<T> | undefined>
   put(id: string, value: T, ttlMs: number): Promise<void>
   /** Returns false when the id is taken. */
   add(id: string, value: T, ttlMs: number): Promise<boolean>
-  /** Of many takers exactly one gets the value. */
+  /** Removes the value. Of simultaneous callers, only one gets it. */
   take(id: string): Promise<T | undefined>
-  /** Writes only over what was seen; `next` undefined deletes. */
-  swap(id: string, seen: Seen<T>, next: T | undefined, ttlMs?: number): Promise<boolean>
+  /** Replaces the value that was read, or deletes it when `next` is undefined. Returns false when it has changed. */
+  swap(id: string, seen: SeenRecord<T>, next: T | undefined, ttlMs?: number): Promise<boolean>
   touch(id: string, ttlMs: number): Promise<boolean>
   delete(id: string): Promise<boolean>
 }
 
-/** Several parts as one key, without ambiguity whatever the parts contain. */
-export function key(...parts: readonly string[]): string {
-  return parts.map((part) => `${part.length}:${part}`).join('')
-}
-
-/** Where the tokens of one provider in one session are. */
-export function rowKey(sessionId: string, provider: string): string {
-  return key(sessionId, provider)
-}
-
-/** Lives must be whole and positive, whatever was subtracted before. */
-function life(ttlMs: number): number {
+/** Returns a positive integer, which the store requires. */
+function toTtl(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
 }
 
-function repository<T>(
+function makeRepository<T>(
   store: Store,
   shape: RecordShape<T>,
-  more: Pick<SetOptions, 'yields'> = {},
+  options: Pick<SetOptions, 'yields'> = {},
 ): Repository<T> {
   return {
-    get: async (id) => decode(shape, await store.get(hashed(id))),
+    get: async (id) => decode(shape, await store.get(sha256(id))),
     async read(id) {
-      const entry = await store.read(hashed(id))
+      const entry = await store.read(sha256(id))
       const value = decode(shape, entry?.value)
       return entry && value !== undefined ? { value, entry } : undefined
     },
     async put(id, value, ttlMs) {
-      await store.set(hashed(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs) })
+      await store.set(sha256(id), JSON.stringify(value), { ...options, ttlMs: toTtl(ttlMs) })
     },
     add: (id, value, ttlMs) =>
-      store.set(hashed(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs), onlyIf: 'absent' }),
-    take: async (id) => decode(shape, await store.take(hashed(id))),
+      store.set(sha256(id), JSON.stringify(value), { ...options, ttlMs: toTtl(ttlMs), onlyIf: 'absent' }),
+    take: async (id) => decode(shape, await store.take(sha256(id))),
     swap: (id, seen, next, ttlMs) =>
       store.swap(
-        hashed(id),
+        sha256(id),
         seen.entry,
         next === undefined ? undefined : JSON.stringify(next),
-        ttlMs === undefined ? undefined : life(ttlMs),
+        ttlMs === undefined ? undefined : toTtl(ttlMs),
       ),
-    touch: (id, ttlMs) => store.touch(hashed(id), life(ttlMs)),
-    delete: (id) => store.delete(hashed(id)),
+    touch: (id, ttlMs) => store.touch(sha256(id), toTtl(ttlMs)),
+    delete: (id) => store.delete(sha256(id)),
   }
 }
 
-const familyName = 'family'
-/** Beginning of the keys of refresh families. */
-export const familyPrefix = `${familyName}:`
+/** Prefix of the keys of refresh families. */
+export const familyPrefix = 'family:'
 
 export type State = ReturnType<typeof makeState>
 
-/** All records of one authorization server. `store` is its own namespace. */
+/** Makes the repositories of one authorization server. `store` is its own namespace. */
 export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
   const sealed = sealStore(store, secrets, options)
-  const of = <T>(name: string, shape: RecordShape<T>, more?: Pick<SetOptions, 'yields'>): Repository<T> =>
-    repository(sealed.namespace(`${name}:`), shape, more)
-  // Untrusted clients make these; those who are signed in must not find the store full of them.
+  const of = <T>(name: string, shape: RecordShape<T>, yields?: Pick<SetOptions, 'yields'>): Repository<T> =>
+    makeRepository(sealed.namespace(`${name}:`), shape, yields)
+  // Untrusted clients create these records, which must not displace those of signed-in users.
   const untrusted = { yields: true }
   return {
-    /** For buckets and locks, which hold no secrets. */
+    /** For buckets and locks, which contain no secrets. */
     store,
-    /** Everything else as one, for what concerns the seal itself. */
+    /** All other records, for sealing them again. */
     sealed,
     clients: of('client', records.client, untrusted),
     requests: of('request', records.request, untrusted),
@@ -106,7 +95,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     connectedClients: of('connectedClients', records.connectedClients),
     confirmations: of('confirm', records.confirmation),
     codes: of('code', records.code),
-    families: of(familyName, records.family),
+    families: of('family', records.family),
     sessions: of('session', records.session),
     /** User and client to session id. */
     links: of('link', text),

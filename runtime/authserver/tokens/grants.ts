@@ -8,21 +8,21 @@
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { within } from '../clients/scopes.ts'
-import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { StoredCode, Family, Grant } from '../storage/records.ts'
-import type { Seen, State } from '../storage/state.ts'
+import { within } from '../model/scopes.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { StoredCode, Family, Grant } from '../model/records.ts'
+import type { SeenRecord, State } from '../storage/state.ts'
 import type { KeyRing } from './key-ring.ts'
-import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque.ts'
+import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque-tokens.ts'
 import type { Sessions } from './sessions.ts'
 
-/** How long a redeemed code is remembered, so that its reuse is noticed. */
+/** How long a redeemed code is stored, so that its reuse is detected. */
 const usedCodeMs = 30 * 60_000
-/** Clocks differ: a session outlives its last access token a little. */
+/** A session outlives its last access token by this margin, because clocks differ. */
 const slackMs = 60_000
 const maxTries = 5
 
-export interface GrantsParts {
+interface GrantsParts {
   readonly state: State
   readonly keys: () => KeyRing
   readonly sessions: Sessions
@@ -39,47 +39,44 @@ export interface GrantsParts {
   readonly onReuse: (what: 'code' | 'refresh', grant: Grant, source: string | undefined) => void
 }
 
-export interface CodeRequest {
-  readonly redirectUri: string
-  readonly redirectGiven: boolean
-  readonly codeChallenge: string
-  readonly nonce?: string | undefined
-}
+type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChallenge' | 'nonce'>
 
-/** Who makes a token request. */
+/** The client that makes a token request. */
 export interface TokenRequester {
   readonly clientId: string
   /** Network address, for audit. */
   readonly source?: string | undefined
 }
 
-export interface Redemption extends TokenRequester {
+interface Redemption extends TokenRequester {
   readonly redirectUri: string | undefined
   readonly codeVerifier: string
 }
 
-export interface IssuedGrant {
-  readonly grant: Grant
-  readonly refreshToken: string | undefined
-  /** Of the authorization request; only with a code. */
-  readonly nonce: string | undefined
-}
-
-/** What a token request asks for within its grant. */
-export interface Narrowing {
+/** The part of a grant that a token request asks for. */
+interface RequestedAccess {
   readonly scopes: readonly string[] | undefined
   readonly resources: readonly string[]
 }
 
-export interface Granted extends IssuedGrant {
+export interface IssuedGrant {
+  readonly grant: Grant
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  readonly refreshToken: string | undefined
+  /** Nonce of the authorization request. Present only for a code. */
+  readonly nonce: string | undefined
 }
 
-const badCode = (): OAuthError =>
-  new OAuthError('invalid_grant', 'the authorization code is invalid, expired, used, or not for this request')
-const badRefresh = (): OAuthError =>
-  new OAuthError('invalid_grant', 'the refresh token is invalid, expired, revoked, or not for this client')
+function invalidCode(): OAuthError {
+  const text = 'the authorization code is invalid, expired, used, or not for this request'
+  return new OAuthError('invalid_grant', text)
+}
+
+function invalidRefreshToken(): OAuthError {
+  const text = 'the refresh token is invalid, expired, revoked, or not for this client'
+  return new OAuthError('invalid_grant', text)
+}
 
 export class Grants {
   readonly #parts: GrantsParts
@@ -88,7 +85,7 @@ export class Grants {
     this.#parts = parts
   }
 
-  /** Makes the code for a login that is complete. */
+  /** Makes the code of a completed login. */
   async issueCode(grant: Grant, request: CodeRequest): Promise<string> {
     const { state, keys, now, lives } = this.#parts
     const { code, id } = makeCode(keys())
@@ -98,54 +95,54 @@ export class Grants {
       redirectUri: request.redirectUri,
       redirectGiven: request.redirectGiven,
       codeChallenge: request.codeChallenge,
+      nonce: request.nonce,
       expiresAtMs: now() + lives.authCodeMs,
-      ...(request.nonce === undefined ? {} : { nonce: request.nonce }),
     }
     await state.codes.put(id, record, lives.authCodeMs)
     return code
   }
 
   /** Redeems a code. Throws OAuthError invalid_grant, invalid_target. */
-  async redeem(code: string, by: Redemption, wanted: Narrowing): Promise<Granted> {
+  async redeem(code: string, by: Redemption, wanted: RequestedAccess): Promise<IssuedGrant> {
     const { state, sessions, keys, now } = this.#parts
     const id = readCode(keys(), code)
     const seen = id === undefined ? undefined : await state.codes.read(id)
     // Another client's code stays valid: a client can neither use up nor revoke it.
-    if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw badCode()
-    if (seen.value.used) return this.#reusedCode(seen.value, by)
+    if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw invalidCode()
+    if (seen.value.used) return this.#rejectReusedCode(seen.value, by)
     const record = seen.value
-    if (record.expiresAtMs <= now() || !redirectFits(record, by) || !verifierFits(record, by)) {
+    if (record.expiresAtMs <= now() || !matchesRedirect(record, by) || !matchesChallenge(record, by)) {
       await state.codes.swap(id, seen, undefined)
       await sessions.endGrant(record.sessionId, record.grantId)
-      throw badCode()
+      throw invalidCode()
     }
-    const narrowed = narrow(record, wanted)
+    const access = narrowAccess(record, wanted)
     if (!(await state.codes.swap(id, seen, { ...record, used: true }, usedCodeMs)))
-      return this.#reusedCode(record, by)
-    const refreshToken = await this.#begin(record)
-    return { grant: record, refreshToken, nonce: record.nonce, ...narrowed }
+      return this.#rejectReusedCode(record, by)
+    const refreshToken = await this.#activate(record)
+    return { grant: record, refreshToken, nonce: record.nonce, ...access }
   }
 
   /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
-  async refresh(token: string, by: TokenRequester, wanted: Narrowing): Promise<Granted> {
+  async refresh(token: string, by: TokenRequester, wanted: RequestedAccess): Promise<IssuedGrant> {
     const ring = this.#parts.keys()
     const read = readRefreshToken(ring, token)
-    if (!read) throw badRefresh()
+    if (!read) throw invalidRefreshToken()
     for (let tries = 0; tries < maxTries; tries++) {
       const seen = await this.#parts.state.families.read(read.family)
       if (!seen || seen.value.clientId !== by.clientId || seen.value.expiresAtMs <= this.#parts.now())
-        throw badRefresh()
+        throw invalidRefreshToken()
       const family = seen.value
-      const narrowed = narrow(family, wanted)
-      const generation = await this.#nextGeneration(read, seen, by, ring.secretId)
+      const access = narrowAccess(family, wanted)
+      const generation = await this.#rotate(read, seen, { source: by.source, signedBy: ring.secretId })
       if (generation === undefined) continue
       const refreshToken = makeRefreshToken(ring, read.family, generation)
-      return { grant: grantOf(family), refreshToken, nonce: undefined, ...narrowed }
+      return { grant: grantOf(family), refreshToken, nonce: undefined, ...access }
     }
-    throw badRefresh()
+    throw invalidRefreshToken()
   }
 
-  /** What a refresh token stands for, whatever its generation; for revocation and introspection. */
+  /** Returns the family of a refresh token of any generation, for revocation and introspection. */
   async inspectRefreshToken(token: string): Promise<{ family: Family; isCurrent: boolean } | undefined> {
     const read = readRefreshToken(this.#parts.keys(), token)
     const family = read && (await this.#parts.state.families.get(read.family))
@@ -156,14 +153,14 @@ export class Grants {
     }
   }
 
-  async #reusedCode(grant: Grant, { source }: TokenRequester): Promise<never> {
+  async #rejectReusedCode(grant: Grant, { source }: TokenRequester): Promise<never> {
     this.#parts.onReuse('code', grant, source)
     await this.#parts.sessions.endGrant(grant.sessionId, grant.grantId)
-    throw badCode()
+    throw invalidCode()
   }
 
-  /** Gives the grant its full life, and its first refresh token if it may have one. */
-  async #begin(grant: Grant): Promise<string | undefined> {
+  /** Extends the grant to its full life. Returns its first refresh token when it is refreshable. */
+  async #activate(grant: Grant): Promise<string | undefined> {
     const { state, sessions, keys, now, lives } = this.#parts
     const nowMs = now()
     const endsAtMs = nowMs + (grant.refreshable ? lives.grantMs : lives.accessTokenMs) + slackMs
@@ -181,7 +178,7 @@ export class Grants {
     }
     if (!(await sessions.prolong(grant.sessionId, grant.grantId, endsAtMs))) {
       await state.families.delete(grant.grantId)
-      throw badCode()
+      throw invalidCode()
     }
     return grant.refreshable ? makeRefreshToken(ring, grant.grantId, 0) : undefined
   }
@@ -189,11 +186,10 @@ export class Grants {
   /**
    * Returns the generation of the token to issue, or undefined when another request has changed the family meanwhile.
    */
-  async #nextGeneration(
+  async #rotate(
     token: { family: string; generation: number },
-    seen: Seen<Family>,
-    { source }: TokenRequester,
-    signedBy: string,
+    seen: SeenRecord<Family>,
+    { source, signedBy }: { readonly source: string | undefined; readonly signedBy: string },
   ): Promise<number | undefined> {
     const { state, sessions, now, lives } = this.#parts
     const family = seen.value
@@ -203,9 +199,9 @@ export class Grants {
     if (token.generation < current) {
       this.#parts.onReuse('refresh', family, source)
       await sessions.endGrant(family.sessionId, family.grantId)
-      throw badRefresh()
+      throw invalidRefreshToken()
     }
-    if (!(await this.#isListed(family))) throw badRefresh()
+    if (!(await this.#isListed(family))) throw invalidRefreshToken()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
     // A token newer than the record comes from a rotation that the store has lost, for example in a failover.
     const generation = token.generation + 1
@@ -214,7 +210,7 @@ export class Grants {
     return won ? generation : undefined
   }
 
-  /** A family whose session was ended is dead, even if its own record survived. */
+  /** False for a family whose session has ended. Deletes its record when that survived. */
   async #isListed(family: Family): Promise<boolean> {
     const session = await this.#parts.sessions.get(family.sessionId)
     const listed = session?.grants.some((grant) => grant.id === family.grantId) ?? false
@@ -223,28 +219,27 @@ export class Grants {
   }
 }
 
-/** The members of a grant alone, without those of the record that holds it. */
-function grantOf(from: Grant): Grant {
-  const { grantId, sessionId, clientId, clientKind, userId, authTimeSec } = from
-  const { scopes, resources, refreshable } = from
-  const what = { scopes, resources, refreshable }
-  return { grantId, sessionId, clientId, clientKind, userId, authTimeSec, ...what }
+/** Returns the members of the grant, without the other members of its record. */
+function grantOf(record: Grant): Grant {
+  const { grantId, sessionId, clientId, clientKind, userId, scopes, resources, refreshable, authTimeSec } =
+    record
+  return { grantId, sessionId, clientId, clientKind, userId, scopes, resources, refreshable, authTimeSec }
 }
 
-/** The token request must repeat the redirect URI exactly as it was sent, or leave it out as it was left out. */
-function redirectFits(code: StoredCode, by: Redemption): boolean {
+/** True when the token request repeats the redirect URI of the authorization request, or omits it as that did. */
+function matchesRedirect(code: StoredCode, by: Redemption): boolean {
   if (by.redirectUri === undefined) return !code.redirectGiven
   return by.redirectUri === code.redirectUri
 }
 
-function verifierFits(code: StoredCode, by: Redemption): boolean {
+function matchesChallenge(code: StoredCode, by: Redemption): boolean {
   const challenge = createHash('sha256').update(by.codeVerifier, 'ascii').digest()
   const expected = Buffer.from(code.codeChallenge, 'base64url')
   return expected.length === challenge.length && timingSafeEqual(challenge, expected)
 }
 
-/** A token may say less than its grant, never more (RFC 6749 section 6, RFC 8707 section 2.2), and is for one resource. */
-function narrow(grant: Grant, wanted: Narrowing): { scopes: readonly string[]; audience: readonly string[] } {
+/** Restricts a token to a part of its grant (RFC 6749 section 6, RFC 8707 section 2.2) and to one resource. */
+function narrowAccess(grant: Grant, wanted: RequestedAccess): Pick<IssuedGrant, 'scopes' | 'audience'> {
   if (wanted.scopes && !within(wanted.scopes, grant.scopes)) {
     throw new OAuthError('invalid_scope', 'the requested scope exceeds what was granted')
   }
@@ -252,7 +247,7 @@ function narrow(grant: Grant, wanted: Narrowing): { scopes: readonly string[]; a
     throw new OAuthError('invalid_target', 'the requested resource was not granted')
   }
   const audience = wanted.resources.length > 0 ? wanted.resources : grant.resources
-  // What one server gets could be presented to the other (RFC 9700 section 2.3).
+  // A server could present a token for several servers to another (RFC 9700 section 2.3).
   if (audience.length > 1) {
     throw new OAuthError('invalid_target', 'resource must name the one server that the token is for')
   }

@@ -22,9 +22,9 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, type JWK } from 'jose'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { AuthServerSecrets } from '../../config/index.ts'
-import { sealId } from '../../store/index.ts'
+import { sealId, type Store } from '../../store/index.ts'
 
 export interface SigningKey {
   readonly kid: string
@@ -33,36 +33,36 @@ export interface SigningKey {
   readonly publicKey: KeyObject
 }
 
-/** What a MAC is for; each has its own key. */
-export type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
+/** Use of a MAC. Each use has its own key. */
+type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
 
 export interface KeyRing {
   readonly signing: SigningKey
   readonly all: readonly SigningKey[]
-  /** The document of jwks_uri; the same object for the life of the ring. */
+  /** Document of jwks_uri. The same object for the life of the ring. */
   readonly jwks: JSONWebKeySet
-  /** Raw secrets for sealing the store, current first. */
+  /** Raw secrets for sealing the store, the current one first. */
   readonly sealSecrets: readonly Uint8Array[]
-  /** Names the current HMAC secret in what is stored (sealId). */
+  /** Id of the current HMAC secret in stored records (sealId). */
   readonly secretId: string
   readonly ephemeral: { readonly signing: boolean; readonly hmac: boolean }
-  /** HMAC-SHA-256 of the text by the current secret, base64url. */
+  /** Returns the HMAC-SHA-256 of the text with the current secret, in base64url. */
   mac(purpose: MacPurpose, data: string): string
-  /** True when any held secret made this MAC; constant time per secret. */
+  /** True when any of the secrets made this MAC. Constant time per secret. */
   isMac(purpose: MacPurpose, data: string, mac: string): boolean
 }
 
 /**
- * Builds the ring. Throws INVALID_CONFIG naming every key and secret that cannot be used (by position, never by value).
- * `previous` lends its ephemeral keys, so that a reload of unrelated files does not end every session.
+ * Builds the ring. Throws INVALID_CONFIG with the position of every key and secret that cannot be used. Reuses the
+ * ephemeral keys of `previous`, so that a reload of unrelated files does not end every session.
  */
 export async function makeKeyRing(secrets: AuthServerSecrets, previous?: KeyRing): Promise<KeyRing> {
   const violations: string[] = []
   const keys: SigningKey[] = []
   for (const [index, pem] of secrets.signingKeys.entries()) {
-    const read = readKey(pem)
+    const read = parseKey(pem)
     if (typeof read === 'string') violations.push(`signingKeySecretRefs[${index}] ${read}`)
-    else keys.push(await describe(read.privateKey, read.alg))
+    else keys.push(await makeSigningKey(read.privateKey, read.alg))
   }
   for (const [index, secret] of secrets.hmacSecrets.entries()) {
     if (secret.length < 32) violations.push(`hmacSecretRefs[${index}] must have at least 32 bytes`)
@@ -70,14 +70,15 @@ export async function makeKeyRing(secrets: AuthServerSecrets, previous?: KeyRing
   if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('; ') })
 
   const ephemeral = { signing: keys.length === 0, hmac: secrets.hmacSecrets.length === 0 }
-  if (ephemeral.signing) keys.push(previous?.ephemeral.signing ? previous.signing : await ephemeralKey())
+  if (ephemeral.signing)
+    keys.push(previous?.ephemeral.signing ? previous.signing : await makeSigningKey(newPrivateKey(), 'ES256'))
   const hmac = ephemeral.hmac
     ? [...(previous?.ephemeral.hmac ? previous.sealSecrets : [randomBytes(32)])]
     : [...secrets.hmacSecrets]
-  return ring(keys, hmac, ephemeral)
+  return assembleRing(keys, hmac, ephemeral)
 }
 
-async function ring(
+async function assembleRing(
   keys: readonly SigningKey[],
   secrets: readonly Uint8Array[],
   ephemeral: KeyRing['ephemeral'],
@@ -85,8 +86,8 @@ async function ring(
   const [signing] = keys
   if (!signing) throw new GatehouseError('INTERNAL')
   const unique = keys.filter((key, index) => keys.findIndex((other) => other.kid === key.kid) === index)
-  const jwks = { keys: await Promise.all(unique.map(publish)) }
-  // Not Buffers: their wrapping would cost several times the MAC, at every use.
+  const jwks = { keys: await Promise.all(unique.map(toPublicJwk)) }
+  // Key objects, because wrapping a Buffer at every use costs several times the MAC.
   const derived = new Map<string, KeyObject>()
 
   function keyFor(purpose: MacPurpose, index: number): KeyObject {
@@ -118,13 +119,13 @@ async function ring(
   }
 }
 
-async function describe(privateKey: KeyObject, alg: string): Promise<SigningKey> {
+async function makeSigningKey(privateKey: KeyObject, alg: string): Promise<SigningKey> {
   const publicKey = createPublicKey(privateKey)
   const kid = await calculateJwkThumbprint(await exportJWK(publicKey))
   return { kid, alg, privateKey, publicKey }
 }
 
-async function publish(key: SigningKey): Promise<JWK> {
+async function toPublicJwk(key: SigningKey): Promise<JWK> {
   return { ...(await exportJWK(key.publicKey)), kid: key.kid, alg: key.alg, use: 'sig' }
 }
 
@@ -132,29 +133,27 @@ function newPrivateKey(): KeyObject {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 }
 
-async function ephemeralKey(): Promise<SigningKey> {
-  return describe(newPrivateKey(), 'ES256')
-}
+const ephemeralName = 'ephemeral-keys'
 
-/** Key and secret that are not configured, as they cross to other processes of the same server. */
-export interface EphemeralKeys {
-  /** PKCS#8 PEM. */
-  readonly signingKey: string
-  /** base64 */
-  readonly hmacSecret: string
-}
-
-export function makeEphemeralKeys(): EphemeralKeys {
-  return {
-    signingKey: newPrivateKey().export({ type: 'pkcs8', format: 'pem' }).toString(),
-    hmacSecret: randomBytes(32).toString('base64'),
+/**
+ * Returns the ring that all processes of one server use for keys that are not configured, as `previous` of `makeKeyRing`.
+ * The first process makes and stores it. Rejects with STORE_DOWN.
+ */
+export async function sharedRing(shared: Store): Promise<KeyRing> {
+  let text = await shared.get(ephemeralName)
+  if (text === undefined) {
+    const made = {
+      signingKey: newPrivateKey().export({ type: 'pkcs8', format: 'pem' }).toString(),
+      hmacSecret: randomBytes(32).toString('base64'),
+    }
+    await shared.set(ephemeralName, JSON.stringify(made), { onlyIf: 'absent' })
+    text = await shared.get(ephemeralName)
   }
-}
-
-/** A ring that lends them, as `previous` of `makeKeyRing`. */
-export async function ringOf({ signingKey, hmacSecret }: EphemeralKeys): Promise<KeyRing> {
-  const key = await describe(createPrivateKey(signingKey), 'ES256')
-  return ring([key], [Buffer.from(hmacSecret, 'base64')], { signing: true, hmac: true })
+  const stored: unknown = text === undefined ? undefined : JSON.parse(text)
+  const { signingKey, hmacSecret } = isFields(stored) ? stored : {}
+  if (typeof signingKey !== 'string' || typeof hmacSecret !== 'string') throw new GatehouseError('STORE_DOWN')
+  const key = await makeSigningKey(createPrivateKey(signingKey), 'ES256')
+  return assembleRing([key], [Buffer.from(hmacSecret, 'base64')], { signing: true, hmac: true })
 }
 
 const curves: ReadonlyMap<string, string> = new Map([
@@ -163,8 +162,8 @@ const curves: ReadonlyMap<string, string> = new Map([
   ['secp521r1', 'ES512'],
 ])
 
-/** The key and its algorithm, or why it cannot be used. PKCS#1, SEC 1 and PKCS#8 PEM, not encrypted. */
-function readKey(pem: string): { privateKey: KeyObject; alg: string } | string {
+/** Returns the key and its algorithm, or why it cannot be used. Accepts unencrypted PKCS#1, SEC 1 and PKCS#8 PEM. */
+function parseKey(pem: string): { privateKey: KeyObject; alg: string } | string {
   let privateKey: KeyObject
   try {
     privateKey = createPrivateKey(pem)

@@ -1,19 +1,28 @@
 /**
- * What an upstream identity provider does for this server, whatever protocol it speaks.
+ * The interface of an upstream identity provider, for any protocol.
  *
- * `begin` and `finish` are one login (upstream step); `refresh` renews its tokens later. All reject with
- * OAuthClientError, whose meaning is in oauth/refusals/token-refusal.ts. Nothing here stores anything.
+ * `begin` and `finish` are one login (upstream step). `refresh` renews its tokens later. All reject with
+ * OAuthClientError (oauth/refusals/token-refusal.ts) and store nothing.
  */
-import type { UpstreamTokensRecord } from '../storage/records.ts'
+import type { Fetch, Log } from '../../net/index.ts'
+import type { TokenSet } from '../../oauth/index.ts'
+import type { UpstreamTokensRecord } from '../model/records.ts'
+
+/** What every provider needs from this server. */
+export interface ProviderParts {
+  readonly fetch: Fetch
+  readonly now: () => number
+  readonly log: Log
+}
 
 export interface Identity {
-  /** Stable at the provider, or `tk-…` when it was made from the access token. */
+  /** Subject at the provider, or `tk-…` when it is synthesized. */
   readonly subject: string
-  readonly name?: string
-  readonly email?: string
-  /** When the user proved to the provider who they are; absent when it does not say. */
-  readonly authTimeSec?: number
-  /** No stable identity exists: another login gives another subject. */
+  readonly name?: string | undefined
+  readonly email?: string | undefined
+  /** When the provider authenticated the user. */
+  readonly authTimeSec?: number | undefined
+  /** True when the subject is made from the access token and changes with every login. */
   readonly synthesized: boolean
 }
 
@@ -22,19 +31,18 @@ export interface UpstreamLogin {
   readonly nonce: string
   readonly codeVerifier: string
   readonly codeChallenge: string
-  /** OpenID Connect `prompt` values to pass on. */
-  readonly prompt?: string
-  readonly loginHint?: string
-  readonly maxAgeSec?: number
+  /** OpenID Connect `prompt` values. */
+  readonly prompt?: string | undefined
+  readonly loginHint?: string | undefined
+  readonly maxAgeSec?: number | undefined
 }
 
 export interface LoginProof extends Pick<UpstreamLogin, 'nonce' | 'codeVerifier' | 'maxAgeSec'> {
-  /** The user had to sign in again: a time of authentication before this refuses the login. */
-  readonly notBeforeSec?: number
+  /** Rejects an earlier authentication, because the user had to sign in again. */
+  readonly notBeforeSec?: number | undefined
 }
 
-/** What a login at a provider gave. */
-export interface Finished {
+export interface FinishedLogin {
   readonly tokens: UpstreamTokensRecord
   readonly identity: Identity
 }
@@ -42,21 +50,42 @@ export interface Finished {
 export interface Upstream {
   readonly name: string
   readonly type: 'oidc' | 'oauth2'
-  /** Host of the provider, for users; its name until the host is known. */
+  /** Host of the provider for users, or its name until the host is known. */
   readonly host: string
-  /** Issuer identifier, where one is known. */
   readonly issuer: string | undefined
-  /** Origin of the authorization endpoint once known; for the content security policy. */
+  /** Origin of the authorization endpoint once known, for the content security policy. */
   readonly origin: string | undefined
-  /** What is still missing for a login there, as the rest of a sentence about the provider; undefined: nothing. */
+  /** Why no login is possible yet, as the rest of a sentence about the provider. */
   readonly notReady: string | undefined
-  /** Starts to find out what is needed, in the background, with retries. */
+  /** Starts discovery and registration in the background, with retries. */
   start(): void
-  /** Where to send the browser. */
+  /** Returns the address of the authorization request. */
   begin(login: UpstreamLogin): Promise<string>
-  /** Takes the callback's parameters; verifies everything the provider said. */
-  finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished>
-  /** New tokens for old; the subject stays the same. */
+  /** Verifies the parameters of the callback and redeems the code. */
+  finish(callback: URLSearchParams, proof: LoginProof): Promise<FinishedLogin>
+  /** Returns renewed tokens of the same subject. */
   refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord>
   close(): void
+}
+
+/**
+ * Makes the record of a token response. On a refresh, `old` supplies members that the response omits: refresh token (RFC
+ * 6749 section 6), ID token and scope.
+ */
+export function toUpstreamTokens(
+  account: Pick<UpstreamTokensRecord, 'provider' | 'subject' | 'obtainedAtMs'>,
+  { accessToken, expiresAt, refreshToken, idToken, scope }: TokenSet,
+  old?: UpstreamTokensRecord,
+): UpstreamTokensRecord {
+  const { provider, subject, obtainedAtMs } = account
+  return {
+    provider,
+    subject,
+    accessToken,
+    refreshToken: refreshToken ?? old?.refreshToken,
+    idToken: idToken ?? old?.idToken,
+    scope: scope ?? old?.scope,
+    expiresAtMs: expiresAt,
+    obtainedAtMs,
+  }
 }

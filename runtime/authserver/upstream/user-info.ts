@@ -1,7 +1,7 @@
 /**
- * Asks a userinfo endpoint who a token belongs to, and picks subject, name and e-mail by configured field names.
+ * Requests the user of a token from a userinfo endpoint, and selects subject, name and e-mail by configured field names.
  *
- * Field lists hold top-level names; the first non-empty value wins. Numbers become text without losing digits.
+ * Field lists contain top-level names. The first value that is not empty is used. Numbers become text with every digit.
  * Source: docs/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -9,15 +9,15 @@ import { identifierOf, parseKeepingDigits, type UserInfoSettings } from '../../c
 import { type JsonRecord, OAuthClientError, send } from '../../oauth/index.ts'
 import type { Fetch } from '../../net/index.ts'
 
-export interface UserInfo {
-  readonly subject?: string
-  readonly name?: string
-  readonly email?: string
+interface UserInfo {
+  readonly subject: string | undefined
+  readonly name: string | undefined
+  readonly email: string | undefined
 }
 
 const what = 'the userinfo endpoint'
 
-/** Rejects with OAuthClientError. Members that the response does not have are absent. */
+/** Rejects with OAuthClientError. */
 export async function fetchUserInfo(
   config: UserInfoSettings,
   accessToken: string,
@@ -44,33 +44,28 @@ export async function fetchUserInfo(
   }
   if (response.status !== 200)
     throw new OAuthClientError('refused', `${what} answered with status ${response.status}`)
-  const body = parse(await response.text())
+  const body = parseObject(await response.text())
   return {
-    ...present('subject', pick(body, config.subjectFields)),
-    ...present('name', pick(body, config.nameFields)),
-    ...present('email', pick(body, config.emailFields)),
+    subject: findText(body, config.subjectFields),
+    name: findText(body, config.nameFields),
+    email: findText(body, config.emailFields),
   }
 }
 
-function parse(text: string): JsonRecord {
+function parseObject(text: string): JsonRecord {
   try {
     const body = parseKeepingDigits(text)
     if (isFields(body)) return body
   } catch {
-    // Falls through to the one refusal.
+    // Rejected below.
   }
   throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
 }
 
-function pick(body: JsonRecord, fields: readonly string[]): string | undefined {
+function findText(body: JsonRecord, fields: readonly string[]): string | undefined {
   for (const field of fields) {
     const value = Object.hasOwn(body, field) ? identifierOf(body[field]) : undefined
     if (value !== undefined) return value
   }
   return undefined
-}
-
-function present<K extends string>(name: K, value: string | undefined): { readonly [P in K]?: string } {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the computed key is exactly K
-  return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: string }
 }

@@ -111,7 +111,7 @@ t.test('accounts: nobody is told anything before a login in this browser', async
   await signIn(self)
   const page = await open(self, new Browser())
   t.equal(page.status, 401)
-  t.match(page.text, /Nobody is signed in in this browser/)
+  t.match(page.text, /No user is signed in in this browser/)
   t.notMatch(page.text, /Notes|hub/)
   const forged = new Browser()
   forged.setCookie(self.rig.issuer, 'gh-as', `${'A'.repeat(43)}.${'A'.repeat(43)}`)

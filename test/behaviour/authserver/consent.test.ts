@@ -11,6 +11,7 @@ import {
   registerClient,
   type Rig,
   startAuthServer,
+  postRegistration,
 } from '../../helpers/authserver/authserver.ts'
 import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
@@ -215,13 +216,7 @@ t.test('consent: a name in a script that runs from right to left changes nothing
 
 t.test('consent: a client whose redirect URI went away during the login gets no code', async (t) => {
   const rig = await startAuthServer(t)
-  const registered = await jsonOf(
-    await fetch(`${rig.issuer}/oauth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ redirect_uris: [web] }),
-    }),
-  )
+  const registered = await jsonOf(await postRegistration(rig, { redirect_uris: [web] }))
   const clientId = String(registered['client_id'])
   const browser = new Browser()
   const page = await browser.open(start(rig, clientId, { redirect_uri: web }))

@@ -3,11 +3,11 @@
  * at once when they are ended.
  */
 import t from 'tap'
-import { makeState, rowKey } from '../../../runtime/authserver/storage/state.ts'
-import type { UpstreamTokensRecord } from '../../../runtime/authserver/storage/records.ts'
-import { hashed } from '../../../runtime/authserver/tokens/opaque.ts'
+import { makeState } from '../../../runtime/authserver/storage/state.ts'
+import type { UpstreamTokensRecord } from '../../../runtime/authserver/model/records.ts'
 import { type IssuedClaims, Sessions } from '../../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
+import { sha256, upstreamRowKey } from '../../../runtime/authserver/model/identifiers.ts'
 
 const day = 86_400_000
 const client = 'https://notes.example/client.json'
@@ -41,10 +41,15 @@ function setup() {
 type Setup = ReturnType<typeof setup>
 
 async function open(self: Setup, provider = 'corp') {
-  const opened = await self.sessions.open(alice, client, [self.tokens(provider)], self.now() + 30 * day)
+  const opened = await self.sessions.open({
+    user: alice,
+    clientId: client,
+    obtained: [self.tokens(provider)],
+    endsAtMs: self.now() + 30 * day,
+  })
   const claims: IssuedClaims = {
     tsid: opened.sessionId,
-    gid: hashed(opened.grantId),
+    gid: sha256(opened.grantId),
     sub: alice.userId,
     client_id: client,
   }
@@ -59,7 +64,7 @@ t.test('sessions: logins that end at once share one session, which ends with eve
   t.same(more, [])
   t.equal(listed?.grants.length, 6)
   for (let index = 0; index < 6; index++) {
-    t.ok(await self.state.rows.get(rowKey(listed?.id ?? '', `p${index}`)))
+    t.ok(await self.state.rows.get(upstreamRowKey(listed?.id ?? '', `p${index}`)))
   }
   await self.sessions.endSession(listed?.id ?? '')
   for (const { claims } of opened) t.equal(await self.sessions.isLive(claims), false)
@@ -195,6 +200,6 @@ t.test('sessions: what is connected while a session ends, or is disconnected, is
       },
     })
     t.equal(await self.sessions.connect(sessionId, alice.userId, self.tokens('hub')), false)
-    t.equal(await rows.get(rowKey(sessionId, 'hub')), undefined, end)
+    t.equal(await rows.get(upstreamRowKey(sessionId, 'hub')), undefined, end)
   }
 })

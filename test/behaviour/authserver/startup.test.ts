@@ -2,7 +2,7 @@
 
 import t from 'tap'
 
-import { makeAuthServer } from '../../../runtime/authserver/server.ts'
+import { makeAuthServer } from '../../../runtime/authserver/server/auth-server.ts'
 
 import {
   type AuthServerConfig,

@@ -16,6 +16,7 @@ import {
   textOf,
   type Tokens,
   tokensOf,
+  postRegistration,
 } from '../../helpers/authserver/authserver.ts'
 
 async function signedIn(rig: Rig, parameters = {}): Promise<LoggedIn & { tokens: Tokens }> {
@@ -134,10 +135,9 @@ t.test('introspect: public clients prove nothing and are refused; confidential o
   t.equal(await refusal(refused), '401 invalid_client')
   t.equal(await refusal(await post(rig, 'introspect', { token: 'x' })), '401 invalid_client')
 
-  const registered = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'client_secret_post' }),
+  const registered = await postRegistration(rig, {
+    redirect_uris: [redirectUri],
+    token_endpoint_auth_method: 'client_secret_post',
   })
   const body = await jsonOf(registered)
   const credentials = { client_id: textOf(body['client_id']), client_secret: textOf(body['client_secret']) }

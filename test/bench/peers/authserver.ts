@@ -9,7 +9,7 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { SignJWT } from 'jose'
-import { makeAuthServer } from '../../../runtime/authserver/server.ts'
+import { makeAuthServer } from '../../../runtime/authserver/server/auth-server.ts'
 import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { Exchange, readBody, sendJson } from '../../../runtime/net/index.ts'

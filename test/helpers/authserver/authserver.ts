@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 /** What is needed of a tap test: to be told when it is over. */
 type Scope = Pick<Test, 'teardown'>
 import type { AuthServerEvent } from '../../../runtime/authserver/index.ts'
-import { type AuthServer, makeAuthServer } from '../../../runtime/authserver/server.ts'
+import { type AuthServer, makeAuthServer } from '../../../runtime/authserver/server/auth-server.ts'
 import type { AuthServerConfig } from '../../../runtime/config/index.ts'
 import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { Exchange, type Fetch, type Log, sendText } from '../../../runtime/net/index.ts'
@@ -256,14 +256,16 @@ export function textOf(value: unknown): string {
   return value
 }
 
+/** Sends a registration request. */
+export function postRegistration({ issuer }: Pick<Rig, 'issuer'>, metadata: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json' }
+  return fetch(`${issuer}/oauth/register`, { method: 'POST', headers, body: JSON.stringify(metadata) })
+}
+
 /** Registers a client and returns its id. */
 export async function registerClient(rig: Pick<Rig, 'issuer'>, metadata: object = {}): Promise<string> {
-  const response = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: 'Test Client', redirect_uris: [redirectUri], ...metadata }),
-  })
-  return textOf((await jsonOf(response))['client_id'])
+  const defaults = { client_name: 'Test Client', redirect_uris: [redirectUri] }
+  return textOf((await jsonOf(await postRegistration(rig, { ...defaults, ...metadata })))['client_id'])
 }
 
 export function authorizeUrl(

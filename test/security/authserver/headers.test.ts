@@ -7,6 +7,7 @@ import {
   pkce,
   redirectUri,
   startAuthServer,
+  postRegistration,
 } from '../../helpers/authserver/authserver.ts'
 import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
@@ -19,11 +20,7 @@ async function behindTls(t: Parameters<typeof startAuthServer>[0]) {
     upstreams: ({ provider }) => [corp(issuer, provider)],
   })
   const here = (url: string | URL): string => String(url).replace(issuer, rig.issuer)
-  const registered = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirectUri] }),
-  })
+  const registered = await postRegistration(rig, { redirect_uris: [redirectUri] })
   const clientId = String((await jsonOf(registered))['client_id'])
   const begun = await fetch(authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }), {
     redirect: 'manual',
@@ -75,11 +72,7 @@ t.test('headers: what an untrusted client sends breaks no header', async (t) => 
   const rig = await startAuthServer(t)
   const evil = '\r\nSet-Cookie: planted=1\r\n\r\n<script>'
   const register = (metadata: object): Promise<Response> =>
-    fetch(`${rig.issuer}/oauth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ redirect_uris: [redirectUri], ...metadata }),
-    })
+    postRegistration(rig, { redirect_uris: [redirectUri], ...metadata })
   for (const metadata of [
     { client_name: `a${evil}` },
     { client_uri: `https://a.example/${evil}` },

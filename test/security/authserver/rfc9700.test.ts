@@ -18,6 +18,7 @@ import {
   startAuthServer,
   tokenRequest,
   tokensOf,
+  postRegistration,
 } from '../../helpers/authserver/authserver.ts'
 import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
@@ -259,14 +260,10 @@ t.test('RFC 9700 4.15: no client can act as a user, and none can choose its own 
   const rig = await startAuthServer(t, {
     config: { registration: { enabled: true, confidentialClients: true } },
   })
-  const response = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      redirect_uris: [redirectUri],
-      client_id: 'alice',
-      grant_types: ['authorization_code', 'client_credentials'],
-    }),
+  const response = await postRegistration(rig, {
+    redirect_uris: [redirectUri],
+    client_id: 'alice',
+    grant_types: ['authorization_code', 'client_credentials'],
   })
   const body = await jsonOf(response)
   t.not(body['client_id'], 'alice')

@@ -13,6 +13,7 @@ import {
   startAuthServer,
   tokensOf,
   upstreamSecret,
+  postRegistration,
 } from '../../helpers/authserver/authserver.ts'
 import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
@@ -74,11 +75,7 @@ t.test('floods: untrusted clients who fill the memory leave space for those who 
       if (!/consent\?request/.test(response.headers.get('location') ?? '')) break
     }
   }
-  const full = await fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirectUri] }),
-  })
+  const full = await postRegistration(rig, { redirect_uris: [redirectUri] })
   t.equal(full.status, 503)
   for (const one of more) t.equal((await redeem(rig, one)).status, 200)
   t.match(await tokensOf(await refresh(rig, done.clientId, tokens.refresh_token)), {

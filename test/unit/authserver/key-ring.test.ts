@@ -8,7 +8,7 @@ import {
   makeRefreshToken,
   readCode,
   readRefreshToken,
-} from '../../../runtime/authserver/tokens/opaque.ts'
+} from '../../../runtime/authserver/tokens/opaque-tokens.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.signingKeySecretRefs', '2.embeddedAuthServer.signingKeySecretRefs.ephemeral')

@@ -3,7 +3,7 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import { makeKeyRing } from '../../../runtime/authserver/tokens/key-ring.ts'
-import { signJwt } from '../../../runtime/authserver/tokens/signature.ts'
+import { signJwt } from '../../../runtime/authserver/tokens/jwt.ts'
 
 const ec = (namedCurve: string): KeyObject => generateKeyPairSync('ec', { namedCurve }).privateKey
 

@@ -1,16 +1,22 @@
 /** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
 import t from 'tap'
-import { resourcesOf } from '../../../runtime/authserver/endpoints/authorize.ts'
-import type { AuthServerContext } from '../../../runtime/authserver/context.ts'
+import { readResources } from '../../../runtime/authserver/endpoints/authorize.ts'
+import type { AuthServerContext } from '../../../runtime/authserver/login/context.ts'
 import { html } from '../../../runtime/net/index.ts'
-import { clientRedirect } from '../../../runtime/authserver/endpoints/responses.ts'
-import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
+import { parseBasicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import { callerKey, limits, loginMs, take, unusedClientMs } from '../../../runtime/authserver/limits.ts'
-import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/storage/codec.ts'
-import { key } from '../../../runtime/authserver/storage/state.ts'
-import { userId } from '../../../runtime/authserver/upstream/user.ts'
-import { issuerOf } from '../../../runtime/authserver/upstream/registration.ts'
+import {
+  callerKey,
+  limits,
+  loginMs,
+  takePermission,
+  unusedClientMs,
+} from '../../../runtime/authserver/storage/limits.ts'
+import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/model/codec.ts'
+import { makeUserId } from '../../../runtime/authserver/upstream/user.ts'
+import { issuerOf } from '../../../runtime/authserver/upstream/upstream-registration.ts'
+import { compoundKey } from '../../../runtime/authserver/model/identifiers.ts'
+import { buildClientRedirect } from '../../../runtime/authserver/model/urls.ts'
 
 t.test('codec: a record is read whole or not at all', async (t) => {
   const shape = record({ a: text, n: maybe(count), l: list(text), k: oneOf('x', 'y') })
@@ -33,9 +39,9 @@ t.test('codec: a record is read whole or not at all', async (t) => {
 })
 
 t.test('keys: several parts never run together', async (t) => {
-  t.not(key('a', 'bc'), key('ab', 'c'))
-  t.not(key('a:1', 'b'), key('a', '1:b'))
-  t.not(key('', 'a'), key('a', ''))
+  t.not(compoundKey('a', 'bc'), compoundKey('ab', 'c'))
+  t.not(compoundKey('a:1', 'b'), compoundKey('a', '1:b'))
+  t.not(compoundKey('', 'a'), compoundKey('a', ''))
 })
 
 t.test('limits: an IPv6 caller is its network, a mapped IPv4 one its address', async (t) => {
@@ -57,18 +63,21 @@ t.test('html: values are escaped wherever they stand, markup of our own is not',
 
 t.test('redirect: parameters are merged into the query, the issuer always comes along', async (t) => {
   t.equal(
-    clientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }),
+    buildClientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }),
     'https://a.example/cb?code=c+d&iss=https%3A%2F%2Fi',
   )
   t.equal(
-    clientRedirect('https://a.example/cb?x=1', 'https://i', {}),
+    buildClientRedirect('https://a.example/cb?x=1', 'https://i', {}),
     'https://a.example/cb?x=1&iss=https%3A%2F%2Fi',
   )
   t.equal(
-    clientRedirect('https://a.example/cb?', 'https://i', {}),
+    buildClientRedirect('https://a.example/cb?', 'https://i', {}),
     'https://a.example/cb?iss=https%3A%2F%2Fi',
   )
-  t.equal(clientRedirect('com.example.app:/cb', 'https://i', {}), 'com.example.app:/cb?iss=https%3A%2F%2Fi')
+  t.equal(
+    buildClientRedirect('com.example.app:/cb', 'https://i', {}),
+    'com.example.app:/cb?iss=https%3A%2F%2Fi',
+  )
 })
 
 t.test('form: empty values are absent, repeats are found', async (t) => {
@@ -85,22 +94,22 @@ t.test('form: empty values are absent, repeats are found', async (t) => {
 
 t.test('form: Basic credentials are form-decoded', async (t) => {
   const basic = (pair: string): string => `Basic ${Buffer.from(pair).toString('base64')}`
-  t.same(basicCredentials(basic('a%3Ab:c+d%25')), { id: 'a:b', secret: 'c d%' })
-  t.same(basicCredentials(basic('a:b:c')), { id: 'a', secret: 'b:c' })
-  t.same(basicCredentials(basic('a:')), { id: 'a', secret: '' })
+  t.same(parseBasicCredentials(basic('a%3Ab:c+d%25')), { id: 'a:b', secret: 'c d%' })
+  t.same(parseBasicCredentials(basic('a:b:c')), { id: 'a', secret: 'b:c' })
+  t.same(parseBasicCredentials(basic('a:')), { id: 'a', secret: '' })
   for (const bad of ['Basic', 'Basic !!', basic('nocolon'), basic(':x'), basic('%zz:x'), 'Bearer x'])
-    t.equal(basicCredentials(bad), undefined, bad)
+    t.equal(parseBasicCredentials(bad), undefined, bad)
 })
 
 t.test('user: the id follows from issuer, provider and subject, and is a UUID', async (t) => {
-  const id = userId('https://i', 'corp', 'alice')
-  t.equal(id, userId('https://i', 'corp', 'alice'))
+  const id = makeUserId('https://i', 'corp', 'alice')
+  t.equal(id, makeUserId('https://i', 'corp', 'alice'))
   t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   for (const other of [
-    userId('https://j', 'corp', 'alice'),
-    userId('https://i', 'hub', 'alice'),
-    userId('https://i', 'corp', 'bob'),
-    userId('https://i', 'corpa', 'lice'),
+    makeUserId('https://j', 'corp', 'alice'),
+    makeUserId('https://i', 'hub', 'alice'),
+    makeUserId('https://i', 'corp', 'bob'),
+    makeUserId('https://i', 'corpa', 'lice'),
   ]) {
     t.not(other, id)
   }
@@ -124,18 +133,19 @@ t.test('limits: nobody alone can use up what is there for all, at any pace', asy
     const { refillMs, capacity } = limits[name].total[0]
     let taken = 0
     for (; now < refillMs; now += refillMs / 200) {
-      while ((await take(store, name, { caller: '198.51.100.7' })) === 0) taken++
+      while ((await takePermission(store, name, { caller: '198.51.100.7' })) === 0) taken++
     }
     t.ok(taken > 0 && taken <= capacity * 0.6, `${name}: ${taken} of ${capacity}`)
-    t.equal(await take(store, name, { caller: '198.51.100.8' }), 0, 'a neighbour still gets his')
+    t.equal(await takePermission(store, name, { caller: '198.51.100.8' }), 0, 'a neighbour still gets his')
   }
 })
 
 t.test('limits: a refused caller leaves no trace in the store', async (t) => {
   const store = makeMemoryStore({ now: () => 0, maxEntries: 3 })
-  for (let n = 0; n < 10; n++) await take(store, 'document', { caller: '198.51.100.7', host: 'a.example' })
-  t.not(await take(store, 'document', { caller: '198.51.100.8', host: 'a.example' }), 0)
-  t.not(await take(store, 'document', { caller: '198.51.100.9', host: 'a.example' }), 0)
+  for (let n = 0; n < 10; n++)
+    await takePermission(store, 'document', { caller: '198.51.100.7', host: 'a.example' })
+  t.not(await takePermission(store, 'document', { caller: '198.51.100.8', host: 'a.example' }), 0)
+  t.not(await takePermission(store, 'document', { caller: '198.51.100.9', host: 'a.example' }), 0)
 })
 
 t.test(
@@ -151,8 +161,9 @@ t.test(
       for (; now < lifetimeMs; now += lifetimeMs / 200) {
         // Each from another network.
         while (
-          (await take(store, name, { caller: `10.${taken >> 14}.${(taken >> 7) & 127}.${taken & 127}` })) ===
-          0
+          (await takePermission(store, name, {
+            caller: `10.${taken >> 14}.${(taken >> 7) & 127}.${taken & 127}`,
+          })) === 0
         )
           taken++
       }
@@ -166,6 +177,6 @@ t.test('resources: the same one may be named often, but not without end', async 
   const context = { config: { allowedAudiences: [resource] } } as unknown as AuthServerContext
   const query = (count: number) =>
     new Parameters(new URLSearchParams('&resource=HTTPS://mcp.EXAMPLE/mcp'.repeat(count)))
-  t.strictSame(resourcesOf(query(100), context), [resource])
-  t.throws(() => resourcesOf(query(101), context), { message: /at most 100 resources/ })
+  t.strictSame(readResources(query(100), context), [resource])
+  t.throws(() => readResources(query(101), context), { message: /at most 100 resources/ })
 })

@@ -25,8 +25,8 @@ const roots: readonly string[] = [
 /** What a caller catches by its class. One that nobody catches by its class is a GatehouseError. */
 const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
-  'runtime/authserver/endpoints/oauth-error.ts OAuthError',
-  'runtime/authserver/upstream/renewals.ts Gone',
+  'runtime/authserver/model/oauth-error.ts OAuthError',
+  'runtime/authserver/upstream/renewals.ts UpstreamTokenGone',
   'runtime/toolkit/local/session.ts UnwritableFile',
   'runtime/tools/shell/client.ts ConversationOver',
   'runtime/tools/shell/client.ts ServerError',

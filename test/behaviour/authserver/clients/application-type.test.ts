@@ -10,6 +10,7 @@ import {
   type Rig,
   startAuthServer,
   textOf,
+  postRegistration,
 } from '../../../helpers/authserver/authserver.ts'
 import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { clientDocument, startDocumentHost, startLogin } from '../../../helpers/authserver/document-host.ts'
@@ -18,11 +19,7 @@ const cursor = 'cursor://anysphere.cursor-retrieval/oauth/callback'
 const web = 'https://app.example.com/cb'
 
 function register(rig: Rig, metadata: object): Promise<Response> {
-  return fetch(`${rig.issuer}/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: 'Desktop', ...metadata }),
-  })
+  return postRegistration(rig, { client_name: 'Desktop', ...metadata })
 }
 
 t.test(

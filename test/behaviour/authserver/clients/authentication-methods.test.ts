@@ -12,6 +12,7 @@ import {
   startAuthServer,
   tokenRequest,
   tokensOf,
+  postRegistration,
 } from '../../../helpers/authserver/authserver.ts'
 import { clientDocument, startDocumentHost, startLogin } from '../../../helpers/authserver/document-host.ts'
 
@@ -102,11 +103,7 @@ t.test('register: none is used wherever the metadata allows it', async (t) => {
     const rig = await startAuthServer(t, {
       config: { registration: { enabled: true, confidentialClients: kind === 'confidential' } },
     })
-    const response = await fetch(`${rig.issuer}/oauth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ redirect_uris: [redirectUri], ...methods }),
-    })
+    const response = await postRegistration(rig, { redirect_uris: [redirectUri], ...methods })
     const body = await jsonOf(response)
     return body['error'] ?? body['token_endpoint_auth_method']
   }

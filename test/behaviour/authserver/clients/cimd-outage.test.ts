@@ -1,6 +1,6 @@
 /** Client metadata documents whose host is silent or says no: what an old copy is good for, and when it is gone. */
 import t from 'tap'
-import { makeClientDocuments } from '../../../../runtime/authserver/clients/cimd.ts'
+import { makeClientDocuments } from '../../../../runtime/authserver/clients/client-documents.ts'
 import { authServerDefaults } from '../../../../runtime/config/authserver/settings.ts'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { OAuthClientError } from '../../../../runtime/oauth/index.ts'

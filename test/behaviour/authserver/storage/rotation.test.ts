@@ -96,7 +96,7 @@ function watch(
   now = Date.now,
 ): Rotation {
   const { sealed } = makeState(store, secrets)
-  const rotation = watchRotation({ store, sealed, secrets, now, log, everyMs: 10, settled: () => true })
+  const rotation = watchRotation({ store, sealed, secrets, now, log, everyMs: 10, isSettled: () => true })
   t.teardown(() => rotation.close())
   return rotation
 }
@@ -190,7 +190,7 @@ t.test('pass: does not begin at once, and begins again when the secrets change',
     now: () => nowMs,
     log: silentLog,
     everyMs: 5,
-    settled() {
+    isSettled() {
       looks += 1
       return settled
     },

@@ -160,7 +160,12 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     const alice = { userId: 'alice', authTimeSec: 0 }
     const opened = await Promise.all(
       [...replicas, ...replicas, ...replicas].map((sessions) =>
-        sessions.open(alice, 'https://notes.example/client', [], Date.now() + 600_000),
+        sessions.open({
+          user: alice,
+          clientId: 'https://notes.example/client',
+          obtained: [],
+          endsAtMs: Date.now() + 600_000,
+        }),
       ),
     )
     const ids = new Set(opened.map(({ sessionId }) => sessionId))

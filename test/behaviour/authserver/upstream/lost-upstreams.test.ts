@@ -4,7 +4,7 @@
  */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import { makeState, rowKey } from '../../../../runtime/authserver/storage/state.ts'
+import { makeState } from '../../../../runtime/authserver/storage/state.ts'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import { startVmcp } from '../../../../runtime/vmcp/index.ts'
@@ -29,6 +29,7 @@ import { proves } from '../../../helpers/proves.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { until } from '../../../helpers/redis.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+import { upstreamRowKey } from '../../../../runtime/authserver/model/identifiers.ts'
 
 proves('2.auth.upstreamInject', '2.embeddedAuthServer.upstreamProviders.count')
 
@@ -228,7 +229,7 @@ t.test('tokens that the store has lost end the grant, too, but not in the middle
   const claims = decodeJwt(tokens.access_token)
   const caller = makeCaller({ issuer: rig.issuer, subject: claims.sub ?? '', claims })
   const state = makeState(store, () => rig.config.secrets().hmacSecrets)
-  await state.rows.delete(rowKey(String(claims['tsid']), 'corp'))
+  await state.rows.delete(upstreamRowKey(String(claims['tsid']), 'corp'))
   await t.rejects(rig.server.upstreamTokens.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
   t.equal(await rig.server.isLive(caller), true, 'they may arrive in a moment')
   rig.pass(5_000)

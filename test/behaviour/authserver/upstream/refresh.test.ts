@@ -1,17 +1,17 @@
 /** Refreshes that an upstream has answered: what it rotated is kept, whatever else goes wrong. */
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import type { UpstreamTokensRecord } from '../../../../runtime/authserver/storage/records.ts'
-import { makeState, rowKey } from '../../../../runtime/authserver/storage/state.ts'
-import { hashed } from '../../../../runtime/authserver/tokens/opaque.ts'
+import type { UpstreamTokensRecord } from '../../../../runtime/authserver/model/records.ts'
+import { makeState } from '../../../../runtime/authserver/storage/state.ts'
 import { Sessions } from '../../../../runtime/authserver/tokens/sessions.ts'
-import { OidcUpstream } from '../../../../runtime/authserver/upstream/oidc.ts'
+import { OidcUpstream } from '../../../../runtime/authserver/upstream/oidc-upstream.ts'
 import type { Upstream } from '../../../../runtime/authserver/upstream/upstream.ts'
-import { UpstreamTokenStore } from '../../../../runtime/authserver/upstream/token-store.ts'
+import { UpstreamTokenStore } from '../../../../runtime/authserver/upstream/upstream-token-store.ts'
 import { makeCaller, makeFetch, silentLog } from '../../../../runtime/net/index.ts'
 import { OAuthClientError } from '../../../../runtime/oauth/index.ts'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
+import { sha256, upstreamRowKey } from '../../../../runtime/authserver/model/identifiers.ts'
 
 const hour = 3_600_000
 
@@ -136,7 +136,12 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
   })
   const clientId = 'https://notes.example/client'
   const alice = { userId: 'alice', authTimeSec: 0 }
-  const { sessionId, grantId } = await sessions.open(alice, clientId, [tokens('old')], nowMs + 500 * hour)
+  const { sessionId, grantId } = await sessions.open({
+    user: alice,
+    clientId,
+    obtained: [tokens('old')],
+    endsAtMs: nowMs + 500 * hour,
+  })
   let meanwhile = async (): Promise<void> => {}
   const upstream: Upstream = {
     name: 'corp',
@@ -165,12 +170,12 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
     log: silentLog,
     emit: ({ type }) => void events.push(type),
   })
-  const claims = { tsid: sessionId, gid: hashed(grantId), client_id: clientId }
+  const claims = { tsid: sessionId, gid: sha256(grantId), client_id: clientId }
   const caller = makeCaller({ issuer: 'https://i.example', subject: 'alice', claims })
   nowMs += 2 * hour
   meanwhile = async () => void (await sessions.connect(sessionId, 'alice', tokens('new')))
   t.match(await store.get(caller), { accessToken: 'new' })
-  t.ok(await state.rows.get(rowKey(sessionId, 'corp')))
+  t.ok(await state.rows.get(upstreamRowKey(sessionId, 'corp')))
   t.same(events, [])
   nowMs += 2 * hour
   meanwhile = async () => {}

@@ -1,0 +1,153 @@
+/**
+ * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
+ *
+ * Any untrusted client can make this server fetch. The fetch is therefore guarded (public addresses only, no redirects, a
+ * few kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and cached when it failed. The
+ * cache is an LRU with one fixed lifetime; Cache-Control is not read (docs/specification/external-auth.md). While a host
+ * is down, or its limit is reached, a copy of the last day may serve a login.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; docs/specification/external-auth.md#cimd, cimd.
+ */
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { AuthServerConfig, CimdSettings } from '../../config/index.ts'
+import { isLoopbackHost, type Log } from '../../net/index.ts'
+import { isClientDocumentUrl, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import type { RegisteredClient } from '../model/records.ts'
+import { requirePublicClient } from './auth-method.ts'
+import { readClientMetadata } from './client-metadata.ts'
+
+interface ClientDocumentParts {
+  readonly config: AuthServerConfig
+  readonly cimd: CimdSettings
+  /** Fetches a document with every guard. */
+  readonly fetchDocument: (url: string) => Promise<JsonRecord>
+  /** True when the limits allow another fetch from this host for this network address. */
+  readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>
+  readonly now: () => number
+  readonly log: Log
+}
+
+const failureMs = 30_000
+const staleMs = 24 * 3_600_000
+
+interface Cached {
+  readonly client: RegisteredClient
+  readonly fetchedAtMs: number
+}
+
+interface FailedFetch {
+  readonly atMs: number
+  /** The violated rule. Undefined for a failed fetch: its cause is not shown, because a client chose the address. */
+  readonly reason: string | undefined
+}
+
+export interface ClientDocuments {
+  /** True for a client_id that only a document can describe. */
+  accepts(clientId: string): boolean
+  /**
+   * Returns the client, or undefined when its document cannot be fetched. Throws OAuthError invalid_client with the reason
+   * when the document breaks a rule, and 503 after too many fetches.
+   */
+  find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
+}
+
+export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments {
+  const { cimd, now } = parts
+  const cache = new LRUCache<string, Cached>({ max: cimd.cacheMaxSize })
+  const failed = new LRUCache<string, FailedFetch>({ max: Math.max(64, cimd.cacheMaxSize) })
+  const running = new Map<string, Promise<RegisteredClient | undefined>>()
+
+  function accepts(clientId: string): boolean {
+    if (clientId.length > 2048 || !isClientDocumentUrl(clientId)) return false
+    const url = new URL(clientId)
+    if (isLoopbackHost(url.hostname) && !cimd.allowLoopback) return false
+    return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
+  }
+
+  function findStaleCopy(clientId: string): RegisteredClient | undefined {
+    const cached = cache.peek(clientId)
+    return cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
+  }
+
+  async function fetchOnce(
+    clientId: string,
+    caller: string | undefined,
+  ): Promise<RegisteredClient | undefined> {
+    const { host, hostname } = new URL(clientId)
+    const stale = findStaleCopy(clientId)
+    // All ports of a host are one host. On this machine they are different clients.
+    if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
+      if (stale) return stale
+      throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
+    }
+    try {
+      const client = parseDocument(clientId, await parts.fetchDocument(clientId), parts)
+      cache.set(clientId, { client, fetchedAtMs: now() })
+      failed.delete(clientId)
+      return client
+    } catch (error) {
+      const failure = { atMs: now(), reason: describeViolation(error) }
+      failed.set(clientId, failure)
+      parts.log.info('a client metadata document could not be used', {
+        host,
+        reason: error instanceof Error ? error.message : 'unknown',
+      })
+      // An old copy is used only while the host does not respond. A bad document invalidates it.
+      if (isTransient(error)) return stale
+      cache.delete(clientId)
+      return rejectDocument(failure)
+    }
+  }
+
+  async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
+    const known = cache.get(clientId)
+    if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
+    const failure = failed.get(clientId)
+    if (failure && now() - failure.atMs < failureMs) return findStaleCopy(clientId) ?? rejectDocument(failure)
+    const pending = running.get(clientId)
+    if (pending) return pending
+    const mine = fetchOnce(clientId, caller).finally(() => running.delete(clientId))
+    running.set(clientId, mine)
+    return mine
+  }
+
+  return { accepts, find }
+}
+
+/** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
+function rejectDocument({ reason }: FailedFetch): undefined {
+  if (reason !== undefined) throw new OAuthError('invalid_client', reason)
+}
+
+/** Returns the rule that a document violates, in fixed wording; undefined when the fetch failed. */
+function describeViolation(error: unknown): string | undefined {
+  if (error instanceof OAuthError) return `the client metadata document is not accepted: ${error.message}`
+  return error instanceof OAuthClientError && error.kind === 'protocol' ? error.message : undefined
+}
+
+function parseDocument(clientId: string, document: JsonRecord, parts: ClientDocumentParts): RegisteredClient {
+  if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
+    throw new OAuthError('invalid_client_metadata', 'client_name is required')
+  }
+  if (Object.keys(document).some((member) => member.startsWith('client_secret'))) {
+    throw new OAuthError('invalid_client_metadata', 'it must not contain a client secret')
+  }
+  requirePublicClient(document)
+  const traits = readClientMetadata(document, parts.config, { isDocument: true, isConfidential: false })
+  const declared = document['redirect_uris']
+  if (Array.isArray(declared) && declared.length > traits.redirectUris.length) {
+    parts.log.info('ignored private-use redirect URIs of a client metadata document', {
+      host: new URL(clientId).host,
+      ignored: declared.length - traits.redirectUris.length,
+    })
+  }
+  return {
+    ...traits,
+    id: clientId,
+    kind: 'cimd',
+    authMethod: 'none',
+    issuedAtSec: Math.floor(parts.now() / 1000),
+    used: true,
+  }
+}

@@ -1,0 +1,46 @@
+/** Everything that an endpoint works with. `server/auth-server.ts` builds it once. */
+import type { AuthServerConfig } from '../../config/index.ts'
+import type { Exchange, Log } from '../../net/index.ts'
+import type { ClientDirectory } from '../clients/client-directory.ts'
+import type { AuthServerEvent } from '../model/events.ts'
+import type { Urls } from '../model/urls.ts'
+import type { State } from '../storage/state.ts'
+import type { Grants } from '../tokens/grants.ts'
+import type { KeyRing } from '../tokens/key-ring.ts'
+import type { Sessions } from '../tokens/sessions.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+
+export interface AuthServerContext {
+  readonly config: AuthServerConfig
+  readonly urls: Urls
+  readonly state: State
+  /** Returns the key ring in use, which a reload replaces. */
+  readonly keys: () => KeyRing
+  readonly clients: ClientDirectory
+  /** In configured order. The first provider identifies the user. */
+  readonly upstreams: readonly Upstream[]
+  readonly grants: Grants
+  readonly sessions: Sessions
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  readonly log: Log
+  readonly emit: (event: AuthServerEvent) => void
+  /** Returns the network address of the client, with trusted proxies considered. */
+  readonly addressOf: (exchange: Exchange) => string
+}
+
+export function nowSec({ now }: Pick<AuthServerContext, 'now'>): number {
+  return Math.floor(now() / 1000)
+}
+
+/**
+ * True for the providers that a user cannot leave out: the first one, which identifies the user, and the one whose token
+ * the policies read.
+ */
+export function isRequired({ config, upstreams }: AuthServerContext, name: string): boolean {
+  return name === upstreams[0]?.name || name === config.primaryUpstreamProvider
+}
+
+export function findUpstream({ upstreams }: AuthServerContext, name: string): Upstream | undefined {
+  return upstreams.find((upstream) => upstream.name === name)
+}

@@ -1,0 +1,121 @@
+/**
+ * The pages of a login: consent, a provider that could not be connected, and errors.
+ *
+ * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked: where
+ * the response goes, and who serves the description.
+ * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
+ */
+import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
+import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
+import type { AuthRequest, Confirmation, User } from '../model/records.ts'
+import { type AuthServerContext, isRequired } from './context.ts'
+
+export interface PageForm {
+  readonly handle: string
+  /** Field that ties the form to this browser. */
+  readonly form: string
+  readonly action: string
+}
+
+const scopeTexts: ReadonlyMap<string, string> = new Map([
+  ['openid', 'Know which account you use'],
+  ['profile', 'See your name'],
+  ['email', 'See your e-mail address'],
+  ['offline_access', 'Stay signed in when you are away'],
+])
+
+export function consentPage(
+  request: AuthRequest,
+  context: AuthServerContext,
+  { user, ...form }: PageForm & { readonly user?: User },
+): HtmlPage {
+  const name = request.clientName ?? 'A client without a name'
+  const who = user?.email ?? user?.name
+  const origin =
+    request.clientKind === 'cimd'
+      ? html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`
+      : html`<div><dt>Name</dt><dd>chosen by the client itself, not verified</dd></div>`
+  const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
+${user && html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`}
+<dl>
+${origin}
+<div><dt>Sends you back to</dt><dd>${redirectHost(request.redirectUri)}</dd></div>
+<div><dt>Wants access to</dt><dd><ul>${request.resources.map((one) => html`<li>${one}</li>`)}</ul></dd></div>
+<div><dt>Wants to</dt><dd><ul>${request.scopes.map((scope) => html`<li>${scopeTexts.get(scope) ?? scope}</li>`)}</ul></dd></div>
+</dl>
+${isUnownedRedirect(request.redirectUri) ? html`<p class="warn" role="note">The response goes to a client on this computer, and any client here can claim to be this one. Continue only if you have just started it yourself.</p>` : undefined}
+<form method="post" action="${form.action}">
+${hiddenFields(form)}
+${providerChoice(context, user)}
+<div class="buttons">
+<button class="main" name="action" value="approve">Allow and continue</button>
+<button name="action" value="deny">Cancel</button>
+</div>
+</form>`
+  return page(`Allow ${name}?`, body, formTargets(request, context))
+}
+
+function hiddenFields({ handle, form }: PageForm): Html {
+  return html`<input type="hidden" name="request" value="${handle}"><input type="hidden" name="form" value="${form}">`
+}
+
+/** Lists the providers that the user will sign in to. The user may have signed in to the first one already. */
+function providerChoice(context: AuthServerContext, user: User | undefined): Html | undefined {
+  const [first, ...others] = context.upstreams
+  if (others.length === 0)
+    return user ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
+  return html`<fieldset><legend>You will sign in at</legend>
+<label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
+${others.map(({ name, host }) =>
+  isRequired(context, name)
+    ? html`<label><input type="checkbox" checked disabled> ${name} (${host}), says what you may do</label>`
+    : html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
+)}
+</fieldset>
+${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this client. You can connect it later on the page of connected accounts.</p>`}`
+}
+
+export function providerPage(
+  { failed, request }: Pick<Confirmation, 'request'> & { readonly failed: string },
+  context: AuthServerContext,
+  form: PageForm,
+): HtmlPage {
+  const body = html`<h1>${failed} could not be connected</h1>
+<p>You are signed in, but the sign-in at ${failed} did not succeed. Tools that need it will not work until it does.</p>
+<form method="post" action="${form.action}">
+${hiddenFields(form)}
+<div class="buttons">
+<button class="main" name="action" value="retry">Try again</button>
+<button name="action" value="skip">Continue without it</button>
+<button name="action" value="cancel">Cancel</button>
+</div>
+</form>`
+  return page(`${failed} could not be connected`, body, formTargets(request, context))
+}
+
+/** Returns everything that a form may lead to: the providers with their redirects, this server, and the client. */
+function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): readonly string[] {
+  const { protocol, origin } = new URL(redirectUri)
+  return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]
+}
+
+/** Returns the targets of a login at the providers, which may redirect to any https address, and this server. */
+export function providerTargets({ upstreams, urls }: AuthServerContext): readonly string[] {
+  const origins = upstreams.map(({ origin }) => origin).filter((origin) => origin !== undefined)
+  return ['https:', ...origins, urls.pageOrigin]
+}
+
+/** The page for a client's request that failed before the user approved anything. The user decides about the redirect. */
+export function leavingPage(host: string, location: string): HtmlPage {
+  const body = html`<h1>This client asked for something it cannot have</h1>
+<p>You can go back to it and tell it so. It will take you to:</p>
+<dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
+<p><a href="${location}" rel="noreferrer noopener">Go back to ${host}</a></p>
+<p class="soft">If you did not come from there, close this page.</p>`
+  return page('This client asked for something it cannot have', body)
+}
+
+export function errorPage(text: string): HtmlPage {
+  const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+  return page('Sign-in is not possible', html`<h1>Sign-in is not possible</h1><p>${sentence}</p>`)
+}

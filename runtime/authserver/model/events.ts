@@ -1,0 +1,68 @@
+/**
+ * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into audit
+ * events; without a host they go to the log.
+ */
+import { sessionHash } from '../../observe/index.ts'
+
+type Outcome = 'success' | 'failure' | 'denied'
+
+/** Every event with its usual outcome. */
+const outcomes = {
+  client_registered: 'success',
+  client_updated: 'success',
+  client_deleted: 'success',
+  consent_given: 'success',
+  consent_refused: 'denied',
+  login_completed: 'success',
+  login_failed: 'failure',
+  code_issued: 'success',
+  token_issued: 'success',
+  token_refreshed: 'success',
+  code_reused: 'denied',
+  refresh_reused: 'denied',
+  grant_ended: 'success',
+  upstream_refreshed: 'success',
+  upstream_refused: 'failure',
+} as const satisfies Record<string, Outcome>
+
+type AuthServerEventType = keyof typeof outcomes
+
+interface EventDetails {
+  readonly clientId?: string | undefined
+  readonly userId?: string | undefined
+  readonly upstream?: string | undefined
+  /** Network address that the request came from. */
+  readonly source?: string | undefined
+  /** Fixed wording. */
+  readonly reason?: string | undefined
+}
+
+export interface AuthServerEvent extends EventDetails {
+  readonly type: AuthServerEventType
+  readonly outcome: Outcome
+  /** First characters of a hash of the session id. Distinguishes sessions, but does not open one. */
+  readonly sessionHash?: string | undefined
+}
+
+/** Builds an event. `about` may be a grant or a session record: other members are ignored. */
+export function makeEvent(
+  type: AuthServerEventType,
+  about: EventDetails & { readonly sessionId?: string; readonly outcome?: Outcome },
+): AuthServerEvent {
+  const { clientId, userId, upstream, source, reason, sessionId } = about
+  return {
+    type,
+    outcome: about.outcome ?? outcomes[type],
+    clientId: clientId === undefined ? undefined : shortClientId(clientId),
+    userId,
+    sessionHash: sessionId === undefined ? undefined : sessionHash(sessionId),
+    upstream,
+    source,
+    reason,
+  }
+}
+
+/** Returns a client id for logs and pages. The id of a described client is a URL, which is shortened to its host. */
+export function shortClientId(clientId: string): string {
+  return clientId.includes('://') && URL.canParse(clientId) ? new URL(clientId).host : clientId.slice(0, 64)
+}

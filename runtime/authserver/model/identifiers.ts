@@ -1,0 +1,23 @@
+/** Random identifiers, and the sha256 and compound forms in which they become keys of the store. */
+import { hash } from 'node:crypto'
+import { randomBuffer } from '../../net/index.ts'
+
+/** Returns 256 random bits (or `bytes` random bytes) in base64url. */
+export function randomId(bytes = 32): string {
+  return randomBuffer(bytes).toString('base64url')
+}
+
+/** SHA-256 in base64url. The store contains secrets only in this form. */
+export function sha256(value: string): string {
+  return hash('sha256', value, 'base64url')
+}
+
+/** Joins parts into one compoundKey. The result is unambiguous for any content of the parts. */
+export function compoundKey(...parts: readonly string[]): string {
+  return parts.map((part) => `${part.length}:${part}`).join('')
+}
+
+/** Returns the compoundKey of the tokens of one provider in one session. */
+export function upstreamRowKey(sessionId: string, provider: string): string {
+  return compoundKey(sessionId, provider)
+}

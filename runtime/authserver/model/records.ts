@@ -1,0 +1,218 @@
+/**
+ * The stored records as shapes. Every record is JSON and is sealed at rest (runtime/store).
+ *
+ * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
+ * contains what one user granted to one client. Its *grants* are the logins that feed it, each the root of one refresh
+ * family. Its upstream rows contain the tokens of the providers. A grant that its session does not list has ended.
+ */
+import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
+
+/** A client: registered (dcr), or described by its metadata document (cimd). */
+export const client = record({
+  id: text,
+  kind: oneOf('dcr', 'cimd'),
+  name: maybe(text),
+  uri: maybe(text),
+  redirectUris: list(text),
+  grantTypes: list(text),
+  scopes: list(text),
+  authMethod: oneOf('none', 'client_secret_basic', 'client_secret_post'),
+  /** SHA-256 of the secret. */
+  secretHash: maybe(text),
+  /** SHA-256 of the registration access token (RFC 7592). */
+  managementHash: maybe(text),
+  applicationType: oneOf('native', 'web'),
+  softwareId: maybe(text),
+  softwareVersion: maybe(text),
+  issuedAtSec: count,
+  /** True after the first token. An unused registration expires after a day. */
+  used: flag,
+})
+export type RegisteredClient = NonNullable<ReturnType<typeof client>>
+
+const requestMembers = {
+  clientId: text,
+  clientKind: oneOf('dcr', 'cimd'),
+  clientName: maybe(text),
+  redirectUri: text,
+  /** True when the client sent redirect_uri. The token request must then repeat it. */
+  redirectGiven: flag,
+  state: maybe(text),
+  codeChallenge: text,
+  scopes: list(text),
+  resources: list(text),
+  refreshable: flag,
+  nonce: maybe(text),
+  prompt: list(text),
+  loginHint: maybe(text),
+  maxAgeSec: maybe(count),
+}
+/** A validated authorization request. */
+export const request = record(requestMembers)
+export type AuthRequest = Of<typeof requestMembers>
+
+const upstreamTokenMembers = {
+  provider: text,
+  /** The user's subject at the provider. */
+  subject: text,
+  accessToken: text,
+  refreshToken: maybe(text),
+  idToken: maybe(text),
+  scope: maybe(text),
+  expiresAtMs: maybe(count),
+  obtainedAtMs: count,
+}
+const upstreamTokens = record(upstreamTokenMembers)
+export type UpstreamTokensRecord = Of<typeof upstreamTokenMembers>
+
+const user = record({
+  userId: text,
+  name: maybe(text),
+  email: maybe(text),
+  authTimeSec: count,
+})
+export type User = NonNullable<ReturnType<typeof user>>
+
+const loginMembers = {
+  request,
+  /** Providers that the user agreed to, in order. */
+  chosen: list(text),
+  /** Hash of the browser binding that must come back with the callback. */
+  browser: text,
+  /** User whose remembered consent let this login skip the page. Absent when the page was shown. */
+  consentOf: maybe(text),
+  /** When the user approved the page. Absent when it was skipped. */
+  approvedAtMs: maybe(count),
+  /** Tokens of the finished upstream steps. They become rows only when the code is issued. */
+  obtained: list(upstreamTokens),
+}
+
+/** A login that waits for the response of one upstream provider. */
+export const upstreamStep = record({
+  ...loginMembers,
+  user: maybe(user),
+  provider: text,
+  codeVerifier: text,
+  nonce: text,
+  startedAtMs: count,
+})
+export type UpstreamStep = NonNullable<ReturnType<typeof upstreamStep>>
+
+/** A login in progress: an upstream step without the members of its one upstream request. */
+export type LoginInProgress = Omit<UpstreamStep, 'provider' | 'codeVerifier' | 'nonce' | 'startedAtMs'>
+
+/** A provider that a user connects to a client from the page of connected accounts. */
+export const connection = record({
+  provider: text,
+  codeVerifier: text,
+  nonce: text,
+  browser: text,
+  sessionId: text,
+  userId: text,
+})
+export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
+
+/** A login that waits for the answer of the identified user to a page. */
+export const confirmation = record({
+  ...loginMembers,
+  user,
+  /** The provider that could not be connected. Absent: the page asks for consent. */
+  failed: maybe(text),
+})
+export type Confirmation = NonNullable<ReturnType<typeof confirmation>>
+
+const grantMembers = {
+  grantId: text,
+  sessionId: text,
+  clientId: text,
+  clientKind: oneOf('dcr', 'cimd'),
+  userId: text,
+  scopes: list(text),
+  /** Resources that the client requested, or all. The token request selects one. */
+  resources: list(text),
+  /** True when the client is registered for refreshing and offline_access is granted. */
+  refreshable: flag,
+  authTimeSec: count,
+}
+export type Grant = Of<typeof grantMembers>
+
+export const code = record({
+  ...grantMembers,
+  used: flag,
+  redirectUri: text,
+  redirectGiven: flag,
+  codeChallenge: text,
+  nonce: maybe(text),
+  expiresAtMs: count,
+})
+export type StoredCode = NonNullable<ReturnType<typeof code>>
+
+/** A refresh family with its newest generation. */
+export const family = record({
+  ...grantMembers,
+  generation: count,
+  rotatedAtMs: count,
+  /** Id of the HMAC secret that made the newest token (sealId). */
+  signedBy: maybe(text),
+  /** End of the newest token. */
+  expiresAtMs: count,
+  /** End of the family. */
+  endsAtMs: count,
+})
+export type Family = NonNullable<ReturnType<typeof family>>
+
+export const session = record({
+  id: text,
+  userId: text,
+  clientId: text,
+  name: maybe(text),
+  email: maybe(text),
+  providers: list(text),
+  grants: list(
+    record({
+      id: text,
+      endsAtMs: count,
+      /** False until the code is redeemed. Records of older versions do not have this field; absent means true. */
+      redeemed: maybe(flag),
+    }),
+  ),
+  endsAtMs: count,
+})
+export type LoginSession = NonNullable<ReturnType<typeof session>>
+
+/** Tokens of one provider in one session, bound to user and client. */
+export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
+export type StoredRow = NonNullable<ReturnType<typeof row>>
+
+/** User of a browser. Every completed login makes a new record. */
+export const signIn = record({ userId: text })
+
+/** Clients that a user has signed in to, the latest first. Some of their sessions may have ended. */
+export const connectedClients = record({ clients: list(text) })
+
+/** Provider whose ended sign-in has ended the session of a user with a client. */
+export const ending = record({ provider: text })
+
+export const consent = record({
+  scopes: list(text),
+  providers: list(text),
+  /** Id of the latest withdrawal at that time, or empty. A later withdrawal ends the consent. */
+  after: text,
+})
+export type Consent = NonNullable<ReturnType<typeof consent>>
+
+/** Withdrawal of all consents of a user to a client. Later consents name it. */
+export const withdrawal = record({ id: text, atMs: count })
+export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
+
+/** Registration of this server at an upstream provider. */
+export const registration = record({
+  clientId: text,
+  clientSecret: maybe(text),
+  authMethod: maybe(oneOf('none', 'client_secret_basic', 'client_secret_post')),
+  secretExpiresAtMs: maybe(count),
+  scopes: maybe(list(text)),
+  managementToken: maybe(text),
+  managementUri: maybe(text),
+})
+export type UpstreamRegistration = NonNullable<ReturnType<typeof registration>>

@@ -1,0 +1,37 @@
+/**
+ * Scope sets: parsing, defaults and the baseline.
+ * Source: RFC 6749 section 3.3; docs/specification/external-auth.md, baselineClientScopes.
+ */
+import type { AuthServerConfig } from '../../config/index.ts'
+
+/** Returns the distinct tokens of a scope string, in order. */
+export function parseScope(scope: string): readonly string[] {
+  return [...new Set(scope.split(' ').filter((token) => token !== ''))]
+}
+
+/** Returns the scopes that the server supports, in order. The others are ignored (RFC 6749 section 3.3). */
+export function supportedScopes(
+  scopes: readonly string[],
+  { scopesSupported }: Pick<AuthServerConfig, 'scopesSupported'>,
+): readonly string[] {
+  const supported = new Set(scopesSupported)
+  return scopes.filter((scope) => supported.has(scope))
+}
+
+/**
+ * Returns the scopes of a client: the requested scopes that are supported, or all supported scopes when none is left.
+ * Always includes the baseline.
+ */
+export function clientScopes(
+  requested: readonly string[] | undefined,
+  config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
+): readonly string[] {
+  const usable = supportedScopes(requested ?? [], config)
+  const chosen = usable.length > 0 ? usable : config.scopesSupported
+  return [...new Set([...chosen, ...config.baselineClientScopes])]
+}
+
+/** True when `allowed` contains every scope. */
+export function within(scopes: readonly string[], allowed: readonly string[]): boolean {
+  return scopes.every((scope) => allowed.includes(scope))
+}

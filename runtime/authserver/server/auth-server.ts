@@ -1,0 +1,297 @@
+/**
+ * Assembles the authorization server. It has no listener: the host looks each path up in `routes`, ahead of its own
+ * pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in it.
+ *
+ * Every configuration error prevents the start and is reported, together with the others. A provider or store that does
+ * not respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
+ * without a restart.
+ * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/specification/virtual-server.md, spec.authServerConfig.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type AuthServerConfig, authServerViolations } from '../../config/index.ts'
+import { type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import { fetchClientDocument, localKeys } from '../../oauth/index.ts'
+import { followTls } from '../../policy/index.ts'
+import { makeMemoryStore, type Store } from '../../store/index.ts'
+import { makeAddressOf } from './client-address.ts'
+import { makeClientDocuments } from '../clients/client-documents.ts'
+import { makeClientDirectory } from '../clients/client-directory.ts'
+import type { AuthServerContext } from '../login/context.ts'
+import { type AuthServerEvent, makeEvent } from '../model/events.ts'
+import { takePermission } from '../storage/limits.ts'
+import { makeRoutes } from './routes.ts'
+import { watchRotation } from '../storage/rotation.ts'
+import { makeState } from '../storage/state.ts'
+import { Grants } from '../tokens/grants.ts'
+import type { KeyRing } from '../tokens/key-ring.ts'
+import { RingHolder, type RingHolderParts } from '../tokens/ring-holder.ts'
+import { sessionClaims, Sessions } from '../tokens/sessions.ts'
+import { OAuth2Upstream } from '../upstream/oauth2-upstream.ts'
+import { OidcUpstream } from '../upstream/oidc-upstream.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { UpstreamTokenStore, type StoredUpstreamTokens } from '../upstream/upstream-token-store.ts'
+import { makeUrls } from '../model/urls.ts'
+
+export interface AuthServerParts {
+  /** Namespace of the server, which its replicas share. The host closes it. */
+  readonly store: Store
+  /** Supplies the keys and secrets that are not configured. */
+  readonly lent?: KeyRing | undefined
+  readonly log?: Log
+  /** Milliseconds since the epoch. Default Date.now. */
+  readonly now?: () => number
+  /** For upstream providers, whose addresses are configured. */
+  readonly fetch?: Fetch
+  /** For client metadata documents, whose addresses are untrusted. Must be guarded and follow no redirects. */
+  readonly documentFetch?: Fetch
+  /** Audit sink. Without it, events go to the log. */
+  readonly onEvent?: (event: AuthServerEvent) => void
+  /** How often mounted keys are read. Default 5 s. 0: never. */
+  readonly reloadEveryMs?: number
+  /** How often to check for records that an older secret seals. Default a minute. 0: never. */
+  readonly resealEveryMs?: number
+  /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
+  readonly resealAfterMs?: number
+}
+
+/** The server for its host, which adds the configuration. */
+export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
+  readonly issuer: string
+  readonly upstreamTokens: StoredUpstreamTokens
+  /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are invalid. */
+  reload(): Promise<void>
+  /** Ends a session with its tokens, including upstream tokens. Returns false when there is none. */
+  endSession(sessionId: string): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** Throws INVALID_CONFIG with every error of configuration, keys and secrets. */
+export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
+  const log = parts.log ?? silentLog
+  const now = parts.now ?? Date.now
+  const { store, lent, resealAfterMs: promoteAfterMs = 120_000 } = parts
+  const ringHolder = await startRing(config, { store, lent, now, promoteAfterMs })
+  const isSettled = (): boolean => ringHolder.isSettled
+  warnAboutDevelopmentSettings(ringHolder.ring, config, parts.store, log)
+
+  const fetches = makeFetches(config, parts, log)
+  const state = makeState(parts.store, () => ringHolder.ring.sealSecrets, {
+    mayReseal: isSettled,
+    onUnreadable: (key, reason) =>
+      log.warn('a stored record cannot be read', { kind: key.split(':', 1)[0], reason }),
+  })
+  const emit = parts.onEvent ?? ((event: AuthServerEvent) => log.info('authorization server', { event }))
+  const sessions = new Sessions({ state, now })
+  const keys = (): KeyRing => ringHolder.ring
+  const upstreamParts = { now, log, state, issuer: config.issuer }
+  const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
+    upstream.type === 'oidc'
+      ? new OidcUpstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) })
+      : new OAuth2Upstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) }),
+  )
+  const grants = new Grants({
+    state,
+    keys,
+    sessions,
+    now,
+    lives: config,
+    onReuse: (token, grant, source) =>
+      emit(makeEvent(token === 'code' ? 'code_reused' : 'refresh_reused', { ...grant, source })),
+  })
+  const documents =
+    config.cimd &&
+    makeClientDocuments({
+      config,
+      cimd: config.cimd,
+      now,
+      log,
+      fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
+      mayFetch: async (host, caller) =>
+        (await takePermission(parts.store, 'document', { caller, host })) === 0,
+    })
+  const context: AuthServerContext = {
+    config,
+    urls: makeUrls(config),
+    state,
+    keys,
+    clients: makeClientDirectory({ state, documents, config, now }),
+    upstreams,
+    grants,
+    sessions,
+    now,
+    log,
+    emit,
+    addressOf: makeAddressOf(config.trustedProxies ?? []),
+  }
+  const accountsUrl = context.urls.accounts
+  const primary = config.primaryUpstreamProvider
+  const upstreamTokens = new UpstreamTokenStore({ ...context, primary, accountsUrl })
+  for (const upstream of upstreams) upstream.start()
+  const rotation = watchRotation({
+    store: parts.store,
+    sealed: state.sealed,
+    secrets: () => ringHolder.ring.sealSecrets,
+    now,
+    log,
+    everyMs: parts.resealEveryMs ?? 60_000,
+    isSettled,
+  })
+  const timer = reloadRegularly(ringHolder, parts.reloadEveryMs ?? 5_000, log)
+
+  return {
+    issuer: config.issuer,
+    accountsUrl,
+    routes: makeRoutes(context),
+    keys: localKeys(() => ringHolder.ring.jwks),
+    upstreamTokens,
+    async isLive(caller) {
+      const claims = sessionClaims(caller)
+      return claims !== undefined && (await sessions.isLive(claims))
+    },
+    notReady: () => listReadinessProblems(parts.store, upstreams),
+    secretUses: () => rotation.uses(),
+    reload: () => ringHolder.reload(),
+    endSession: (sessionId) => sessions.endSession(sessionId),
+    async close() {
+      clearInterval(timer)
+      rotation.close()
+      for (const upstream of upstreams) upstream.close()
+      await fetches.close()
+    },
+  }
+}
+
+/** Throws INVALID_CONFIG with every error of the settings, keys and secrets. */
+export async function checkSettings(config: AuthServerConfig): Promise<void> {
+  await startRing(config, { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 })
+}
+
+async function startRing(
+  config: AuthServerConfig,
+  parts: Omit<RingHolderParts, 'config'>,
+): Promise<RingHolder> {
+  const violations = [...authServerViolations(config)]
+  try {
+    const holder = await RingHolder.start({ ...parts, config })
+    if (violations.length === 0) return holder
+  } catch (error) {
+    if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
+    violations.push(error.message)
+  }
+  throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
+}
+
+function reloadRegularly(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | undefined {
+  if (everyMs <= 0) return undefined
+  const timer = setInterval(() => {
+    holder.reload().catch((error: unknown) => {
+      log.error('changed keys cannot be used, the old ones stay in use', { err: error })
+    })
+  }, everyMs)
+  timer.unref()
+  return timer
+}
+
+function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
+  if (ring.ephemeral.signing) {
+    log.warn(
+      'NO SIGNING KEY IS CONFIGURED: one was made at this start, every token dies with it. Development only.',
+    )
+  }
+  if (ring.ephemeral.hmac) {
+    log.warn(
+      'NO HMAC SECRET IS CONFIGURED: one was made at this start, codes and refresh tokens die with it. Development only.',
+    )
+  }
+  if (!config.consent)
+    log.warn('CONSENT IS SWITCHED OFF: any client can act for whoever is signed in upstream. Tests only.')
+  if (
+    store.kind === 'memory' &&
+    config.upstreams.some((upstream) => upstream.type === 'oauth2' && upstream.dcr)
+  ) {
+    log.warn(
+      'upstream client registrations are stored in memory: every restart and every replica registers again',
+    )
+  }
+}
+
+/** Makes the fetch functions for providers and documents. `close` aborts all requests in progress. */
+function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log) {
+  const closing = new AbortController()
+  const plain = findHttpUpstreams(config)
+  if (plain.length > 0) {
+    log.warn('upstream endpoints are called over plain http: secrets and tokens travel in plaintext', {
+      upstreams: plain,
+    })
+  }
+  const upstreams = upstreamFetches(config, plain.length > 0)
+  const documents = { timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false }
+  const guarded = parts.documentFetch ? undefined : makeFetch({ ...documents, guard: true })
+  const local =
+    parts.documentFetch || !config.cimd?.allowLoopback ? undefined : makeFetch({ ...documents, guard: false })
+  const document: Fetch | undefined =
+    guarded && local
+      ? (url, init) => (isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)
+      : guarded
+  const abortable =
+    (fetch: Fetch | undefined): Fetch =>
+    async (url, init) => {
+      if (!fetch) throw new GatehouseError('INTERNAL')
+      const signal = init?.signal ? AbortSignal.any([init.signal, closing.signal]) : closing.signal
+      return fetch(url, { ...init, signal })
+    }
+  return {
+    upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
+      abortable(parts.fetch ?? upstreams.get(name)),
+    document: abortable(parts.documentFetch ?? document),
+    async close() {
+      closing.abort(new Error('the authorization server is closing'))
+      const fetches = [...upstreams.values(), guarded, local].filter((fetch) => fetch !== undefined)
+      await Promise.all(fetches.map((fetch) => fetch.close()))
+    },
+  }
+}
+
+/** Returns one fetch function per upstream, with its trust anchors. Throws INVALID_CONFIG for a broken bundle. */
+function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
+  return new Map(
+    upstreams.map(({ name, caBundlePath }, index) => {
+      const field = `upstreamProviders[${index}]`
+      const tls = caBundlePath && followTls({ insecureSkipVerify: false, caBundlePath }, field)
+      return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
+    }),
+  )
+}
+
+/** Returns the providers with http endpoints, which docs/specification/external-auth.md allows for oauth2Config and userInfo. */
+function findHttpUpstreams({ upstreams }: AuthServerConfig): readonly string[] {
+  const isPlain = (url: string | undefined): boolean => {
+    if (url === undefined) return false
+    const { protocol, hostname } = new URL(url)
+    return protocol === 'http:' && !isLoopbackHost(hostname)
+  }
+  return upstreams
+    .filter((upstream) =>
+      upstream.type === 'oidc'
+        ? isPlain(upstream.userInfoOverride?.endpointUrl)
+        : isPlain(upstream.tokenEndpoint) || isPlain(upstream.userInfo?.endpointUrl),
+    )
+    .map(({ name }) => name)
+}
+
+async function listReadinessProblems(
+  store: Store,
+  upstreams: readonly Upstream[],
+): Promise<readonly string[]> {
+  const reasons: string[] = []
+  try {
+    await store.ping()
+  } catch {
+    reasons.push('the store of the authorization server does not answer')
+  }
+  // Every login needs only the first provider.
+  const [first] = upstreams
+  if (first?.notReady !== undefined) reasons.push(`the upstream provider ${first.name} ${first.notReady}`)
+  return reasons
+}

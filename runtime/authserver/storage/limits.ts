@@ -1,0 +1,109 @@
+/**
+ * Rate limits for untrusted clients, in one table.
+ *
+ * Buckets are in the store, so replicas share them. The buckets of the caller and of the server are taken together or not
+ * at all, so a rejected client adds no keys. Limits per caller are generous, because all clients behind an unnamed proxy
+ * are one caller (server/client-address.ts). A rate per lifetime bounds pending requests and unused registrations. Such a
+ * bucket admits twice its capacity in the first lifetime: a burst, and the refill.
+ */
+import { isIPv6 } from 'node:net'
+import type { Bucket, Store } from '../../store/index.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { sha256 } from '../model/identifiers.ts'
+
+const minute = 60_000
+const day = 86_400_000
+
+/** Life of a registration that was never used. */
+export const unusedClientMs = day
+export const usedClientMs = 30 * day
+/** Life of a login in progress. */
+export const loginMs = 10 * minute
+
+interface Rate {
+  readonly capacity: number
+  readonly refillMs: number
+}
+
+interface Limit {
+  /** Of one network address, so that it cannot exhaust the total. */
+  readonly caller: readonly Rate[]
+  /** Of the host that a document is fetched from. */
+  readonly host?: readonly Rate[]
+  /** Of the whole server. Bounds the number of stored records. */
+  readonly total: readonly Rate[]
+}
+
+export const limits = {
+  authorize: {
+    caller: [
+      { capacity: 300, refillMs: minute },
+      { capacity: 1_000, refillMs: loginMs },
+    ],
+    // At most 10 000 logins in flight.
+    total: [{ capacity: 5_000, refillMs: loginMs }],
+  },
+  register: {
+    caller: [
+      { capacity: 30, refillMs: minute },
+      { capacity: 600, refillMs: day },
+    ],
+    // At most 5 000 unused registrations. An update takes from the same bucket.
+    total: [{ capacity: 2_500, refillMs: day }],
+  },
+  /** Fetches of metadata documents. */
+  document: {
+    caller: [{ capacity: 30, refillMs: minute }],
+    host: [{ capacity: 10, refillMs: minute }],
+    total: [{ capacity: 300, refillMs: minute }],
+  },
+} as const satisfies Record<string, Limit>
+
+type LimitName = keyof typeof limits
+
+/** Returns the address, or for IPv6 the /64 network, which one household or server gets. */
+export function callerKey(address: string): string {
+  const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  if (!isIPv6(bare)) return bare
+  const [head = ''] = bare.split('%')
+  const full = head.includes('::') ? expand(head) : head.split(':')
+  return full.slice(0, 4).join(':')
+}
+
+function expand(address: string): readonly string[] {
+  const [left = '', right = ''] = address.split('::')
+  const start = left === '' ? [] : left.split(':')
+  const end = right === '' ? [] : right.split(':')
+  const gap = Math.max(0, 8 - start.length - end.length)
+  return [...start, ...Array.from({ length: gap }, () => '0'), ...end]
+}
+
+/** Takes one permission of a network address, a host and the server. Returns 0, or how long to wait in milliseconds. */
+export async function takePermission(
+  store: Store,
+  name: LimitName,
+  { caller, host }: { readonly caller: string | undefined; readonly host?: string },
+): Promise<number> {
+  const limit: Limit = limits[name]
+  const buckets = (kind: string, rates: readonly Rate[] = [], owner?: string): readonly Bucket[] =>
+    rates.map((rate, index) => ({
+      key: `limit:${name}:${kind}${index}${owner === undefined ? '' : `:${sha256(owner)}`}`,
+      ...rate,
+    }))
+  const all = [
+    ...(caller === undefined ? [] : buckets('caller', limit.caller, callerKey(caller))),
+    ...(host === undefined ? [] : buckets('host', limit.host, host)),
+    ...buckets('total', limit.total),
+  ]
+  return (await store.takeTokens(all)).retryAfterMs
+}
+
+/** Takes one permission. Throws OAuthError with 429 and Retry-After. */
+export async function limitRate(store: Store, name: LimitName, caller: string): Promise<void> {
+  const waitMs = await takePermission(store, name, { caller })
+  if (waitMs === 0) return
+  throw new OAuthError('temporarily_unavailable', 'too many requests; try again later', {
+    status: 429,
+    headers: { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
+  })
+}

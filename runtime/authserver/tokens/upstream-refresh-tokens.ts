@@ -1,0 +1,67 @@
+/**
+ * The refresh tokens of one user at one provider, across all clients of that user.
+ *
+ * Some providers issue a refresh token at the first consent only. This server is one client of the provider for all
+ * clients that the user signs in to. A later login without a refresh token therefore continues with the newest one of the
+ * same account. Rows then share a refresh token, so renewals at a provider that rotates it run one at a time, and every
+ * row with the old token gets the new one.
+ * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
+ */
+import { withLock } from '../../store/index.ts'
+import { compoundKey, sha256, upstreamRowKey } from '../model/identifiers.ts'
+import type { LoginSession, StoredRow } from '../model/records.ts'
+import type { State } from '../storage/state.ts'
+
+/** An account at a provider, and its user here. */
+type ProviderAccount = Pick<StoredRow, 'userId' | 'provider' | 'subject'>
+
+const lock = { ttlMs: 45_000, waitMs: 40_000 }
+
+/** Runs `work` while no other replica or request changes the refresh tokens of this user at this provider. */
+export function lockRefreshTokens<T>(
+  state: State,
+  { userId, provider }: Pick<ProviderAccount, 'userId' | 'provider'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  return withLock(state.store, `upstream:${sha256(compoundKey(userId, provider))}`, lock, work)
+}
+
+/** Returns the newest refresh token of the account in these sessions, except the given one. */
+export async function findNewestRefreshToken(
+  state: State,
+  sessions: readonly LoginSession[],
+  { account, except }: { readonly account: ProviderAccount; readonly except?: string | undefined },
+): Promise<string | undefined> {
+  const rows = await Promise.all(rowKeysOf(sessions, account).map((id) => state.rows.get(id)))
+  const [newest] = rows
+    .filter((row) => row !== undefined && isRowOf(row, account) && row.refreshToken !== except)
+    .filter((row) => row?.refreshToken !== undefined)
+    .toSorted((a, b) => (b?.obtainedAtMs ?? 0) - (a?.obtainedAtMs ?? 0))
+  return newest?.refreshToken
+}
+
+/** Replaces the old refresh token in every row of the account. */
+export async function replaceRefreshToken(
+  state: State,
+  sessions: readonly LoginSession[],
+  change: { readonly account: ProviderAccount; readonly old: string; readonly next: string },
+): Promise<void> {
+  const { account, old, next } = change
+  await Promise.all(
+    rowKeysOf(sessions, account).map(async (id) => {
+      const seen = await state.rows.read(id)
+      if (seen && isRowOf(seen.value, account) && seen.value.refreshToken === old)
+        await state.rows.swap(id, seen, { ...seen.value, refreshToken: next })
+    }),
+  )
+}
+
+function rowKeysOf(sessions: readonly LoginSession[], { provider }: ProviderAccount): readonly string[] {
+  return sessions
+    .filter(({ providers }) => providers.includes(provider))
+    .map(({ id }) => upstreamRowKey(id, provider))
+}
+
+function isRowOf(row: StoredRow, { userId, subject }: ProviderAccount): boolean {
+  return row.userId === userId && row.subject === subject
+}

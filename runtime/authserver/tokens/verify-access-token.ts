@@ -1,0 +1,72 @@
+/**
+ * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
+ *
+ * Requires a signature of the key ring, the exact issuer, a served audience, type `at+jwt` and a live grant.
+ * runtime/incoming verifies the callers of MCP endpoints with the same keys.
+ * Source: RFC 9068 section 4, RFC 8725.
+ */
+import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import type { AuthServerConfig } from '../../config/index.ts'
+import { count, list, maybe, type Of, record, text } from '../model/codec.ts'
+import type { KeyRing } from './key-ring.ts'
+import type { Sessions } from './sessions.ts'
+
+const members = {
+  tsid: text,
+  gid: text,
+  sub: text,
+  client_id: text,
+  scope: text,
+  aud: list(text),
+  exp: count,
+  iat: count,
+  jti: text,
+  auth_time: maybe(count),
+}
+const claims = record(members)
+export type AccessTokenClaims = Of<typeof members>
+
+interface VerifierContext {
+  readonly config: AuthServerConfig
+  readonly keys: () => KeyRing
+  readonly sessions: Sessions
+  readonly now: () => number
+}
+
+/** One set per ring, because a set caches its imported keys. */
+const keySets = new WeakMap<KeyRing, JWTVerifyGetKey>()
+
+function keySetOf(ring: KeyRing): JWTVerifyGetKey {
+  const known = keySets.get(ring)
+  if (known) return known
+  const made = createLocalJWKSet(ring.jwks)
+  keySets.set(ring, made)
+  return made
+}
+
+/** Returns the claims of a valid token, else undefined. `evenExpired` ignores the expiry, for revocation. */
+export async function verifyAccessToken(
+  token: string,
+  context: VerifierContext,
+  options: { readonly evenExpired?: boolean } = {},
+): Promise<AccessTokenClaims | undefined> {
+  const { config, keys, now, sessions } = context
+  const ring = keys()
+  let payload: JWTPayload
+  try {
+    const verified = await jwtVerify(token, keySetOf(ring), {
+      issuer: config.issuer,
+      audience: [...config.allowedAudiences],
+      typ: 'at+jwt',
+      algorithms: ring.all.map((key) => key.alg),
+      requiredClaims: ['exp', 'sub'],
+      currentDate: options.evenExpired ? new Date(0) : new Date(now()),
+    })
+    payload = verified.payload
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined
+    throw error
+  }
+  const read = claims(payload)
+  return read && (await sessions.isLive(read)) ? read : undefined
+}

@@ -1,0 +1,183 @@
+/**
+ * The upstream tokens of callers at request time. A row is found through the session in the caller's token, checked
+ * against the caller, and renewed before it expires (renewals.ts).
+ *
+ * A failure of one provider does not affect the others. After a rejected refresh, or the expiry of a token without a
+ * refresh token, the user must sign in there again. A required token (of the only provider, or requested as `required`)
+ * ends the grant with it. Otherwise the client would keep refreshing a useless grant.
+ * Source: docs/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange, primaryUpstreamProvider).
+ */
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { abortable, type Caller } from '../../net/index.ts'
+import {
+  accountAdvice,
+  type UpstreamToken,
+  type UpstreamTokens as UpstreamTokensOfCallers,
+} from '../../outgoing/index.ts'
+import { makeEvent } from '../model/events.ts'
+import type { StoredRow } from '../model/records.ts'
+import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
+import { type RenewalParts, Renewals, UpstreamTokenGone } from './renewals.ts'
+import type { Upstream } from './upstream.ts'
+import { sha256, upstreamRowKey } from '../model/identifiers.ts'
+
+export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
+  /** Names in configured order. */
+  readonly providers: readonly string[]
+  /** The provider whose token the policy engine reads. */
+  readonly primary: string
+  /**
+   * Returns the caller's token at a provider (default: the primary one), renewed when it is due; undefined when the
+   * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
+   * STORE_DOWN when provider or store do not respond, NOT_FOUND for a provider that is not configured.
+   */
+  get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
+  required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
+}
+
+interface UpstreamTokenParts extends RenewalParts {
+  readonly upstreams: readonly Upstream[]
+  readonly primary: string | undefined
+  /** The page of connected accounts. */
+  readonly accountsUrl: string
+}
+
+/**
+ * Minimum time between two renewals of a token because a backend refused it. Limits the load from a backend that
+ * refuses every token.
+ */
+const refusalPauseMs = 30_000
+/** A refused token that cannot be renewed is used again after this time, because the backend may have been wrong. */
+const refusedMs = 300_000
+
+/** A login that completes stores the names of its providers a moment before their tokens. */
+const completingMs = 5_000
+
+export class UpstreamTokenStore implements StoredUpstreamTokens {
+  readonly providers: readonly string[]
+  readonly primary: string
+  readonly accountsUrl: string
+  readonly #parts: UpstreamTokenParts
+  readonly #renewals: Renewals
+  /** Digest of the refused access token of each row. */
+  readonly #refused = new LRUCache<string, { readonly digest: string; readonly atMs: number }>({
+    max: 10_000,
+  })
+  readonly #missingSince = new LRUCache<string, number>({ max: 10_000 })
+
+  constructor(parts: UpstreamTokenParts) {
+    this.#parts = parts
+    this.#renewals = new Renewals(parts)
+    this.providers = parts.upstreams.map((upstream) => upstream.name)
+    this.primary = parts.primary ?? this.providers[0] ?? ''
+    this.accountsUrl = parts.accountsUrl
+  }
+
+  get(caller: Caller, provider = this.primary, signal?: AbortSignal): Promise<UpstreamToken | undefined> {
+    return this.#get(caller, provider, { signal, isRequired: this.#parts.upstreams.length === 1 })
+  }
+
+  required(
+    caller: Caller,
+    provider = this.primary,
+    signal?: AbortSignal,
+  ): Promise<UpstreamToken | undefined> {
+    return this.#get(caller, provider, { signal, isRequired: true })
+  }
+
+  refused(caller: Caller, provider: string, accessToken: string): boolean {
+    const claims = sessionClaims(caller)
+    if (!claims) return false
+    const id = upstreamRowKey(claims.tsid, provider)
+    const { now } = this.#parts
+    const digest = sha256(accessToken)
+    const last = this.#refused.get(id)
+    if (last && now() - last.atMs < refusalPauseMs) return last.digest === digest
+    this.#refused.set(id, { digest, atMs: now() })
+    return true
+  }
+
+  /** True when the row still contains the token that was refused. */
+  #isRefused(id: string, { accessToken }: StoredRow): boolean {
+    const refused = this.#refused.get(id)
+    if (!refused || this.#parts.now() - refused.atMs >= refusedMs) return false
+    return refused.digest === sha256(accessToken)
+  }
+
+  async #get(
+    caller: Caller,
+    provider: string,
+    { signal, isRequired }: { readonly signal: AbortSignal | undefined; readonly isRequired: boolean },
+  ): Promise<UpstreamToken | undefined> {
+    signal?.throwIfAborted()
+    const { state, sessions, upstreams, now } = this.#parts
+    const upstream = upstreams.find((candidate) => candidate.name === provider)
+    if (!upstream)
+      throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
+    const claims = sessionClaims(caller)
+    if (!claims) return undefined
+    const id = upstreamRowKey(claims.tsid, provider)
+    const [row, live] = await Promise.all([state.rows.get(id), sessions.isLive(claims)])
+    if (!live || (row && !isOwn(row, claims))) return undefined
+    try {
+      if (!row) return await this.#checkAbsent(claims.tsid, provider)
+      // One caller may give up. The refresh continues for the other callers, and because the provider has already
+      // rotated the token.
+      const isRefused = this.#isRefused(id, row)
+      const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
+      const renewed = await abortable(fresh, signal)
+      // Some providers return the same token again. Do not renew it a second time.
+      if (isRefused) this.#refused.set(id, { digest: '', atMs: now() })
+      return toUpstreamToken(renewed)
+    } catch (error) {
+      if (!(error instanceof UpstreamTokenGone)) throw error
+      throw await this.#endSignIn(error, claims.tsid, { provider, isRequired })
+    }
+  }
+
+  /** Returns undefined for a provider that the user has not connected. Rejects when its tokens are lost. */
+  async #checkAbsent(sessionId: string, provider: string): Promise<undefined> {
+    const { sessions, upstreams, now } = this.#parts
+    const session = await sessions.get(sessionId)
+    if (!session || (upstreams.length > 1 && !session.providers.includes(provider))) return undefined
+    const id = upstreamRowKey(sessionId, provider)
+    const since = this.#missingSince.get(id) ?? now()
+    this.#missingSince.set(id, since)
+    throw new UpstreamTokenGone(undefined, { sure: now() - since >= completingMs })
+  }
+
+  /** Ends the grant of a required token. Returns the error for the caller. */
+  async #endSignIn(
+    { cause, sure }: UpstreamTokenGone,
+    sessionId: string,
+    { provider, isRequired }: { readonly provider: string; readonly isRequired: boolean },
+  ): Promise<GatehouseError> {
+    // Do not end a login that may still be valid: the user renews only this provider.
+    if (!isRequired || !sure) {
+      const detail = `the sign-in at ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
+      return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
+    }
+    const ended = await this.#parts.sessions.endBecause(sessionId, provider)
+    if (ended) {
+      const about = { clientId: ended.clientId, userId: ended.userId, sessionId, upstream: provider }
+      const reason = 'the sign-in at the provider has ended'
+      this.#parts.emit(makeEvent('grant_ended', { ...about, reason }))
+    }
+    const detail = `the sign-in at ${provider} has ended: ask the user to sign in again from this client`
+    return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
+  }
+}
+
+/** False for a token that was stored for another user or another client. */
+function isOwn(row: StoredRow, claims: IssuedClaims): boolean {
+  return row.userId === claims.sub && row.clientId === claims.client_id
+}
+
+function toUpstreamToken(row: StoredRow): UpstreamToken {
+  return {
+    accessToken: row.accessToken,
+    ...(row.idToken === undefined ? {} : { idToken: row.idToken }),
+    ...(row.expiresAtMs === undefined ? {} : { expiresAt: row.expiresAtMs }),
+  }
+}
