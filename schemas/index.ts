@@ -28,7 +28,7 @@ export {
   invalidConfig,
   ModuleError,
 } from './errors.ts'
-export { exactInteger, exactJson, isRawJson, roundedNumber } from './json/exact-json.ts'
+export { cloneJson, exactInteger, exactJson, isRawJson, roundedNumber } from './json/exact-json.ts'
 export { type Fields, fieldsOf, isFields, jsonFields, listOf, own } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'

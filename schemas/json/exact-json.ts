@@ -41,6 +41,18 @@ export function isRawJson(value: unknown): value is RawJson {
   return json.isRawJSON(value)
 }
 
+/** Deep copy of a JSON value. Unlike `structuredClone`, which throws for them, it accepts raw JSON values. */
+export function cloneJson<T>(value: T): T {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy has the type of the original
+  return copy(value) as T
+}
+
+function copy(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copy)
+  if (typeof value !== 'object' || value === null || isRawJson(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]))
+}
+
 /** Error message for a number that a double would round, with the way to write it instead. */
 export function roundedNumber(source: string): string {
   const shown = source.length > 40 ? `${source.slice(0, 39)}…` : source

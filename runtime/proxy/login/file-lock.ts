@@ -4,13 +4,15 @@
  * The file is considered abandoned when its process no longer runs on this machine, or when a waiting process has seen
  * the same holder for too long. Times are measured by the waiting process alone, because the clock may be set and a
  * network file system has its own. When the file cannot be created (a read-only directory), the work runs without a
- * lock: nothing is shared in that case.
+ * lock: nothing is shared in that case. Anything but a readable file at its path is an error, because no holder of the
+ * lock would ever remove it.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { GatehouseError } from '../../../schemas/index.ts'
 
 /** Longer than any token request takes. */
 const abandonedMs = 60_000
@@ -23,7 +25,10 @@ export interface LockWaiting {
   readonly onWait?: (() => void) | undefined
 }
 
-/** Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting. */
+/**
+ * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and with
+ * BACKEND_AUTH_FAILED when the path is no readable file.
+ */
 export async function withFileLock<T>(
   path: string,
   signal: AbortSignal,
@@ -64,12 +69,18 @@ function create(path: string, owner: string): boolean {
   }
 }
 
-/** Returns undefined when the file no longer exists. */
+/** Returns undefined when the file no longer exists. Throws BACKEND_AUTH_FAILED when the path is no readable file. */
 function ownerOf(path: string): string | undefined {
   try {
+    // Reading a pipe would block the process, and a link would lead to another file.
+    if (!lstatSync(path).isFile()) throw new Error('not a regular file')
     return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
+    throw new GatehouseError('BACKEND_AUTH_FAILED', {
+      detail: 'the persisted login cannot be locked',
+      cause: new Error(`${path} is not a readable file; remove it`, { cause }),
+    })
   }
 }
 

@@ -110,11 +110,17 @@ export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBri
   return startBridge(new Processes({ ...options, onLine, now }), options)
 }
 
-/** Serves what a source offers. Rejects with the system's error when the port cannot be bound. */
+/** Serves what a source offers. Rejects when the port cannot be bound or the source cannot be started. */
 export async function startBridge(source: ServerSource, options: BridgeOptions): Promise<StdioBridge> {
   const bridge = new Bridge(source, options)
   const listener = await listen({ ...options, handler: bridge.handler() })
-  return bridge.serveOn(listener)
+  try {
+    return bridge.serveOn(listener)
+  } catch (error) {
+    // An argument that no process can have, or arguments that are too long, throw at once.
+    await listener.close({ graceMs: 0 })
+    throw error
+  }
 }
 
 class Bridge {

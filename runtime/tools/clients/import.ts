@@ -1,7 +1,7 @@
 /**
  * `gatehouse import`: servers of MCP clients as manifests. Starts nothing, fetches nothing, changes no client's file.
  */
-import { invalidConfig } from '../../../schemas/index.ts'
+import { invalidConfig, own } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
 import {
   type ClientEntry,
@@ -120,11 +120,12 @@ async function resolver(
   const typed = new Map<string, string>()
   const names = new Set(entries.flatMap(referencesOf).map(({ name }) => name))
   for (const name of canAsk() ? names : []) {
-    if (env[name]) continue
+    if (own(env, name)) continue
     const value = await askHidden(`Value of ${name} (not shown; empty leaves it open): `)
     if (value !== '') typed.set(name, value)
   }
-  return ({ kind, name }) => (kind === 'env' || kind === 'input' ? env[name] || typed.get(name) : undefined)
+  return ({ kind, name }) =>
+    kind === 'env' || kind === 'input' ? own(env, name) || typed.get(name) : undefined
 }
 
 function save(folder: string, conversion: Conversion, force: boolean): Saved {

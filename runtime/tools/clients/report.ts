@@ -10,6 +10,7 @@ import {
   shown,
 } from '../../toolkit/clients/index.ts'
 import type { painter } from '../../toolkit/terminal/output.ts'
+import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import type { Source } from '../../toolkit/client-files/sources.ts'
 
@@ -31,7 +32,8 @@ export function reportLines(
   const width = Math.max(6, ...conversion.entries.map(({ entry }) => shown(entry.name).length))
   for (const source of sources) {
     lines.push(paint('bold', `${titleOf(source)}  ${shortPath(source.file, host)}`))
-    if (source.error !== undefined) lines.push(`  ${paint('red', 'unreadable')}  ${source.error}`)
+    if (source.error !== undefined)
+      lines.push(`  ${paint('red', 'unreadable')}  ${forTerminal(source.error)}`)
     const own = conversion.entries.filter(({ entry }) => source.entries.includes(entry))
     if (source.error === undefined && own.length === 0) lines.push(paint('dim', '  no servers'))
     for (const converted of own) lines.push(...entryLines(converted, width, paint))

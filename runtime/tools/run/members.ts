@@ -1,7 +1,7 @@
 /**
  * What `gatehouse run` was told to run, as entries: the same that a client's file would give.
  */
-import { invalidConfig } from '../../../schemas/index.ts'
+import { invalidConfig, own } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
   type Host,
@@ -125,7 +125,7 @@ async function entriesFrom(word: string, host: Host): Promise<readonly ClientEnt
 function variableOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), [text.slice(at + 1)]]
-  const value = env[text]
+  const value = own(env, text)
   if (value === undefined) throw invalidConfig(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
   return [text, [value]]
 }
@@ -133,7 +133,7 @@ function variableOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
 /** `NAME=VARIABLE`: a value on the command line could be read by every program of this machine. */
 function headerOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
   const [name, variable] = pairOf('--header', text, 'NAME=VARIABLE, the variable that holds the value')
-  const value = env[variable]
+  const value = own(env, variable)
   if (value === undefined) throw invalidConfig(`--header ${name}: the variable is not set here`)
   return [name, [value]]
 }

@@ -4,8 +4,14 @@
  */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { invalidConfig } from '../../../schemas/index.ts'
-import { type ClientEntry, type Reference, referencesOf, shown } from '../../toolkit/clients/index.ts'
+import { own, invalidConfig } from '../../../schemas/index.ts'
+import {
+  decodeText,
+  type ClientEntry,
+  type Reference,
+  referencesOf,
+  shown,
+} from '../../toolkit/clients/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -19,19 +25,21 @@ export function withEnvFiles(env: Environment, files: readonly string[]): Enviro
 }
 
 function readEnvFile(path: string): Environment {
+  let bytes: Buffer
   try {
-    return parseEnv(readFileSync(path, 'utf8'))
+    bytes = readFileSync(path)
   } catch (cause) {
     const why = cause instanceof Error && 'code' in cause ? String(cause.code) : 'not a text file'
     throw invalidConfig(`--env-file: ${path} cannot be read (${why})`)
   }
+  return parseEnv(decodeText(bytes, `--env-file: ${path}`).text)
 }
 
 /** Returns a lookup of environment variables and inputs. A default takes precedence over an empty variable. */
 export function referenceLookup(env: Environment): (reference: Reference) => string | undefined {
   return ({ kind, name, fallback }) => {
     if (kind !== 'env' && kind !== 'input') return undefined
-    const value = env[name]
+    const value = own(env, name)
     return value === '' && fallback !== undefined ? fallback : value
   }
 }

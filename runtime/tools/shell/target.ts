@@ -2,7 +2,7 @@
  * What TARGET names: a URL, a server that `gatehouse dev` or `gatehouse run` runs on this machine, or a resource of the
  * current cluster; or a command after `--` in its place.
  */
-import { invalidConfig } from '../../../schemas/index.ts'
+import { invalidConfig, own } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { urlOfResource } from '../../toolkit/targets/kubernetes.ts'
 import { runningServers } from '../../toolkit/targets/running.ts'
@@ -58,7 +58,7 @@ export function variablesFrom(given: readonly string[]): Record<string, string> 
       const at = text.indexOf('=')
       if (at === 0 || text === '') throw invalidConfig('-e: must be NAME or NAME=VALUE')
       if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
-      const value = env[text]
+      const value = own(env, text)
       if (value === undefined)
         throw invalidConfig(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
       return [text, value]

@@ -78,3 +78,10 @@ await t.test('render, validate: JSON, YAML, SARIF and JUnit', async (t) => {
     t.notOk(hides(stdout + stderr), output)
   }
 })
+
+await t.test('import: why a file cannot be read', async (t) => {
+  const file = join(t.testdir({ 'c.yaml': '%YAML \u001b]0;title\u0007\n---\na: 1\n' }), 'c.yaml')
+  const ran = await runGatehouse(['import', '--as', 'goose', file])
+  t.match(ran.stdout, /unreadable .*Unsupported YAML version/)
+  t.notOk(hides(ran.stdout))
+})

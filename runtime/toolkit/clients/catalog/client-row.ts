@@ -47,6 +47,8 @@ export interface EntryForm {
   /** Lists of tools that are offered, and of those that are not. */
   readonly allow?: string
   readonly deny?: string
+  /** True when an empty `allow` list offers every tool. By default it offers none. */
+  readonly emptyAllowsAll?: true
   /** What only concerns the client itself (time limits, approvals, descriptions): told, and no loss. */
   readonly own: readonly string[]
 }

@@ -228,7 +228,7 @@ const clients = {
       { scope: 'user', path: vscodeExtension('saoudrizwan.claude-dev', 'cline_mcp_settings.json') },
       { scope: 'user', path: '{home}/.cline/data/settings/cline_mcp_settings.json' },
     ],
-    form: { ...common, urls: { url: 'sse' }, own: [...common.own, 'disabledTools'] },
+    form: { ...common, urls: { url: 'sse' }, deny: 'disabledTools' },
     // cline/cline#8079
     variables: 'prefixed',
     remote: (url) => ({ type: 'streamableHttp', url }),
@@ -263,6 +263,7 @@ const clients = {
       headersUseEnv: true,
       urls: { uri: 'streamable-http' },
       allow: 'available_tools',
+      emptyAllowsAll: true,
       own: [...common.own, 'name', 'display_name', 'bundled'],
     },
     variables: 'none',

@@ -54,9 +54,9 @@ function pieceOf(
   return `$(${name})`
 }
 
-/** A text that Kubernetes, which puts `$(NAME)` in place, leaves as it is. */
+/** Escapes a text so that Kubernetes, which expands `$(NAME)`, leaves it as it is, also in front of `$(NAME)`. */
 export function escaped(text: string): string {
-  return /\$[$(]/.test(text) ? text.replaceAll('$', '$$$$') : text
+  return /\$(?:[$(]|$)/.test(text) ? text.replaceAll('$', '$$$$') : text
 }
 
 interface Found {

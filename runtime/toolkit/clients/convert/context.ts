@@ -38,6 +38,9 @@ export class ConversionContext {
 
   /** With everything in place that is known. Throws NotTaken for what only the client knows. */
   filled(value: Value, field: string): Value {
+    // Neither a process nor a container can be started with one.
+    if (value.some((part) => typeof part === 'string' && part.includes('\0')))
+      throw new NotTaken(`its ${field} contains a NUL character`)
     for (const { kind, name } of referencesIn(value)) {
       if (kind === 'place') throw new NotTaken(`its ${field} uses \${${name}}, which only the client knows`)
       if (kind === 'file')

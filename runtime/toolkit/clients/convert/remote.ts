@@ -1,7 +1,7 @@
 /**
  * A remote server as an MCPServerEntry. Every header's value goes into a Secret.
  */
-import { apiVersion } from '../../../../schemas/index.ts'
+import { headerValueViolation, apiVersion } from '../../../../schemas/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 import type { Note, EntryRemote } from '../entries/entry.ts'
 import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
@@ -20,10 +20,12 @@ export function remoteDraft(remote: EntryRemote, context: ConversionContext): Ma
       'its URL is of this machine: import the program behind it, or run it with gatehouse run --url URL',
     )
   }
-  const headers = [...remote.headers].map(([headerName, value]) => ({
-    headerName,
-    valueSecretRef: context.secret(headerName.toLowerCase(), context.filled(value, `header ${headerName}`)),
-  }))
+  const headers = [...remote.headers].map(([headerName, value]) => {
+    const filled = context.filled(value, `header ${headerName}`)
+    const violation = headerValueViolation(filled.filter((part) => typeof part === 'string').join(''))
+    if (violation !== undefined) throw new NotTaken(`its header ${headerName} ${violation}`)
+    return { headerName, valueSecretRef: context.secret(headerName.toLowerCase(), filled) }
+  })
   return checked(
     {
       apiVersion,

@@ -4,7 +4,7 @@
  * `gatehouse dev` runs the annotated command. On a cluster a package runner has an image of its own; other programs need
  * one, and a reserved host name stands for it until then.
  */
-import { apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
+import { own, apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
 import type { Note, EntryProgram } from '../entries/entry.ts'
 import { packageOf, programName } from '../entries/package.ts'
 import { literalOf } from '../entries/value.ts'
@@ -118,18 +118,18 @@ function clusterForm(
   const given = context.options.images.get(context.original) ?? context.options.images.get(context.name)
   const { container } = program
   if (container) {
-    const own = args.slice(args.length - container.args.length)
+    const ownArgs = args.slice(args.length - container.args.length)
     const image = given ?? container.image
     return {
       image,
       command: undefined,
-      args: own,
+      args: ownArgs,
       volumes: volumesOf(container, context),
       notes: [needsCommand],
     }
   }
   const inCluster = args.map((arg) => arg.replaceAll('{port}', String(clusterPort)))
-  const runner = runnerImages[programName(program.command) ?? '']
+  const runner = own(runnerImages, programName(program.command) ?? '')
   if (runner && packageOf(program)) {
     return { image: given ?? runner.image, command: runner.command, args: inCluster, volumes: [], notes: [] }
   }

@@ -4,6 +4,7 @@
  * Known: mcp-remote, supergateway and mcp-proxy, started directly or by a package runner. A flag that is not known
  * leaves the program as it is.
  */
+import { own } from '../../../../schemas/index.ts'
 import type { EntryTransport } from '../catalog/client-row.ts'
 import type { Note, EntryProgram, EntryRemote } from './entry.ts'
 import { transportOf } from './normalise.ts'
@@ -111,7 +112,7 @@ function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
       if (bridge.positional) flags.url ??= args[i]
       continue
     }
-    const meaning = bridge.flags[word]
+    const meaning = own(bridge.flags, word)
     if (meaning === undefined) return undefined
     if (meaning === 'switch') continue
     const value = args[++i]
@@ -120,7 +121,7 @@ function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
       flags.url = value
       flags.transport = word === '--sse' ? 'sse' : 'streamable-http'
     } else if (meaning === 'bearer') flags.headers.set('Authorization', ['Bearer ', ...value])
-    else if (meaning === 'transport') flags.transport = transports[literalOf(value)?.toLowerCase() ?? '']
+    else if (meaning === 'transport') flags.transport = own(transports, literalOf(value)?.toLowerCase() ?? '')
     else if (meaning === 'header') {
       const pair = splitValue(value, /:\s*/)
       if (!pair) return undefined

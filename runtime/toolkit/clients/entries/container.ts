@@ -50,7 +50,8 @@ const globalFlags: ReadonlySet<string> = new Set(
 export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> | undefined {
   const name = programName(program.command)
   if (name !== 'docker' && name !== 'podman') return undefined
-  const words = program.args.map((value) => literalOf(value) ?? '')
+  // A flag such as `--env=NAME=${VALUE}` begins with literal text.
+  const words = program.args.map(([first]) => (typeof first === 'string' ? first : ''))
   const read = new ContainerFlags(program)
   let at = 0
   for (; words[at]?.startsWith('-'); at++) if (globalFlags.has(words[at] ?? '')) at++
@@ -130,15 +131,11 @@ class ContainerFlags {
   }
 
   take({ flag, meaning, value, attached }: Flag): void {
-    this.#word(flag, meaning === 'env' && value ? this.#variable(value) : value, attached)
+    this.#word(flag, meaning === 'env' && value ? this.#variable(flag, value) : value, attached)
     if (meaning === 'volume') this.#volume(literalOf(value ?? []) ?? '')
     else if (meaning === 'mount') this.#mount(literalOf(value ?? []) ?? '')
     else if (meaning === 'tell' || meaning === 'tell-switch') {
-      this.notes.push({
-        field: flag,
-        text: 'this flag of the container is not taken over on a cluster',
-        loses: true,
-      })
+      this.#noteLost(flag)
     } else if (meaning === undefined) {
       this.notes.push({
         field: shown(flag),
@@ -148,16 +145,25 @@ class ContainerFlags {
     }
   }
 
+  #noteLost(flag: string): void {
+    const text = 'this flag of the container is not taken over on a cluster'
+    this.notes.push({ field: flag, text, loses: true })
+  }
+
   #word(flag: string, value: Value | undefined, attached: boolean): void {
     if (value && attached && flag.startsWith('--'))
       this.words.push(fillValue([`${flag}=`, ...value], () => undefined))
     else this.words.push([flag], ...(value ? [value] : []))
   }
 
-  /** Sets the variable and returns its name. */
-  #variable(value: Value): Value {
+  /** Sets the variable and returns its name. Returns `value` when only the client's environment has the name. */
+  #variable(flag: string, value: Value): Value {
     const pair = splitValue(value, /=/)
-    const name = literalOf(pair?.[0] ?? value) ?? ''
+    const name = literalOf(pair?.[0] ?? value)
+    if (name === undefined) {
+      this.#noteLost(flag)
+      return value
+    }
     if (pair) this.env.set(name, pair[1])
     else if (!this.env.has(name)) this.env.set(name, [{ kind: 'env', name }])
     return [name]

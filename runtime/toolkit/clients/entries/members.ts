@@ -30,11 +30,13 @@ export class EntryMembers {
     return this.peek(name)
   }
 
+  /** Also reads the words that YAML 1.1 and people use for true and false. */
   boolean(name: string): boolean | undefined {
     const value = this.peek(name)
-    if (typeof value !== 'boolean') return undefined
+    const isTrue = /^(?:true|yes|on)$/i.test(String(value))
+    if (!isTrue && !/^(?:false|no|off)$/i.test(String(value))) return undefined
     this.#taken.add(name)
-    return value
+    return isTrue
   }
 
   text(name: string): string | undefined {

@@ -3,7 +3,7 @@
  *
  * Every member is either taken, named in a note, or empty: nothing is dropped in silence. Values never get into notes.
  */
-import { isFields } from '../../../../schemas/index.ts'
+import { own, isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, EntryTransport } from '../catalog/client-row.ts'
 import type {
   ClientEntry,
@@ -43,10 +43,17 @@ export function normaliseEntry(name: string, raw: unknown, context: ReadingConte
   const target = targetOf(members, context)
   if (target.kind === 'unusable' && target.harmless) notes.length = 0
   else noteTheRest(members, context.form)
-  const { allow } = context.form
-  const names = allow === undefined ? undefined : members.texts(allow)?.filter((tool) => tool !== '*')
+  const { allow = '', emptyAllowsAll = false } = context.form
+  const tools = allow === '' ? undefined : members.texts(allow)
+  const isEveryTool = tools === undefined || tools.includes('*') || (tools.length === 0 && emptyAllowsAll)
   members.noteUnknown()
-  return entry(members.failure ?? target, enabled, names?.length ? names : undefined)
+  if (tools?.length === 0 && !isEveryTool)
+    members.failure ??= {
+      kind: 'unusable',
+      why: `offers no tools: its list "${allow}" is empty`,
+      harmless: true,
+    }
+  return entry(members.failure ?? target, enabled, isEveryTool ? undefined : tools)
 }
 
 const types: Readonly<Record<string, EntryTransport | 'stdio' | 'auto'>> = {
@@ -76,7 +83,7 @@ function targetOf(members: EntryMembers, context: ReadingContext): EntryTarget {
   }
   const hasCommand = members.has(form.command) || members.has('command')
   const urlName = Object.keys(form.urls).find((each) => members.has(each))
-  const kind = type === undefined ? (hasCommand ? 'stdio' : 'auto') : types[type]
+  const kind = type === undefined ? (hasCommand ? 'stdio' : 'auto') : own(types, type)
   if (kind === undefined) return unusable(`has type "${shown(type ?? '')}", which is not served`)
   if (kind === 'stdio') return hasCommand ? programOf(members, context) : unusable('has no command')
   if (urlName !== undefined) {

@@ -8,7 +8,7 @@ import { unwrapBridge } from './bridges.ts'
 import { unwrapContainer } from './container.ts'
 import type { ClientEntry, EntryProgram } from './entry.ts'
 import { programName } from './package.ts'
-import { commandWords, literalOf } from './value.ts'
+import { commandWords, literalOf, type Value } from './value.ts'
 
 export function unwrapEntry(entry: ClientEntry): ClientEntry {
   if (entry.target.kind !== 'program') return entry
@@ -36,11 +36,17 @@ function withoutShell(program: EntryProgram): EntryProgram {
     typeof part === 'string' ? part.replace(/^\/[ck]\s*/i, '') : part,
   )
   const rest = [...(line && literalOf(line) !== '' ? [line] : []), ...program.args.slice(at + 1)]
-  const [command, ...args] = [...commandWords(rest[0] ?? []), ...rest.slice(1)]
+  const [first = [], ...others] = rest.map(withoutCarets)
+  const [command, ...args] = [...commandWords(first), ...others]
   const needsShell =
     shellCommand.test(literalOf(command ?? []) ?? '') ||
-    rest.some((word) => shellSyntax.test(literalOf(word) ?? ''))
+    rest.some((word) => shellSyntax.test((literalOf(word) ?? '').replaceAll(/\^./g, '')))
   return !command || needsShell ? program : withoutShell({ ...program, command, args })
+}
+
+/** Removes each caret outside of quotes, which escapes the next character. */
+function withoutCarets(value: Value): Value {
+  return value.map((part) => (typeof part === 'string' ? part.replaceAll(/("[^"]*")|\^(.)/g, '$1$2') : part))
 }
 
 /** The entry that `gatehouse client add --stdio` writes, however it was started. */

@@ -4,7 +4,7 @@
  *
  * Lists of objects are replaced whole: nobody but the hooks writes to the local cluster's children.
  */
-import { isFields, lastAppliedAnnotation } from '../../../../schemas/index.ts'
+import { cloneJson, isRawJson, isFields, lastAppliedAnnotation } from '../../../../schemas/index.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 
 /** The live object after applying `desired`; `live` undefined on creation. Status and system metadata stay. */
@@ -31,9 +31,10 @@ function merge(live: Json, previous: Json, desired: Json): Json {
   for (const key of Object.keys(previous)) if (!(key in desired)) delete result[key]
   for (const [key, value] of Object.entries(desired)) {
     const before = result[key]
-    result[key] = isFields(value)
-      ? merge(isFields(before) ? before : {}, isFields(previous[key]) ? previous[key] : {}, value)
-      : structuredClone(value)
+    result[key] =
+      isFields(value) && !isRawJson(value)
+        ? merge(isFields(before) ? before : {}, isFields(previous[key]) ? previous[key] : {}, value)
+        : cloneJson(value)
   }
   return result
 }

@@ -6,7 +6,7 @@
  * that are no longer returned go, status is replaced as a whole.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { cloneJson, GatehouseError } from '../../../../schemas/index.ts'
 import { applyChild } from './apply.ts'
 import { groupKey, type LocalObject, namespacedName, objectKey } from '../../manifests/objects.ts'
 import { matchesRule, type LocalRelatedRule } from './related.ts'
@@ -116,7 +116,7 @@ export class LocalCluster {
     )
     const response = hook.sync({
       controller,
-      parent: structuredClone(parent),
+      parent: cloneJson(parent),
       children,
       related,
       finalizing: false,
@@ -208,7 +208,7 @@ function groups(
   for (const kind of always) result[groupKey(kind)] = {}
   for (const object of objects) {
     const group = (result[groupKey(object)] ??= {})
-    group[namespacedName(object)] = structuredClone(object)
+    group[namespacedName(object)] = cloneJson(object)
   }
   return result
 }

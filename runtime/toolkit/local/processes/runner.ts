@@ -100,7 +100,11 @@ export class ProcessRunner {
 
   async #runOnce(): Promise<string> {
     if (this.#isStopping) return ''
-    return this.plan.stdio ? this.#runBridge() : this.#runProcess()
+    try {
+      return await (this.plan.stdio ? this.#runBridge() : this.#runProcess())
+    } catch (error) {
+      return whyNotStarted(error)
+    }
   }
 
   async #runProcess(): Promise<string> {
@@ -123,24 +127,20 @@ export class ProcessRunner {
   async #runBridge(): Promise<string> {
     const { env, port, bridgeMode: mode } = this.plan
     const { argv, cwd } = this.#command()
-    try {
-      this.#bridge = await startStdioBridge({
-        command: argv,
-        mode,
-        env,
-        cwd,
-        host: '127.0.0.1',
-        port,
-        log: silentLog,
-        version,
-        onLine: (line) => this.#keep(line),
-        onEnded: (why, output) => this.#ended(why, output),
-        ahead: false,
-        showOutput: true,
-      })
-    } catch (error) {
-      return error instanceof Error ? error.message : 'it could not be started'
-    }
+    this.#bridge = await startStdioBridge({
+      command: argv,
+      mode,
+      env,
+      cwd,
+      host: '127.0.0.1',
+      port,
+      log: silentLog,
+      version,
+      onLine: (line) => this.#keep(line),
+      onEnded: (why, output) => this.#ended(why, output),
+      ahead: false,
+      showOutput: true,
+    })
     // Asked to stop while it started.
     if (this.#isStopping) await this.#bridge.close()
     this.#ready()
@@ -221,4 +221,11 @@ export class ProcessRunner {
     this.state = { restarts, ...(lastEnd !== undefined && { lastEnd }), ...state }
     if (!this.#isStopping) this.#callbacks.onChange()
   }
+}
+
+/** Returns why a process could not be started. Node's own message about a NUL character shows the value, which may be a secret. */
+function whyNotStarted(error: unknown): string {
+  if (!(error instanceof Error)) return 'it could not be started'
+  const isNul = 'code' in error && error.code === 'ERR_INVALID_ARG_VALUE'
+  return isNul ? 'an argument or a variable contains a NUL character' : error.message
 }

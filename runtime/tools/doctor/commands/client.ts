@@ -2,7 +2,7 @@
  * The file of an MCP client: can it be parsed, can each entry work, and is what it leads to in order. The header of an entry
  * that holds a token is used for that entry's own URL, as the client would.
  */
-import { invalidConfig } from '../../../../schemas/index.ts'
+import { own, invalidConfig } from '../../../../schemas/index.ts'
 import {
   type ClientEntry,
   type Host,
@@ -88,7 +88,8 @@ function entryOutcome(entry: ClientEntry, host: Host): CheckOutcome {
     return failed('client-file.entry', `${entry.name} ${target.why}`)
   }
   const unset = referencesOf(entry).filter(
-    ({ kind, name, fallback }) => kind === 'env' && fallback === undefined && host.env[name] === undefined,
+    ({ kind, name, fallback }) =>
+      kind === 'env' && fallback === undefined && own(host.env, name) === undefined,
   )
   if (unset.length > 0) {
     const names = unset.map(({ name }) => name).join(', ')
@@ -107,7 +108,7 @@ function filled(value: Value, { env, home }: Host): string | undefined {
   const parts = value.map((part) => {
     if (typeof part === 'string') return part
     if (part.kind === 'home') return home
-    return part.kind === 'env' ? (env[part.name] ?? part.fallback) : undefined
+    return part.kind === 'env' ? (own(env, part.name) ?? part.fallback) : undefined
   })
   return parts.includes(undefined) ? undefined : parts.join('')
 }

@@ -4,7 +4,7 @@
  * Of a backend that shows callers different things, an approved form stands beside those before it: what one caller sees
  * says nothing of what others do.
  */
-import { GatehouseError, type ToolLockSpec } from '../../../../schemas/index.ts'
+import { cloneJson, GatehouseError, type ToolLockSpec } from '../../../../schemas/index.ts'
 import { lockedItem, plainForm } from '../manifest.ts'
 
 /** A reviewed difference between a backend and its lock. */
@@ -87,7 +87,7 @@ function instructionsChange({ server }: Partial<ToolLockSpec>, offered: string |
 
 /** The value after a change, which leaves the one before as it is. */
 export function changed(before: unknown, change: Change): unknown {
-  const value: unknown = structuredClone(before)
+  const value: unknown = cloneJson(before)
   const parents = change.path.slice(0, -1)
   const last = change.path.at(-1)
   const parent = parents.reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], value)

@@ -4,7 +4,7 @@
  * Paths are those of the source: `spec.steps[].onError.maxRetries` visits every item of a list, `backends{}` every value
  * of a map. A field that is absent is no edit and no row.
  */
-import { below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
+import { cloneJson, below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
 import type { FieldEffect, MigrationRow } from '../row.ts'
 
 /** A document or a part of it, to be changed in place. */
@@ -24,7 +24,7 @@ export class MigrationDraft {
 
   /** Works on a copy. */
   constructor(source: Fields) {
-    this.doc = { ...structuredClone(source) }
+    this.doc = { ...cloneJson(source) }
   }
 
   note(field: string, effect: FieldEffect, text: string): void {

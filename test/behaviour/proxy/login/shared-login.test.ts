@@ -1,5 +1,6 @@
 /** Several processes with one persisted login, at a provider that rotates refresh tokens and detects reuse. */
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { withFileLock } from '../../../../runtime/proxy/login/file-lock.ts'
@@ -108,6 +109,34 @@ await t.test('a process whose login has ended takes over the login that another 
   response = { body: { access_token: 'at-1', token_type: 'Bearer', expires_in: 3_600 } }
   t.equal(await b.token(), 'at-1')
   t.equal(await a.token(), 'at-1')
+})
+
+await t.test('lock: a path that is no readable file is an error at once', async (t) => {
+  const dir = t.testdir({ folder: {}, target: 'x' })
+  const { signal } = new AbortController()
+  symlinkSync(join(dir, 'nowhere'), join(dir, 'dangling'))
+  symlinkSync(join(dir, 'target'), join(dir, 'link'))
+  execFileSync('mkfifo', [join(dir, 'pipe')])
+  for (const name of ['folder', 'dangling', 'link', 'pipe']) {
+    const path = join(dir, name)
+    await t.rejects(
+      withFileLock(path, signal, async () => 'never'),
+      {
+        code: 'BACKEND_AUTH_FAILED',
+        message: /cannot be locked/,
+        cause: { message: `${path} is not a readable file; remove it` },
+      },
+      name,
+    )
+    t.ok(lstatSync(path), 'it is still there')
+  }
+  mkdirSync(join(dir, 'free.lock.guard'))
+  writeFileSync(join(dir, 'free.lock'), '999999999 elsewhere x')
+  await t.rejects(
+    withFileLock(join(dir, 'free.lock'), signal, async () => 'never', { longestMs: 10 }),
+    { code: 'BACKEND_AUTH_FAILED' },
+    'the guard of an abandoned lock',
+  )
 })
 
 await t.test('lock: one at a time; one that a dead process left is taken', async (t) => {
