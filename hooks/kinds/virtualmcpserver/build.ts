@@ -158,7 +158,7 @@ function checkNames(context: Context, known: readonly string[]): void {
   ])
 }
 
-export function checkSessions({ parent, conditions, settings }: Context): void {
+function checkSessions({ parent, conditions, settings }: Context): void {
   const { sessionStorage, config } = parent.spec
   const provider = (sessionStorage ?? config?.sessionStorage)?.provider
   checkReplicaSessions(conditions, settings, provider, mostReplicas(parent.spec))
