@@ -19,16 +19,23 @@ export type PodTemplateResult =
   | { readonly template: Fields; readonly violations?: undefined }
   | { readonly template?: undefined; readonly violations: readonly string[] }
 
+interface TemplateMerge {
+  /** spec.podTemplateSpec as given. */
+  readonly user: unknown
+  /** Name of the main container. */
+  readonly container: string
+  readonly selector: StringMap
+  /** Names of the StatefulSet's volume claim templates. */
+  readonly claims?: readonly string[]
+}
+
 /**
- * Merges `user` (spec.podTemplateSpec as given, or undefined) over `plain`, whose variables, commands and arguments are
- * literal. Every generated pod passes through here. `claims` are the names of the StatefulSet's volume claim templates.
+ * Merges the user's template over `plain`, whose variables, commands and arguments are literal. Every generated pod passes
+ * through here.
  */
 export function mergePodTemplate(
   plain: PodTemplateSpec,
-  user: unknown,
-  container: string,
-  selector: StringMap,
-  claims: readonly string[] = [],
+  { user, container, selector, claims = [] }: TemplateMerge,
 ): PodTemplateResult {
   const generated = literalTemplate(plain)
   if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }

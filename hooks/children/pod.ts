@@ -119,18 +119,22 @@ export function httpsProbe(probe: Probe): Probe {
   return probe.httpGet ? { ...probe, httpGet: { ...probe.httpGet, scheme: 'HTTPS' } } : probe
 }
 
-/** An HTTP probe on the port named `http`; numbers are seconds, then the failure count. */
-export function httpProbe(
-  path: string,
-  delay: number,
-  period: number,
-  timeout: number,
-  failures: number,
-): Probe {
+interface ProbeTimes {
+  /** Seconds before the first probe. Default: 0. */
+  readonly delay?: number
+  /** Seconds between probes. */
+  readonly period: number
+  /** Seconds. */
+  readonly timeout: number
+  /** Failures in a row until the probe has failed. */
+  readonly failures: number
+}
+
+/** Returns an HTTP probe of the port named `http`. */
+export function httpProbe(path: string, { delay, period, timeout, failures }: ProbeTimes): Probe {
   return {
     httpGet: { path, port: 'http' },
-    // Zero is the API server's default and would be dropped: left out, so that nothing differs from what is stored.
-    ...(delay > 0 && { initialDelaySeconds: delay }),
+    ...(delay !== undefined && { initialDelaySeconds: delay }),
     periodSeconds: period,
     timeoutSeconds: timeout,
     failureThreshold: failures,

@@ -16,7 +16,7 @@ export interface ReferenceTarget {
   readonly context: AnyContext & { readonly spec: unknown }
 }
 
-export interface Reference<Target, Value> {
+export interface KindReference<Target, Value> {
   /** Paths of the names in an object; `[]` follows the name of a list, `{}` the name of a map. */
   readonly names: readonly string[]
   /** Kind of the named objects. */
@@ -29,7 +29,7 @@ export interface Reference<Target, Value> {
   readonly resolve: (target: Target) => ConfigPart<Value>
 }
 
-export type ReferenceTable<Target> = Readonly<Record<string, Reference<Target, unknown>>>
+export type ReferenceTable<Target> = Readonly<Record<string, KindReference<Target, unknown>>>
 
 type ValueOf<R> = R extends { readonly resolve: (target: never) => ConfigPart<infer Value> } ? Value : never
 
@@ -93,7 +93,7 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
 export function configReferences<Target extends ReferenceTarget>() {
   return <Field extends string, K extends KindName, Value>(
     reference: ConfigReference<Target, Field, K, Value>,
-  ): Reference<Target, Value | undefined> => {
+  ): KindReference<Target, Value | undefined> => {
     const { field, kind, hash, condition, toConfig, isRead, otherwise } = reference
     return {
       names: [`${field}.name`],
@@ -129,7 +129,7 @@ export function groupReference({
   valid,
   message,
   ...rest
-}: GroupReference): Reference<ReferenceTarget, string | undefined> {
+}: GroupReference): KindReference<ReferenceTarget, string | undefined> {
   const names = ['spec.groupRef.name']
   return {
     names,

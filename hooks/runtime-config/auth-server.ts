@@ -56,8 +56,16 @@ export function authServerPart(
     baselineClientScopes: config.baselineClientScopes,
     cimd: config.cimd,
     disableUpstreamTokenInjection: config.disableUpstreamTokenInjection,
-    signingKeyFiles: keyFiles(needs, 'signing-key', 'keys', 'key.pem', config.signingKeySecretRefs),
-    hmacSecretFiles: keyFiles(needs, 'hmac-secret', 'hmac', 'secret', config.hmacSecretRefs),
+    signingKeyFiles: keyFiles(needs, config.signingKeySecretRefs, {
+      volume: 'signing-key',
+      folder: 'keys',
+      file: 'key.pem',
+    }),
+    hmacSecretFiles: keyFiles(needs, config.hmacSecretRefs, {
+      volume: 'hmac-secret',
+      folder: 'hmac',
+      file: 'secret',
+    }),
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     tokenLifespans: config.tokenLifespans,
     storage: storagePart(config, target),
@@ -69,10 +77,8 @@ export function authServerPart(
 
 function keyFiles(
   needs: PodNeeds,
-  volume: string,
-  folder: string,
-  file: string,
   refs: readonly SecretRef[] | undefined,
+  { volume, folder, file }: { readonly volume: string; readonly folder: string; readonly file: string },
 ): readonly string[] | undefined {
   return refs?.map(({ name, key }, index) => {
     const path = `${directory}/${folder}/${index}`

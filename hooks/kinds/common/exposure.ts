@@ -11,7 +11,7 @@ import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext } from '../../sync/context.ts'
 
-type Context = AnyContext
+type Context = AnyContext & { readonly spec: { readonly exposure?: Exposure | undefined } }
 
 /** Kinds that have the field. */
 export const exposedKinds = ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer'] as const
@@ -29,28 +29,19 @@ export function exposureRelated(spec: Fields): {
 }
 
 /** The one that counts. `gatehouse dev` serves on the loopback interface: nothing is exposed there. */
-export function exposureOf({ settings }: Context, exposure: Exposure | undefined): Exposure | undefined {
-  return settings.allowLoopback ? undefined : exposure
+export function exposureOf({ settings, spec }: Context): Exposure | undefined {
+  return settings.allowLoopback ? undefined : spec.exposure
 }
 
 /** The public address, with the path of the address inside the cluster. */
-export function externalUrl(
-  context: Context,
-  exposure: Exposure | undefined,
-  url: string,
-): string | undefined {
-  const own = exposureOf(context, exposure)
+export function externalUrl(context: Context, url: string): string | undefined {
+  const own = exposureOf(context)
   return own && `${publicOrigin(own)}${new URL(url).pathname}`
 }
 
 /** The route, unless the host name is somebody else's or the cluster has no such routes. */
-export function exposureChildren(
-  context: Context,
-  exposure: Exposure | undefined,
-  meta: ChildMeta,
-  target: RouteTarget,
-): KubeObject[] {
-  const own = exposureOf(context, exposure)
+export function exposureChildren(context: Context, meta: ChildMeta, target: RouteTarget): KubeObject[] {
+  const own = exposureOf(context)
   return own && !refusal(context, own) ? [route(meta, own, target)] : []
 }
 
@@ -58,13 +49,8 @@ export function exposureChildren(
 export type ClientUrls = Readonly<Record<string, string | undefined>>
 
 /** Sets ExposureReady; absent without the field. */
-export function checkExposure(
-  context: Context,
-  exposure: Exposure | undefined,
-  name: string,
-  told: ClientUrls,
-): void {
-  const own = exposureOf(context, exposure)
+export function checkExposure(context: Context, name: string, told: ClientUrls): void {
+  const own = exposureOf(context)
   if (!own) return
   const failure =
     refusal(context, own) ??

@@ -56,9 +56,9 @@ export function generatedTemplate(context: Context): PodTemplateSpec {
           ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
           ...(spec.resources && { resources: spec.resources }),
           // The server listens when it has loaded its model, and a large one may have to be downloaded first.
-          startupProbe: httpProbe('/health', 0, 10, 5, 180),
-          livenessProbe: httpProbe('/health', 0, 30, 10, 3),
-          readinessProbe: httpProbe('/health', 0, 10, 5, 3),
+          startupProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 180 }),
+          livenessProbe: httpProbe('/health', { period: 30, timeout: 10, failures: 3 }),
+          readinessProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 3 }),
           volumeMounts: [
             { name: cached ? modelCache : 'model', mountPath: dataDirectory },
             { name: 'tmp', mountPath: '/tmp' },
@@ -75,7 +75,7 @@ export function podTemplate(context: Context): PodTemplateResult {
   const { podTemplateSpec } = context.parent.spec
   const selector = selectorLabels(app, context.name, component)
   const claims = claimTemplates(context).length > 0 ? [modelCache] : []
-  return mergePodTemplate(generatedTemplate(context), podTemplateSpec, container, selector, claims)
+  return mergePodTemplate(generatedTemplate(context), { user: podTemplateSpec, container, selector, claims })
 }
 
 function environment({ spec }: EmbeddingServer, cached: boolean): ContainerEnvVar[] {

@@ -11,7 +11,7 @@ export const mcpOidcConfig = configKind({
   caBundles: ({ spec }) => (spec.inline?.caBundleRef ? [spec.inline.caBundleRef] : []),
 })
 
-export function oidcViolations({ spec }: MCPOIDCConfig): Violation[] {
+function oidcViolations({ spec }: MCPOIDCConfig): Violation[] {
   const { inline, kubernetesServiceAccount: account } = spec
   return [
     ...urlViolations(inline?.issuer, 'spec.inline.issuer', { isIssuer: true }),

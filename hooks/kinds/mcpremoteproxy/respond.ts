@@ -33,7 +33,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   const { phase, message, reason } = phaseOf(context, proxy, failures)
   context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
   checkAutoscaler(context, name, context.spec.autoscaling)
-  checkExposure(context, context.spec.exposure, name, clientUrls(context))
+  checkExposure(context, name, clientUrls(context))
   reportProgress(context, { failures, workloads: [proxy] })
   return {
     status: definedFields({

@@ -52,7 +52,7 @@ export function addressOf(context: Context): string {
 
 /** The same for clients outside the cluster; undefined where nothing leads to it. */
 export function externalAddressOf(context: Context): string | undefined {
-  return externalUrl(context, context.spec.exposure, addressOf(context))
+  return externalUrl(context, addressOf(context))
 }
 
 /** Resolves the references, then makes the configuration, the pods and the children. */

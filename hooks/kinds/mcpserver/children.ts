@@ -89,7 +89,7 @@ export function serverTemplate(context: Context, stdio: Stdio): PodTemplateResul
   const { podTemplateSpec } = context.parent.spec
   const selector = selectorLabels(app, context.name, 'server')
   const generated = generatedTemplate(context, stdio, revision)
-  const merged = mergePodTemplate(generated, podTemplateSpec, serverContainer, selector)
+  const merged = mergePodTemplate(generated, { user: podTemplateSpec, container: serverContainer, selector })
   const applied = bridge ?? attach
   return merged.template && applied ? { template: applied.apply(merged.template) } : merged
 }

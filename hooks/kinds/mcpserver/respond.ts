@@ -32,7 +32,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
   setAttached(context, proxy)
-  checkExposure(context, context.spec.exposure, serverNames(context.name).proxy, clientUrls(context))
+  checkExposure(context, serverNames(context.name).proxy, clientUrls(context))
   reportProgress(context, { failures, workloads, broken: brokenAttachment(context, workloads) })
   return {
     status: definedFields({

@@ -11,7 +11,7 @@ export const mcpTelemetryConfig = configKind({
   caBundles: ({ spec }) => (spec.openTelemetry?.caBundleRef ? [spec.openTelemetry.caBundleRef] : []),
 })
 
-export function telemetryViolations({ spec }: MCPTelemetryConfig): Violation[] {
+function telemetryViolations({ spec }: MCPTelemetryConfig): Violation[] {
   const { openTelemetry: otel } = spec
   if (!otel) return []
   return [...endpointViolations(otel.endpoint), ...headerViolations(otel.sensitiveHeaders ?? [])]

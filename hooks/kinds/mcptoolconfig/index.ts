@@ -10,6 +10,6 @@ export const mcpToolConfig = configKind({
   invalidReason: 'ValidationFailed',
 })
 
-export function toolViolations({ spec }: MCPToolConfig): Violation[] {
+function toolViolations({ spec }: MCPToolConfig): Violation[] {
   return overrideViolations(spec.toolsOverride, 'spec.toolsOverride')
 }

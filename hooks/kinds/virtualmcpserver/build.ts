@@ -59,7 +59,7 @@ export function addressOf(context: Context): string {
 
 /** The same for clients outside the cluster; undefined where nothing leads to it. */
 export function externalAddressOf(context: Context): string | undefined {
-  return externalUrl(context, context.spec.exposure, addressOf(context))
+  return externalUrl(context, addressOf(context))
 }
 
 /** Resolves the references, then makes the configuration, the pod and the children. */
@@ -158,7 +158,7 @@ function checkNames(context: Context, known: readonly string[]): void {
   ])
 }
 
-export function checkSessions({ parent, conditions, settings }: Context): void {
+function checkSessions({ parent, conditions, settings }: Context): void {
   const { sessionStorage, config } = parent.spec
   const provider = (sessionStorage ?? config?.sessionStorage)?.provider
   checkReplicaSessions(conditions, settings, provider, mostReplicas(parent.spec))

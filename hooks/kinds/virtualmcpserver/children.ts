@@ -70,9 +70,9 @@ export function generatedTemplate(context: Context, needs: PodNeeds, restartHash
               protocol: 'TCP' as const,
             })),
           ],
-          startupProbe: httpProbe('/health', 0, 2, 3, 60),
-          livenessProbe: httpProbe('/health', 30, 10, 5, 3),
-          readinessProbe: httpProbe('/readyz', 0, 5, 3, 3),
+          startupProbe: httpProbe('/health', { period: 2, timeout: 3, failures: 60 }),
+          livenessProbe: httpProbe('/health', { delay: 30, period: 10, timeout: 5, failures: 3 }),
+          readinessProbe: httpProbe('/readyz', { period: 5, timeout: 3, failures: 3 }),
           resources: { requests: { cpu: '100m', memory: '160Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
           lifecycle: leaving,
           volumeMounts: needs.mounts,
@@ -88,7 +88,11 @@ export function generatedTemplate(context: Context, needs: PodNeeds, restartHash
 export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {
   const { podTemplateSpec } = context.parent.spec
   const generated = generatedTemplate(context, needs, restartHash)
-  return mergePodTemplate(generated, podTemplateSpec, container, selectorLabels(app, context.name))
+  return mergePodTemplate(generated, {
+    user: podTemplateSpec,
+    container,
+    selector: selectorLabels(app, context.name),
+  })
 }
 
 /** Environment and volumes that every virtual server has. */
@@ -146,7 +150,6 @@ export function childrenOf(
     ),
     ...exposureChildren(
       context,
-      spec.exposure,
       { name: names.server, namespace, labels },
       { port, secure: serving(context).secure },
     ),

@@ -52,7 +52,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const { phase, message, ready, reason } = failures[0] ? blocked(failures) : phaseOf(pods, backends)
   context.conditions.set('Ready', statusOf(ready), reason, message)
   checkAutoscaler(context, names.server, context.spec.autoscaling)
-  checkExposure(context, context.spec.exposure, names.server, {
+  checkExposure(context, names.server, {
     // A specification that is not valid may have none.
     'the resourceUrl of oidcConfigRef': context.spec.incomingAuth?.oidcConfigRef?.resourceUrl,
     'the issuer of authServerConfig': context.spec.authServerConfig?.issuer,

@@ -85,7 +85,7 @@ export function proxyChildren(
 ): ProxyChildren {
   const { context, app, names, component, serviceAccount: account, sidecar } = workload
   const { name, namespace, settings, spec } = context
-  const { autoscaling, exposure, proxyPort: port, resourceOverrides, sessionAffinity } = spec
+  const { autoscaling, proxyPort: port, resourceOverrides, sessionAffinity } = spec
   const flags = flagsOf(config)
   const files = flags ? undefined : filesOf(config)
   if (files) needs.configFiles('proxy-config', configDirectory, names.proxyConfig)
@@ -95,7 +95,11 @@ export function proxyChildren(
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
   const generated = template(workload, needs, { args, restart, accountToken: config.accountToken })
   const selector = selectorLabels(app, name, component)
-  const merged = mergePodTemplate(generated, workload.podTemplateSpec, proxyContainer, selector)
+  const merged = mergePodTemplate(generated, {
+    user: workload.podTemplateSpec,
+    container: proxyContainer,
+    selector,
+  })
   if (merged.violations) return { failure: mergeFailure(merged.violations) }
   const meta = { name: names.proxy, namespace, labels: ownLabels(app, name, component) }
   const count = { replicas: workload.replicas, autoscaling }
@@ -111,7 +115,7 @@ export function proxyChildren(
       ...(sidecar && { strategy: oneAfterTheOther }),
     }),
     ...availability(meta, { ...count, kind: 'Deployment', selector, container: proxyContainer, observed }),
-    ...exposureChildren(context, exposure, meta, { port, secure }),
+    ...exposureChildren(context, meta, { port, secure }),
     service(withOverrides(meta, resourceOverrides?.proxyService), {
       selector,
       port,
@@ -203,9 +207,9 @@ function template(
           args,
           env: [...extra, ...needs.env],
           ports: [{ name: 'http', containerPort: spec.proxyPort, protocol: 'TCP' }],
-          startupProbe: httpProbe('/health', 0, 2, 3, 60),
-          livenessProbe: httpProbe('/health', 30, 10, 5, 3),
-          readinessProbe: httpProbe('/health', 0, 5, 3, 3),
+          startupProbe: httpProbe('/health', { period: 2, timeout: 3, failures: 60 }),
+          livenessProbe: httpProbe('/health', { delay: 30, period: 10, timeout: 5, failures: 3 }),
+          readinessProbe: httpProbe('/health', { period: 5, timeout: 3, failures: 3 }),
           // A proxy that waits has about 100 MiB (docs/performance.md, "Start, size and memory").
           resources: workload.resources ?? {
             requests: { cpu: '50m', memory: '128Mi' },

@@ -69,8 +69,7 @@ export function proxyConfig(
     port: spec.proxyPort,
     resourceUrl: oidc?.resource,
     // An exposed server has a Gateway or an Ingress in front.
-    trustProxyHeaders:
-      spec.trustProxyHeaders || exposureOf(context, spec.exposure) !== undefined || undefined,
+    trustProxyHeaders: spec.trustProxyHeaders || exposureOf(context) !== undefined || undefined,
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc,
     authz: values.authz && withoutPrimaryProvider(values.authz),
@@ -208,7 +207,7 @@ function authServerOf(
     scopes: context.spec.oidcConfigRef?.scopes ?? [],
     primaryUpstreamProvider: undefined,
     clusterDomain: context.settings.clusterDomain,
-    behindEdge: exposureOf(context, context.spec.exposure) !== undefined,
+    behindEdge: exposureOf(context) !== undefined,
     needs,
   })
 }

@@ -168,7 +168,7 @@ export function authServerFileOf(
     scopes: context.parent.spec.incomingAuth.oidcConfigRef?.scopes ?? [],
     primaryUpstreamProvider: auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
     clusterDomain: context.settings.clusterDomain,
-    behindEdge: exposureOf(context, context.spec.exposure) !== undefined,
+    behindEdge: exposureOf(context) !== undefined,
     needs,
   })
 }
