@@ -133,6 +133,19 @@ t.test('modules: every import goes the way the table says, to the public API', a
 const layers: Readonly<Record<string, readonly string[]>> = {
   'runtime/vmcp': ['server', 'clients', 'call', 'features', 'catalog', 'backends', 'model'],
   'runtime/vmcp/features': [],
+  'runtime/proxy': [
+    'workers',
+    'tunnel',
+    'stdio-client',
+    'run',
+    'server',
+    'forward',
+    'session',
+    'login',
+    'stdio-server',
+    'eras',
+    'model',
+  ],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {

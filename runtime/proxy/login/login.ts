@@ -24,7 +24,7 @@ import {
   OAuthClientError,
   tokenRefusal,
 } from '../../oauth/index.ts'
-import type { TokenSource } from '../credential.ts'
+import type { TokenSource } from '../model/credential.ts'
 import { detect } from './detect.ts'
 import { ExclusiveWork } from './exclusive-work.ts'
 import { locate, scopesOf } from './locate.ts'

@@ -41,7 +41,7 @@ import {
   sendBody,
   sendJson,
 } from '../../net/index.ts'
-import { callerDigest, callerHeader } from '../caller-header.ts'
+import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { HttpReply } from './http-reply.ts'
 import { Openings } from './openings.ts'

@@ -5,7 +5,7 @@
  * not known count as `other`. Durations are those of whole responses; streams are counted, not timed.
  * Source: docs/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
-import type { ServedCertificate } from '../../schemas/certificate/index.ts'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import {
   histogramText,
   metricsType,
@@ -14,7 +14,7 @@ import {
   proxyMetrics,
   type MetricSample,
   serverMetrics,
-} from '../../schemas/metrics/index.ts'
+} from '../../../schemas/metrics/index.ts'
 import {
   Exchange,
   type Listener,
@@ -24,9 +24,9 @@ import {
   sendBody,
   sendProblem,
   sendText,
-} from '../net/index.ts'
-import type { Events } from '../observe/index.ts'
-import type { SecretUse } from '../incoming/index.ts'
+} from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
+import type { SecretUse } from '../../incoming/index.ts'
 import type { RequestFacts, RequestObserver } from './request-log.ts'
 
 const httpMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

@@ -5,10 +5,10 @@
  * A credential adds header lines to one attempt, after everything else about it is final, and is asked again when the
  * target refuses it. Headers that are injected by configuration win over it.
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import { type Caller, localIssuer, makeCaller } from '../net/index.ts'
-import { type Challenge, findChallenge, parseChallenges } from '../oauth/index.ts'
-import type { OutgoingRequest, CredentialStrategy } from '../outgoing/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
+import { type Challenge, findChallenge, parseChallenges } from '../../oauth/index.ts'
+import type { OutgoingRequest, CredentialStrategy } from '../../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
 /** Where the token of the proxy's own login comes from: the login itself, or the process that holds it. */

@@ -4,10 +4,10 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Message, MessageError, scanClientMessage } from '../mcp/index.ts'
-import { Exchange } from '../net/index.ts'
-import type { OutgoingRequest } from '../outgoing/index.ts'
-import type { ProxiedSession } from './session/sessions.ts'
+import { type Message, MessageError, scanClientMessage } from '../../mcp/index.ts'
+import { Exchange } from '../../net/index.ts'
+import type { OutgoingRequest } from '../../outgoing/index.ts'
+import type { ProxiedSession } from './session.ts'
 
 /** The raw socket of an upgrade request and the bytes already read past its header block. */
 export interface Upgrade {

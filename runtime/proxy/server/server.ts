@@ -5,9 +5,9 @@
  * Source: docs/specification/proxy-command.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ServedCertificate } from '../../schemas/certificate/index.ts'
-import { GatehouseError } from '../../schemas/index.ts'
-import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import {
   type ConnectionSource,
   type Dispatcher,
@@ -25,18 +25,18 @@ import {
   readBody,
   refuseBodyByHead,
   repeatedSingleton,
-} from '../net/index.ts'
+} from '../../net/index.ts'
 import { makeRecover } from './refusals.ts'
-import type { TargetCredential, TokenSource } from './credential.ts'
-import { ProxyExchange, type Upgrade } from './exchange.ts'
-import { makeForwarder } from './forward/forwarder.ts'
-import { checkBody, makeSessionGate, refuseStatelessMethod } from './session/protocol-check.ts'
+import type { TargetCredential, TokenSource } from '../model/credential.ts'
+import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
+import { makeForwarder } from '../forward/forwarder.ts'
+import { checkBody, makeSessionGate, refuseStatelessMethod } from './protocol-check.ts'
 import { makeReadiness, type Readiness } from './readiness.ts'
 import { makeRequestLog, type RequestObserver } from './request-log.ts'
-import { makeHeaderRules } from './forward/request-headers.ts'
+import { makeHeaderRules } from '../forward/request-headers.ts'
 import { makeRoutes } from './routes.ts'
-import { makeSessionTable, type SessionTableOptions } from './session/sessions.ts'
-import type { TargetAddress } from './forward/target.ts'
+import { makeSessionTable, type SessionTableOptions } from '../session/sessions.ts'
+import type { TargetAddress } from '../../config/index.ts'
 
 export interface ProxyAddress {
   readonly port: number

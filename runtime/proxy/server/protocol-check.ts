@@ -16,13 +16,13 @@ import {
   startsAsJson,
   statelessVersion,
 } from '../../mcp/index.ts'
-import type { ProxyExchange } from '../exchange.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 import { ownerOf, sessionIdOf } from '../forward/forwarder.ts'
-import type { ProxiedSession, ProxiedSessionTable } from './sessions.ts'
-import type { TargetAddress } from '../forward/target.ts'
+import type { ProxiedSession } from '../model/session.ts'
+import type { ProxiedSessionTable } from '../session/sessions.ts'
+import type { TargetAddress } from '../../config/index.ts'
 
 const supported: readonly string[] = [statelessVersion]
-/** Start of every `_meta` key that declares the stateless revision. */
 
 /**
  * The stateless revision has POST only, as has every request of a target that is `stateless`. Looks at headers only, so it

@@ -6,12 +6,12 @@
  */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import type { ServedCertificate } from '../../schemas/certificate/index.ts'
-import { GatehouseError } from '../../schemas/index.ts'
-import { type ProxySettings, vmcpEnvironment } from '../config/index.ts'
-import type { EmbeddedAuthServer } from '../incoming/index.ts'
-import { type Listener, makeDispatcher, unbracket } from '../net/index.ts'
-import { makeEvents, openServingCertificate } from '../observe/index.ts'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type ProxySettings, vmcpEnvironment } from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import { type Listener, makeDispatcher, unbracket } from '../../net/index.ts'
+import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import { incomingFor } from './incoming-auth.ts'
 import {
@@ -20,12 +20,12 @@ import {
   makeProxyMetrics,
   secretUseMetrics,
   serveMetrics,
-} from './metrics.ts'
+} from '../server/metrics.ts'
 import { makeRemote } from './remote.ts'
 import type { RunParts } from './run-parts.ts'
-import { type RunningProxy, startProxy } from './server.ts'
-import { sessionsInStore } from './session/session-store.ts'
-import type { SharedSessions } from './session/sessions.ts'
+import { type RunningProxy, startProxy } from '../server/server.ts'
+import { sessionsInStore } from '../session/session-store.ts'
+import type { SharedSessions } from '../session/sessions.ts'
 
 export interface RunningCommand extends RunningProxy {
   /** Resolves when requests can be served; rejects when the login failed. */
@@ -150,7 +150,7 @@ async function sessionStoreOf(
 ): Promise<SharedSessions | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
   // The client of the store is large, and most proxies share nothing.
-  const { makeRedisStore, sealStore } = await import('../store/index.ts')
+  const { makeRedisStore, sealStore } = await import('../../store/index.ts')
   const { address, db, keyPrefix } = sessionStorage
   const password = secret?.(vmcpEnvironment.redisPassword)
   const key = secret?.(vmcpEnvironment.stateKey)

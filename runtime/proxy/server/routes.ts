@@ -4,10 +4,10 @@
  * Everything below `/.well-known/` that is not this proxy's own is 404: a client must not discover the target's
  * authorization server through the proxy.
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import { type EmbeddedAuthServer, secretNotes } from '../incoming/index.ts'
-import { sendJson, sendText } from '../net/index.ts'
-import type { ProxyExchange } from './exchange.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type EmbeddedAuthServer, secretNotes } from '../../incoming/index.ts'
+import { sendJson, sendText } from '../../net/index.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 
 type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
 

@@ -9,29 +9,18 @@
  * texts or messages meant for clients; they name no addresses.
  * Source: reference behaviour of target health, as readiness instead of an exit.
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import type { EmbeddedAuthServer } from '../incoming/index.ts'
-import type { Dispatcher } from '../net/index.ts'
-import type { TokenSource } from './credential.ts'
-import type { TargetAddress } from './forward/target.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
+import type { TargetWatch } from '../forward/forwarder.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { Dispatcher } from '../../net/index.ts'
+import type { TokenSource } from '../model/credential.ts'
 
 const maxFailures = 5
 const askTimeoutMs = 5_000
 const askEveryMs = 5_000
 /** After so long without a session that failed, the next one may try. */
 const sessionTrialMs = 30_000
-
-/** Told by the forwarder how its attempts end. */
-export interface TargetWatch {
-  /** The target answered, whatever it said. */
-  responded(): void
-  /** The target could not be reached. */
-  unreachable(): void
-  /** A request in a session succeeded. */
-  sessionWorks(): void
-  /** A session that the target had lost could not be opened again. */
-  sessionFailed(): void
-}
 
 export interface Readiness extends TargetWatch {
   /** Undefined: ready. */

@@ -1,11 +1,11 @@
 /** What whoever runs a proxy brings along beside its settings. */
-import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
-import type { ConnectionSource, Log } from '../net/index.ts'
-import type { Events } from '../observe/index.ts'
-import type { TokenSource } from './credential.ts'
-import type { RequestObserver } from './request-log.ts'
-import type { ProxyAddress } from './server.ts'
-import type { SharedSessions } from './session/sessions.ts'
+import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { ConnectionSource, Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
+import type { TokenSource } from '../model/credential.ts'
+import type { RequestObserver } from '../server/request-log.ts'
+import type { ProxyAddress } from '../server/server.ts'
+import type { SharedSessions } from '../session/sessions.ts'
 
 export interface RunParts {
   readonly log: Log

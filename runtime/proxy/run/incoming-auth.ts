@@ -3,11 +3,11 @@
  *
  * Source: docs/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../config/index.ts'
-import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../incoming/index.ts'
-import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../net/index.ts'
-import type { ProxyAddress } from './server.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../../config/index.ts'
+import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../../net/index.ts'
+import type { ProxyAddress } from '../server/server.ts'
 
 /**
  * The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. With an embedded

@@ -7,9 +7,9 @@
  * is added.
  * Source: docs/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
  */
-import type { ProxySettings } from '../config/index.ts'
-import { addsCredentialAgain, type AuthServerFacts, pairingViolations } from '../incoming/index.ts'
-import type { StrategyConfig } from '../outgoing/index.ts'
+import type { ProxySettings } from '../../config/index.ts'
+import { addsCredentialAgain, type AuthServerFacts, pairingViolations } from '../../incoming/index.ts'
+import type { StrategyConfig } from '../../outgoing/index.ts'
 
 /** Credentials of the client that never travel on when the server strips them. */
 export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'proxy-authorization']

@@ -1,9 +1,9 @@
 /** Formats the proxy's own errors: JSON-RPC for MCP clients, problem details for everything else. */
 
-import type { Authenticator } from '../incoming/index.ts'
-import { errorMessage, MessageError, refusalHeaders } from '../mcp/index.ts'
-import { type Log, sendBody, sendProblem, toGatehouseError } from '../net/index.ts'
-import type { ProxyExchange } from './exchange.ts'
+import type { Authenticator } from '../../incoming/index.ts'
+import { errorMessage, MessageError, refusalHeaders } from '../../mcp/index.ts'
+import { type Log, sendBody, sendProblem, toGatehouseError } from '../../net/index.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 
 /** Codes that only an MCP client can provoke, or that must be readable for one; JSON-RPC whatever the request was. */
 const always: ReadonlySet<string> = new Set([

@@ -4,21 +4,26 @@
  *
  * Source: docs/specification/proxy-command.md#rules, rules 1 to 7.
  */
-import type { ExchangeSettings, OAuthSettings, ProxySettings } from '../config/index.ts'
-import type { EmbeddedAuthServer } from '../incoming/index.ts'
-import type { Dispatcher } from '../net/index.ts'
-import { openBrowser } from '../oauth/index.ts'
+import type { ExchangeSettings, OAuthSettings, ProxySettings } from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { Dispatcher } from '../../net/index.ts'
+import { openBrowser } from '../../oauth/index.ts'
 import {
   makeOutgoing,
   type StrategyRegistry,
   type StrategyConfig,
   type UpstreamTokens,
-} from '../outgoing/index.ts'
+} from '../../outgoing/index.ts'
 import { swapStrategy } from './auth-server.ts'
-import { type TargetCredential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
-import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
-import { persistInDirectory, persistNothing } from './login/persisted.ts'
-import { TargetLogin } from './login/login.ts'
+import {
+  type TargetCredential,
+  loginCredential,
+  strategyCredential,
+  type TokenSource,
+} from '../model/credential.ts'
+import { type LoginFetch, makeLoginFetch } from '../login/fetches.ts'
+import { persistInDirectory, persistNothing } from '../login/persisted.ts'
+import { TargetLogin } from '../login/login.ts'
 import type { RunParts } from './run-parts.ts'
 
 /** Names of our own secrets; no variable is called so. */

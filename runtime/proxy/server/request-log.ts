@@ -3,9 +3,9 @@
  * caller appears as a hash.
  */
 import { hash } from 'node:crypto'
-import { GatehouseError } from '../../schemas/index.ts'
-import type { Caller, Log } from '../net/index.ts'
-import type { ProxyExchange } from './exchange.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 
 export interface RequestFacts {
   readonly method: string
