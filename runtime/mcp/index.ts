@@ -11,17 +11,25 @@ export {
 } from './era.ts'
 export * from './eras/index.ts'
 export { type CanonicalOptions, canonicalText } from './json/canonical.ts'
-export { isNull, openArray, openObject, quoteByte } from './json/bytes.ts'
+export {
+  arrayEnd,
+  arrayStart,
+  comma,
+  emptyObjectBytes,
+  isNull,
+  objectEnd,
+  openArray,
+  openObject,
+  quoteByte,
+} from './json/bytes.ts'
 export { type Changes, emptyObject, JsonObject } from './json/object.ts'
-export { arrayEnd, arrayStart, comma, emptyObjectBytes, objectEnd } from './json/pieces.ts'
-export { DuplicateMember, JsonError, scanElements } from './json/scan.ts'
+export { readMembers, scanElements, visitElementsInTurns } from './json/read.ts'
+export { DuplicateMember, JsonError } from './json/errors.ts'
 export {
   atOnce,
   inTurns,
   joined,
   largeBytes,
-  readMembers,
-  visitElementsInTurns,
   type TurnWork,
   workOn,
 } from './json/turns.ts'

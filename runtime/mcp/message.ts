@@ -11,7 +11,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/scan.ts'
+import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
 import { isBatch } from './json/start.ts'
 import type { PassedMembers } from './passed-members.ts'
 

@@ -6,7 +6,7 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
-import { comma, objectEnd } from './json/pieces.ts'
+import { comma, objectEnd } from './json/bytes.ts'
 
 /** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
