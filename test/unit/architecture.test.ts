@@ -143,7 +143,6 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'session',
     'login',
     'stdio-server',
-    'eras',
     'model',
   ],
 }

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
-import { protocolError } from '../protocol-error.ts'
+import { protocolError } from '../message.ts'
 
 /** A question of a server to the client: elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {

@@ -17,14 +17,14 @@ import {
   scanMessage,
   statelessVersion,
   allVersions,
+  type ServerLink,
+  discover,
+  LinkRequester,
+  SessionTranslator,
+  type StatelessRequest,
+  StatelessTranslator,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { ServerLink } from '../eras/link.ts'
-import { discover } from '../eras/probe.ts'
-import { LinkRequester } from '../eras/requester.ts'
-import { SessionTranslator } from '../eras/session-translator.ts'
-import type { StatelessRequest } from '../eras/stateless-reply.ts'
-import { StatelessTranslator } from '../eras/stateless-translator.ts'
 import type { LineWriter } from './lines.ts'
 
 /** Runs a bridge between two streams until the input ends; what `RawBridge` is. */

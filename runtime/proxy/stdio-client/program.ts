@@ -5,11 +5,16 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
-import { type Message, resultMessage, scanClientMessage } from '../../mcp/index.ts'
+import {
+  type Message,
+  resultMessage,
+  scanClientMessage,
+  discover,
+  linkOver,
+  LinkRequester,
+  SessionTranslator,
+} from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import { discover } from '../eras/probe.ts'
-import { linkOver, LinkRequester } from '../eras/requester.ts'
-import { SessionTranslator } from '../eras/session-translator.ts'
 import { messagesOf } from '../stdio-server/messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from '../stdio-server/peer.ts'
 import { maxMessageBytes } from './http.ts'

@@ -28,6 +28,7 @@ import {
   single,
   statelessVersion,
   allVersions,
+  MirroredTools,
 } from '../../mcp/index.ts'
 import {
   Exchange,
@@ -42,7 +43,6 @@ import {
   sendJson,
 } from '../../net/index.ts'
 import { callerDigest, callerHeader } from '../model/caller-header.ts'
-import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { HttpReply } from './http-reply.ts'
 import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'

@@ -16,11 +16,12 @@ import {
   resultMessage,
   scanMessage,
   sessionVersions,
+  type OpenLink,
+  type ServerLink,
+  maxIntroductionBytes,
+  linkOver,
 } from '../../mcp/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { OpenLink, ServerLink } from '../eras/link.ts'
-import { maxIntroductionBytes } from '../eras/probe.ts'
-import { linkOver } from '../eras/requester.ts'
 
 /** Maximum number of unused conversations that stay open after the server has responded. */
 const maxAnswered = 2

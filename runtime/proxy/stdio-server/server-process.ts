@@ -7,10 +7,9 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Message } from '../../mcp/index.ts'
+import type { Message, ServerLink } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { visibleText } from '../../observe/index.ts'
-import type { ServerLink } from '../eras/link.ts'
 import { messagesOf } from './messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from './peer.ts'
 import type { ServerSource } from './source.ts'

@@ -20,12 +20,14 @@ import {
   paramsOf,
   resultParts,
   scanMessage,
+  type OpenLink,
+  type ServerLink,
+  discover,
+  linkOver,
+  LinkRequester,
+  SessionTranslator,
 } from '../../mcp/index.ts'
 import { type Log, writeParts } from '../../net/index.ts'
-import type { OpenLink, ServerLink } from '../eras/link.ts'
-import { discover } from '../eras/probe.ts'
-import { linkOver, LinkRequester } from '../eras/requester.ts'
-import { SessionTranslator } from '../eras/session-translator.ts'
 import { beginStream, pushEvent } from './event-stream.ts'
 
 /** Messages buffered for a standing stream that is not open; the oldest go first. */

@@ -1,5 +1,6 @@
 /** Where the bridge gets conversations with the server from: a process for each, or one process that they share. */
-import type { OpenLink } from '../eras/link.ts'
+
+import type { OpenLink } from '../../mcp/index.ts'
 
 export interface ServerSource {
   /** A conversation of its own, as far as whoever takes it can see. */

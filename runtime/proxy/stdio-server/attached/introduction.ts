@@ -8,10 +8,15 @@
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { JsonObject, latestSessionVersion, sessionVersions } from '../../../mcp/index.ts'
-import type { LinkOutcome } from '../../eras/link.ts'
-import { discover, maxIntroductionBytes } from '../../eras/probe.ts'
-import type { LinkRequester } from '../../eras/requester.ts'
+import {
+  JsonObject,
+  latestSessionVersion,
+  sessionVersions,
+  type LinkOutcome,
+  discover,
+  maxIntroductionBytes,
+  type LinkRequester,
+} from '../../../mcp/index.ts'
 
 export interface Introduction {
   readonly era: 'session' | 'stateless'

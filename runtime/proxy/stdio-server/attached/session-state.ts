@@ -12,8 +12,8 @@ import {
   paramsOf,
   rawErrorMessage,
   resultMessage,
+  type LinkRequester,
 } from '../../../mcp/index.ts'
-import type { LinkRequester } from '../../eras/requester.ts'
 import type { SharedLink } from './shared-link.ts'
 
 /** Of all clients together. */

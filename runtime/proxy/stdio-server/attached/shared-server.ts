@@ -23,11 +23,12 @@ import {
   resultMessage,
   scanMessage,
   updatedMethod,
+  type ServerLink,
+  linkOver,
+  LinkRequester,
+  ofClient,
 } from '../../../mcp/index.ts'
 import type { Log } from '../../../net/index.ts'
-import type { ServerLink } from '../../eras/link.ts'
-import { linkOver, LinkRequester } from '../../eras/requester.ts'
-import { ofClient } from '../../eras/stateless-relay.ts'
 import { lineOf } from '../peer.ts'
 import { type Introduction, introduce, introductionFor } from './introduction.ts'
 import { SharedSessionState } from './session-state.ts'

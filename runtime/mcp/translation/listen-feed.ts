@@ -6,14 +6,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
-import {
-  emptyObjectBytes,
-  JsonObject,
-  type Message,
-  metaKey,
-  notificationMessage,
-  paramsOf,
-} from '../../mcp/index.ts'
+import { emptyObjectBytes } from '../json/bytes.ts'
+import { JsonObject } from '../json/object.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { metaKey } from '../protocol.ts'
+import { notificationMessage } from '../write.ts'
 import type { LinkRequester } from './requester.ts'
 
 const maxResources = 1_000

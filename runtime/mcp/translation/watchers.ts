@@ -4,15 +4,11 @@
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import {
-  JsonObject,
-  type Message,
-  metaKey,
-  notificationMessage,
-  paramsOf,
-  resultMessage,
-  updatedMethod,
-} from '../../mcp/index.ts'
+import { JsonObject } from '../json/object.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { metaKey, updatedMethod } from '../protocol.ts'
+import { notificationMessage, resultMessage } from '../write.ts'
 import type { SessionLink, SessionServer } from './session-link.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 

@@ -5,7 +5,7 @@
  */
 import { hash, randomBytes } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../mcp/index.ts'
+import type { JsonObject } from '../json/object.ts'
 import type { StatelessRequest } from './stateless-reply.ts'
 
 const ttlMs = 10 * 60_000

@@ -2,7 +2,7 @@
  * One conversation with a server in the server's own era, whatever carries it: a process on its standard streams, or an
  * HTTP server.
  */
-import type { Message } from '../../mcp/index.ts'
+import type { Message } from '../message.ts'
 
 export interface ServerLink {
   /** Sends one message. Throws BACKEND_UNREACHABLE when the conversation is over. */

@@ -5,34 +5,23 @@
  * Source: MCP 2025-11-25, lifecycle and utilities; MCP 2026-07-28, basic, stdio, patterns.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { type Abilities, abilitiesIn, requireAbility, withoutTasks } from '../eras/abilities.ts'
+import { sessionError } from '../eras/errors.ts'
+import { statelessParams } from '../eras/params.ts'
+import { type Ask, askingMethods, type AskReply, respondToInputRequests } from '../eras/questions.ts'
+import { sessionResultInTurns } from '../eras/results.ts'
+import { type Changes, JsonObject } from '../json/object.ts'
+import { workOn } from '../json/turns.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { latestSessionVersion, logLevels, metaKey, sessionVersions, statelessVersion } from '../protocol.ts'
 import {
-  type Abilities,
-  abilitiesIn,
-  type Ask,
-  askingMethods,
-  type AskReply,
-  respondToInputRequests,
-  type Changes,
   errorMessage,
-  JsonObject,
-  latestSessionVersion,
-  logLevels,
-  type Message,
-  metaKey,
   notificationMessage,
-  paramsOf,
   rawErrorMessage,
   requestMessage,
-  requireAbility,
   resultMessage,
-  sessionVersions,
-  sessionError,
-  sessionResultInTurns,
-  statelessVersion,
-  statelessParams,
-  withoutTasks,
-  workOn,
-} from '../../mcp/index.ts'
+} from '../write.ts'
 import type { Log } from '../../net/index.ts'
 import type { LinkOutcome } from './link.ts'
 import { ListenFeed } from './listen-feed.ts'

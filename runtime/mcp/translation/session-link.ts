@@ -8,24 +8,14 @@
  * Source: MCP 2025-11-25, lifecycle, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import {
-  type Ask,
-  askMethods,
-  type AskReply,
-  emptyObject,
-  errorMessage,
-  JsonObject,
-  latestSessionVersion,
-  type Message,
-  notificationMessage,
-  type OutgoingParams,
-  paramsOf,
-  passesLevel,
-  rawErrorMessage,
-  resultMessage,
-  sessionParams,
-  sessionVersions,
-} from '../../mcp/index.ts'
+import { passesLevel } from '../eras/log-level.ts'
+import { type OutgoingParams, sessionParams } from '../eras/params.ts'
+import { type Ask, askMethods, type AskReply } from '../eras/questions.ts'
+import { emptyObject, JsonObject } from '../json/object.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { latestSessionVersion, sessionVersions } from '../protocol.ts'
+import { errorMessage, notificationMessage, rawErrorMessage, resultMessage } from '../write.ts'
 import type { OpenLink, LinkOutcome, ServerLink } from './link.ts'
 import { maxIntroductionBytes } from './probe.ts'
 import { linkOver, LinkRequester } from './requester.ts'

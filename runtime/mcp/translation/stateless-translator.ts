@@ -8,31 +8,16 @@
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import {
-  type Ask,
-  abilitiesIn,
-  askingMethods,
-  AskingCall,
-  type AskReply,
-  completeResult,
-  completeResultInTurns,
-  errorMessage,
-  errorObject,
-  inputRequired,
-  isDeclined,
-  JsonObject,
-  logLevels,
-  nativeEra,
-  rawErrorMessage,
-  requireAbility,
-  resultMessage,
-  type StatelessMeta,
-  statelessError,
-  allVersions,
-  visitRequests,
-  withoutTasks,
-  workOn,
-} from '../../mcp/index.ts'
+import type { StatelessMeta } from '../era.ts'
+import { abilitiesIn, requireAbility, withoutTasks } from '../eras/abilities.ts'
+import { AskingCall } from '../eras/asking-call.ts'
+import { isDeclined, statelessError, visitRequests } from '../eras/errors.ts'
+import { type Ask, askingMethods, type AskReply } from '../eras/questions.ts'
+import { completeResult, completeResultInTurns, inputRequired } from '../eras/results.ts'
+import { JsonObject } from '../json/object.ts'
+import { workOn } from '../json/turns.ts'
+import { logLevels, nativeEra, allVersions } from '../protocol.ts'
+import { errorMessage, errorObject, rawErrorMessage, resultMessage } from '../write.ts'
 import type { OpenLink, LinkOutcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
 import { Parked } from './parked.ts'

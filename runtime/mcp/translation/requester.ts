@@ -3,7 +3,8 @@
  * a server that several clients share.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Message, notificationMessage, requestMessage } from '../../mcp/index.ts'
+import type { Message } from '../message.ts'
+import { notificationMessage, requestMessage } from '../write.ts'
 import type { LinkOutcome } from './link.ts'
 
 interface Pending {

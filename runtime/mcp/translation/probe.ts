@@ -3,7 +3,8 @@
  * names the revision, or silence, means that it does not.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
-import { JsonObject, metaKey, statelessVersion } from '../../mcp/index.ts'
+import { JsonObject } from '../json/object.ts'
+import { metaKey, statelessVersion } from '../protocol.ts'
 import type { LinkRequester } from './requester.ts'
 
 /** A server that has not responded within this time does not know the method. */

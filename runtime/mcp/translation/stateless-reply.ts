@@ -1,5 +1,6 @@
 /** One stateless request, and where its response goes, whatever carries both. */
-import type { JsonObject, StatelessMeta } from '../../mcp/index.ts'
+import type { StatelessMeta } from '../era.ts'
+import type { JsonObject } from '../json/object.ts'
 
 /** Where the response to a request goes. */
 export interface StatelessReply {

@@ -5,17 +5,15 @@
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { JsonObject } from './json/object.ts'
+import { readMembers, visitElementsInTurns } from './json/read.ts'
+import { type TurnWork, workOn } from './json/turns.ts'
 import {
   argumentHeaders,
   disagreeingArgument,
-  JsonObject,
   type MirroredArgument,
   mirroredArguments,
-  readMembers,
-  visitElementsInTurns,
-  type TurnWork,
-  workOn,
-} from '../../mcp/index.ts'
+} from './mirrored-headers.ts'
 
 const maxTools = 10_000
 /** A larger tool is treated as one without annotations. */

@@ -5,16 +5,11 @@
  * Log messages do not say for which request they are; a request that wants them has a channel for itself.
  * Source: MCP 2026-07-28, stdio.
  */
-import {
-  errorMessage,
-  errorObject,
-  JsonObject,
-  type Message,
-  metaKey,
-  notificationMessage,
-  paramsOf,
-  rawErrorMessage,
-} from '../../mcp/index.ts'
+import { JsonObject } from '../json/object.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { metaKey } from '../protocol.ts'
+import { errorMessage, errorObject, notificationMessage, rawErrorMessage } from '../write.ts'
 import type { OpenLink, ServerLink } from './link.ts'
 import { LinkPool, type PooledLink } from './link-pool.ts'
 import { linkOver, LinkRequester } from './requester.ts'
