@@ -87,6 +87,7 @@ export {
   otherMembers,
   rawErrorMessage,
   requestMessage,
+  responseMessage,
   resultMessage,
   resultParts,
 } from './write.ts'
@@ -100,10 +101,10 @@ export {
   sseReader,
 } from './sse-reader.ts'
 export { MirroredTools } from './mirrored-tools.ts'
-export { discover, maxIntroductionBytes } from './translation/probe.ts'
+export { discover } from './translation/probe.ts'
 export type { LinkOutcome, OpenLink, ServerLink } from './translation/link.ts'
 export { linkOver, LinkRequester } from './translation/requester.ts'
-export { initializeParams, type SessionServer, sessionServer } from './translation/session-link.ts'
+export { InitializeFallback } from './translation/initialize-fallback.ts'
 export { SessionTranslator } from './translation/session-translator.ts'
 export { ofClient, StatelessLink, StatelessRelay } from './translation/stateless-relay.ts'
 export type { StatelessReply, StatelessRequest } from './translation/stateless-reply.ts'

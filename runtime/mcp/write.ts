@@ -49,6 +49,16 @@ export function errorObject(error: unknown): { code: number; message: string; da
   return error.data === undefined ? object : { ...object, data: error.data }
 }
 
+/** The response to a request: a result, or an error object that is JSON text already. */
+export function responseMessage(
+  id: string,
+  { result, error }: { readonly result?: Buffer | undefined; readonly error?: Buffer | undefined },
+): Buffer {
+  return result
+    ? resultMessage(id, result)
+    : rawErrorMessage(id, error ?? JSON.stringify(errorObject(undefined)))
+}
+
 export function errorMessage(id: string | undefined, error: unknown): Buffer {
   return rawErrorMessage(id, JSON.stringify(errorObject(error)))
 }

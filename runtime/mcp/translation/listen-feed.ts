@@ -10,8 +10,14 @@ import { emptyObjectBytes } from '../json/bytes.ts'
 import { JsonObject } from '../json/object.ts'
 import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
-import { metaKey } from '../protocol.ts'
 import { notificationMessage } from '../write.ts'
+import {
+  filterText,
+  type ListKind,
+  readFilter,
+  subscriptionOf,
+  withSubscription,
+} from '../eras/subscriptions.ts'
 import type { LinkRequester } from './requester.ts'
 
 const maxResources = 1_000
@@ -33,7 +39,7 @@ export class ListenFeed {
   readonly #closed = new AbortController()
   readonly #live = new Map<string, Subscription>()
   readonly #uris = new Set<string>()
-  #lists: readonly string[] = []
+  #lists: readonly ListKind[] = []
   /** The subscription whose notifications go on. */
   #speaking: Subscription | undefined
   #newest: Subscription | undefined
@@ -45,8 +51,8 @@ export class ListenFeed {
     this.#meta = meta
   }
 
-  /** Announcements of lists that are wanted, as members of the filter (`toolsListChanged`). */
-  wantLists(lists: readonly string[]): void {
+  /** Sets the lists whose changes are wanted. */
+  wantLists(lists: readonly ListKind[]): void {
     this.#lists = lists
     if (lists.length > 0) void this.#change()
   }
@@ -108,9 +114,8 @@ export class ListenFeed {
   }
 
   #params(): string {
-    const filter: Record<string, unknown> = Object.fromEntries(this.#lists.map((name) => [name, true]))
-    if (this.#uris.size > 0) filter['resourceSubscriptions'] = [...this.#uris]
-    return `{"_meta":${this.#meta()},"notifications":${JSON.stringify(filter)}}`
+    const filter = filterText({ kinds: this.#lists, uris: this.#uris })
+    return `{"_meta":${this.#meta()},"notifications":${filter}}`
   }
 
   /** `graceful`: the server closed it, and may offer another one soon. */
@@ -135,24 +140,20 @@ export class ListenFeed {
    */
   take(message: Message): Buffer | 'handled' | undefined {
     const params = paramsOf(message)
-    const meta = params.object('_meta')
-    const id = meta?.raw(metaKey.subscriptionId)?.toString()
-    if (!meta || id === undefined) return undefined
+    const id = subscriptionOf(params)
+    if (id === undefined) return undefined
     const subscription = this.#live.get(id)
     if (message.method === 'notifications/subscriptions/acknowledged') {
       if (subscription) this.#acknowledged(subscription, params.object('notifications'))
       return 'handled'
     }
     if (!subscription || subscription !== this.#speaking) return 'handled'
-    const left = meta.names().length > 1 ? meta.with({ [metaKey.subscriptionId]: undefined }) : undefined
-    const rest = params.with({ _meta: left })
+    const rest = withSubscription(params, undefined)
     return notificationMessage(message.method, rest.equals(emptyObjectBytes) ? undefined : rest)
   }
 
   #acknowledged(subscription: Subscription, honoured: JsonObject | undefined): void {
     this.#speaking = subscription
-    const uris = honoured?.value('resourceSubscriptions')
-    const texts = Array.isArray(uris) ? uris.filter((uri): uri is string => typeof uri === 'string') : []
-    subscription.acknowledge(new Set(texts))
+    subscription.acknowledge(new Set(honoured && readFilter(honoured).uris))
   }
 }

@@ -4,7 +4,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message } from '../message.ts'
-import { notificationMessage, requestMessage } from '../write.ts'
+import { errorObject, notificationMessage, requestMessage } from '../write.ts'
 import type { LinkOutcome } from './link.ts'
 
 interface Pending {
@@ -89,8 +89,7 @@ export class LinkRequester {
     if (!pending || message.id === undefined) return true
     this.#pending.delete(message.id)
     if (message.result) pending.resolve({ result: message.result })
-    else
-      pending.resolve({ error: message.error ?? Buffer.from('{"code":-32603,"message":"Internal error"}') })
+    else pending.resolve({ error: message.error ?? Buffer.from(JSON.stringify(errorObject(undefined))) })
     return true
   }
 

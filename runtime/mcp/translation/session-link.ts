@@ -8,16 +8,14 @@
  * Source: MCP 2025-11-25, lifecycle, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { passesLevel } from '../eras/log-level.ts'
+import { initializeParams, type SessionServer, sessionServer } from '../eras/introduction.ts'
+import { passesLevel } from '../eras/session-settings.ts'
 import { type OutgoingParams, sessionParams } from '../eras/params.ts'
 import { type Ask, askMethods, type AskReply } from '../eras/questions.ts'
-import { emptyObject, JsonObject } from '../json/object.ts'
 import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
-import { latestSessionVersion, sessionVersions } from '../protocol.ts'
-import { errorMessage, notificationMessage, rawErrorMessage, resultMessage } from '../write.ts'
+import { errorMessage, notificationMessage, responseMessage, resultMessage } from '../write.ts'
 import type { OpenLink, LinkOutcome, ServerLink } from './link.ts'
-import { maxIntroductionBytes } from './probe.ts'
 import { linkOver, LinkRequester } from './requester.ts'
 
 /** The client's side of one request. */
@@ -27,13 +25,6 @@ export interface CallSide {
   readonly logLevel: string | undefined
   send(message: Buffer): void | Promise<void>
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
-}
-
-/** What a session-era server has said of itself; raw JSON. */
-export interface SessionServer {
-  readonly capabilities: JsonObject
-  readonly info: string
-  readonly instructions: string | undefined
 }
 
 const maxServerRequests = 32
@@ -176,8 +167,7 @@ export class SessionLink {
     const stop = new AbortController()
     this.#serverRequests.set(id, stop)
     try {
-      const { result, error } = await side.ask({ method, params }, stop.signal)
-      this.#reply(result ? resultMessage(id, result) : rawErrorMessage(id, error ?? internal))
+      this.#reply(responseMessage(id, await side.ask({ method, params }, stop.signal)))
     } catch (error) {
       if (!stop.signal.aborted) this.#reply(errorMessage(id, error))
     } finally {
@@ -194,27 +184,5 @@ export class SessionLink {
   }
 }
 
-/** Returns the raw params of our own `initialize`. */
-export function initializeParams(capabilities: Buffer, info: string): string {
-  return `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
-}
-
-/** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it does not open a usable session. */
-export function sessionServer(raw: Buffer | undefined): SessionServer {
-  const isSmall = raw !== undefined && raw.length <= maxIntroductionBytes
-  const result = isSmall ? new JsonObject(raw) : undefined
-  const version = result?.text('protocolVersion')
-  if (!result || version === undefined || !sessionVersions.includes(version))
-    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
-  return {
-    capabilities: result.object('capabilities') ?? emptyObject,
-    info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
-    instructions: result.raw('instructions')?.toString(),
-  }
-}
-
-/** What a server without a name is called. */
-export const unnamed = '{"name":"unnamed","version":"0"}'
-const internal = '{"code":-32603,"message":"Internal error"}'
 const withdrawn = new Error('the server withdrew its request')
 const nobody = new GatehouseError('METHOD_NOT_FOUND', { detail: 'no client takes server requests now' })

@@ -7,14 +7,24 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Abilities, abilitiesIn, requireAbility, withoutTasks } from '../eras/abilities.ts'
 import { sessionError } from '../eras/errors.ts'
+import { requestMeta, sessionVersionFor, unnamed } from '../eras/introduction.ts'
 import { statelessParams } from '../eras/params.ts'
-import { type Ask, askingMethods, type AskReply, respondToInputRequests } from '../eras/questions.ts'
+import {
+  type Ask,
+  askingMethods,
+  type AskReply,
+  isInterim,
+  respondToInputRequests,
+  sendInRounds,
+} from '../eras/questions.ts'
 import { sessionResultInTurns } from '../eras/results.ts'
+import { invalidParams, levelIn, uriIn } from '../eras/session-settings.ts'
+import { announcedLists, type ListKind } from '../eras/subscriptions.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
 import { workOn } from '../json/turns.ts'
 import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
-import { latestSessionVersion, logLevels, metaKey, sessionVersions, statelessVersion } from '../protocol.ts'
+import { metaKey } from '../protocol.ts'
 import {
   errorMessage,
   notificationMessage,
@@ -27,7 +37,6 @@ import type { LinkOutcome } from './link.ts'
 import { ListenFeed } from './listen-feed.ts'
 import { discover } from './probe.ts'
 import { reasonOf, LinkRequester } from './requester.ts'
-import { unnamed } from './session-link.ts'
 
 /** Where messages for the client go. */
 export interface ClientSide {
@@ -56,7 +65,6 @@ interface Call {
   readonly progressToken: string | undefined
 }
 
-const maxRounds = 16
 const maxCapabilityBytes = 16 * 1024
 const noAbilities: Abilities = { elicitation: false, sampling: false, roots: false }
 
@@ -74,7 +82,7 @@ export class SessionTranslator {
   #abilities: Abilities = noAbilities
   #info = '{"name":"gatehouse","version":"0"}'
   #logLevel: string | undefined
-  #lists: readonly string[] = []
+  #lists: readonly ListKind[] = []
 
   constructor(options: SessionTranslatorOptions) {
     this.#options = options
@@ -83,7 +91,7 @@ export class SessionTranslator {
   }
 
   #meta(): string {
-    return `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${this.#info},"${metaKey.clientCapabilities}":${this.#capabilities.toString()}}`
+    return requestMeta(this.#info, this.#capabilities)
   }
 
   /** A message of the client. Resolves when it is complete. Never rejects. */
@@ -138,7 +146,7 @@ export class SessionTranslator {
   async #initialize(params: JsonObject): Promise<Buffer> {
     const capabilities = params.object('capabilities')
     if (capabilities && capabilities.bytes.length > maxCapabilityBytes)
-      throw invalid(`the declared capabilities have more than ${maxCapabilityBytes} bytes`)
+      throw invalidParams(`the declared capabilities have more than ${maxCapabilityBytes} bytes`)
     if (capabilities) {
       this.#capabilities = withoutTasks(capabilities)
       this.#abilities = abilitiesIn(capabilities)
@@ -150,8 +158,7 @@ export class SessionTranslator {
     const server = new JsonObject(said)
     const offered = server.object('capabilities')
     this.#lists = announcedLists(offered)
-    const asked = params.text('protocolVersion') ?? ''
-    const version = sessionVersions.includes(asked) ? asked : latestSessionVersion
+    const version = sessionVersionFor(params.text('protocolVersion') ?? '')
     const name = server.object('_meta')?.object(metaKey.serverInfo)?.bytes.toString() ?? unnamed
     const instructions = server.raw('instructions')?.toString()
     return Buffer.from(
@@ -178,19 +185,17 @@ export class SessionTranslator {
     }
   }
 
-  /** Sends a request again with the client's responses until the server needs no more of them. */
-  async #rounded(method: string, params: JsonObject, call: Call): Promise<LinkOutcome> {
-    let changes: Changes = {}
-    for (let round = 0; round < maxRounds; round++) {
-      const outcome = await this.#round(method, params, changes, call)
-      const type = outcome.result ? new JsonObject(outcome.result).value('resultType') : undefined
-      if (type === undefined || type === 'complete') return outcome
-      if (type !== 'input_required' || !outcome.result || !askingMethods.has(method))
-        throw new GatehouseError('BACKEND_PROTOCOL')
-      const ask = (request: Ask, signal: AbortSignal): Promise<AskReply> => this.#ask(request, signal, call)
-      changes = await respondToInputRequests(outcome.result, ask, call.stop.signal)
-    }
-    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server asks without end' })
+  #rounded(method: string, params: JsonObject, call: Call): Promise<LinkOutcome> {
+    const ask = (request: Ask, signal: AbortSignal): Promise<AskReply> => this.#ask(request, signal, call)
+    return sendInRounds(
+      (changes) => this.#round(method, params, changes, call),
+      ({ result }) => {
+        if (!result || !isInterim(result)) return undefined
+        if (!askingMethods.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
+        return result
+      },
+      (interim) => respondToInputRequests(interim, ask, call.stop.signal),
+    )
   }
 
   async #round(method: string, params: JsonObject, changes: Changes, call: Call): Promise<LinkOutcome> {
@@ -269,26 +274,3 @@ export class SessionTranslator {
 }
 
 const cancelled = new Error('the client cancelled the request')
-
-/** Lists whose changes the server announces, as members of a filter. */
-function announcedLists(capabilities: JsonObject | undefined): readonly string[] {
-  return ['tools', 'prompts', 'resources']
-    .filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
-    .map((kind) => `${kind}ListChanged`)
-}
-
-function levelIn(params: JsonObject): string {
-  const level = params.text('level')
-  if (level !== undefined && logLevels.includes(level)) return level
-  throw invalid(`level must be one of ${logLevels.join(', ')}`)
-}
-
-function uriIn(params: JsonObject): string {
-  const uri = params.text('uri')
-  if (uri === undefined) throw invalid('uri must be a string')
-  return uri
-}
-
-function invalid(why: string): GatehouseError {
-  return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${why}` })
-}

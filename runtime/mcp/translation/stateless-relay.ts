@@ -5,6 +5,7 @@
  * Log messages do not say for which request they are; a request that wants them has a channel for itself.
  * Source: MCP 2026-07-28, stdio.
  */
+import { subscriptionOf, withSubscription } from '../eras/subscriptions.ts'
 import { JsonObject } from '../json/object.ts'
 import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
@@ -87,12 +88,9 @@ export class StatelessLink implements PooledLink {
 
   #announce({ method }: Message, params: JsonObject): void {
     if (method === 'notifications/cancelled') return this.#closed(params.raw('requestId')?.toString())
-    const meta = params.object('_meta')
-    const id = meta?.raw(metaKey.subscriptionId)?.toString() ?? ''
-    const sent = this.#sent.get(id)
-    if (!meta || !sent) return
-    const own = params.with({ _meta: meta.with({ [metaKey.subscriptionId]: sent.clientId }) })
-    void sent.reply.send(notificationMessage(method, own))
+    const sent = this.#sent.get(subscriptionOf(params) ?? '')
+    if (!sent) return
+    void sent.reply.send(notificationMessage(method, withSubscription(params, sent.clientId)))
   }
 
   /** The server has ended a subscription without a word. */
@@ -110,9 +108,7 @@ export class StatelessLink implements PooledLink {
 export function ofClient(result: Buffer, id: string, clientId: string): Buffer {
   if (!result.includes(metaKey.subscriptionId)) return result
   const object = new JsonObject(result)
-  const meta = object.object('_meta')
-  if (meta?.raw(metaKey.subscriptionId)?.toString() !== id) return result
-  return object.with({ _meta: meta.with({ [metaKey.subscriptionId]: clientId }) })
+  return subscriptionOf(object) === id ? withSubscription(object, clientId) : result
 }
 
 export interface StatelessRelayOptions {

@@ -21,7 +21,8 @@ import { errorMessage, errorObject, rawErrorMessage, resultMessage } from '../wr
 import type { OpenLink, LinkOutcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
 import { Parked } from './parked.ts'
-import { type CallSide, SessionLink, type SessionServer } from './session-link.ts'
+import { type CallSide, SessionLink } from './session-link.ts'
+import type { SessionServer } from '../eras/introduction.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 import { Watchers } from './watchers.ts'
 

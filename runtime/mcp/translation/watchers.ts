@@ -4,21 +4,24 @@
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  acknowledgement,
+  announcedLists,
+  listChangedMethod,
+  readFilter,
+  subscriptionEnd,
+  withSubscription,
+} from '../eras/subscriptions.ts'
 import { JsonObject } from '../json/object.ts'
 import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
-import { metaKey, updatedMethod } from '../protocol.ts'
-import { notificationMessage, resultMessage } from '../write.ts'
-import type { SessionLink, SessionServer } from './session-link.ts'
+import { updatedMethod } from '../protocol.ts'
+import { notificationMessage } from '../write.ts'
+import type { SessionLink } from './session-link.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 
 const maxWatchers = 1_000
 const maxResources = 100
-const lists: Readonly<Record<string, { kind: string; method: string }>> = {
-  toolsListChanged: { kind: 'tools', method: 'notifications/tools/list_changed' },
-  promptsListChanged: { kind: 'prompts', method: 'notifications/prompts/list_changed' },
-  resourcesListChanged: { kind: 'resources', method: 'notifications/resources/list_changed' },
-}
 
 interface Watcher {
   readonly id: string
@@ -52,18 +55,20 @@ export class Watchers {
     if (this.#watchers.size >= maxWatchers)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
     const server = await link.opened
-    const names = Object.keys(lists).filter((name) => filter.value(name) === true && announces(server, name))
+    const wanted = readFilter(filter)
+    const announced = announcedLists(server.capabilities)
+    const kinds = wanted.kinds.filter((kind) => announced.includes(kind))
     const watcher: Watcher = {
       id: request.id,
       reply,
-      methods: new Set(names.flatMap((name) => lists[name]?.method ?? [])),
+      methods: new Set(kinds.map(listChangedMethod)),
       uris: new Set(),
     }
-    const uris = await this.#subscribe(link, urisIn(filter))
+    const uris = await this.#subscribe(link, wanted.uris.slice(0, maxResources))
     watcher.uris = new Set(uris)
     if (reply.gone.aborted) return this.#unsubscribe(uris)
     this.#watchers.add(watcher)
-    await this.#acknowledge(watcher, names)
+    await reply.send(acknowledgement(watcher.id, { kinds, uris }))
     await Promise.race([link.ended, gone(reply.gone)])
     this.#watchers.delete(watcher)
     this.#unsubscribe(uris)
@@ -96,46 +101,20 @@ export class Watchers {
     for (const uri of this.#watched()) ask(link, 'subscribe', uri)
   }
 
-  #acknowledge({ id, reply, uris }: Watcher, names: readonly string[]): void | Promise<void> {
-    const honoured = {
-      ...Object.fromEntries(names.map((name) => [name, true])),
-      ...(uris.size > 0 ? { resourceSubscriptions: [...uris] } : {}),
-    }
-    const params = `{"_meta":${markOf(id)},"notifications":${JSON.stringify(honoured)}}`
-    return reply.send(notificationMessage('notifications/subscriptions/acknowledged', params))
-  }
-
   /** A notification of a session of the lane that belongs to no request. */
   heard(message: Message): void {
     const params = paramsOf(message)
     const uri = message.method === updatedMethod ? params.text('uri') : undefined
     for (const { id, reply, methods, uris } of this.#watchers) {
       if (uri === undefined ? !methods.has(message.method) : !uris.has(uri)) continue
-      const meta = params.object('_meta')?.with({ [metaKey.subscriptionId]: id }) ?? markOf(id)
-      void reply.send(notificationMessage(message.method, params.with({ _meta: meta })))
+      void reply.send(notificationMessage(message.method, withSubscription(params, id)))
     }
   }
 
   /** The graceful end: a result that closes each subscription. */
   close(): void {
-    for (const { id, reply } of this.#watchers)
-      void reply.end(resultMessage(id, `{"resultType":"complete","_meta":${markOf(id)}}`))
+    for (const { id, reply } of this.#watchers) void reply.end(subscriptionEnd(id))
   }
-}
-
-function markOf(id: string): string {
-  return `{"${metaKey.subscriptionId}":${id}}`
-}
-
-function announces({ capabilities }: SessionServer, name: string): boolean {
-  const kind = lists[name]?.kind ?? ''
-  return capabilities.object(kind)?.value('listChanged') === true
-}
-
-function urisIn(filter: JsonObject): string[] {
-  const value = filter.value('resourceSubscriptions')
-  const texts = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
-  return [...new Set(texts)].slice(0, maxResources)
 }
 
 async function subscribe(

@@ -14,7 +14,9 @@ import {
   sessionVersions,
   type LinkOutcome,
   discover,
-  maxIntroductionBytes,
+  emptyObjectBytes,
+  initializeParams,
+  opensSession,
   type LinkRequester,
 } from '../../../mcp/index.ts'
 
@@ -40,7 +42,7 @@ export async function introduce(
     await askUntilAnswered(requester, known.era === 'session' ? 'ping' : 'server/discover', '{}')
     return known
   }
-  const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":{},"clientInfo":${info}}`
+  const params = initializeParams(emptyObjectBytes, info)
   const { result } = await askUntilAnswered(requester, 'initialize', params)
   if (result && opensSession(result)) {
     requester.notify('notifications/initialized')
@@ -50,11 +52,6 @@ export async function introduce(
   if (!discovered)
     throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
   return { era: 'stateless', result: discovered.toString() }
-}
-
-function opensSession(result: Buffer): boolean {
-  if (result.length > maxIntroductionBytes) return false
-  return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
 }
 
 /** The first result, whichever question it answers; an error only when no question is open any more. */

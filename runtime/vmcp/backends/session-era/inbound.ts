@@ -8,29 +8,24 @@
  * it can belong to just one of them. Otherwise a log message is dropped and reported, and a question is answered with
  * an error.
  */
-import { GatehouseError, own } from '../../../../schemas/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   askMethods,
+  changedList,
   errorMessage,
   JsonObject,
   type Message,
-  rawErrorMessage,
+  responseMessage,
   resultMessage,
   updatedMethod,
 } from '../../../mcp/index.ts'
 import { abortable, type InFlightEntry, InFlight } from '../../../net/index.ts'
-import type { AskReply } from '../../../mcp/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
+import type { ConnectionEvents, Relay } from '../connection.ts'
 import type { Deadline } from '../../model/time/deadline.ts'
 
 /** Questions of one backend that may wait for answers at a time. */
 const maxQuestions = 32
-const listChangedMethods: Readonly<Record<string, ListKind>> = {
-  'notifications/tools/list_changed': 'tools',
-  'notifications/resources/list_changed': 'resources',
-  'notifications/prompts/list_changed': 'prompts',
-}
 
 /** A question of the backend that waits for its response. */
 interface ServerRequest {
@@ -173,7 +168,7 @@ export class Inbound {
     try {
       const asked = pending?.relay ? pending.relay.ask(ask, signal) : this.#events.ask(ask, signal)
       const reply = await abortable(asked, signal)
-      this.#reply(replyMessage(id, reply))
+      this.#reply(responseMessage(id, reply))
     } catch (error) {
       if (!signal.aborted) this.#reply(errorMessage(id, error))
     } finally {
@@ -184,7 +179,7 @@ export class Inbound {
 
   #notification(message: Message, on: Pending | undefined): void {
     const { method, params } = message
-    const kind = own(listChangedMethods, method)
+    const kind = changedList(method)
     if (kind) this.#events.listChanged(kind)
     else if (method === 'notifications/progress') this.#progress(params, on)
     else if (method === 'notifications/message') this.#log(params, this.#requestOf(on))
@@ -235,9 +230,3 @@ export function unassigned(): GatehouseError {
 
 const requestOver = new Error('the request is over')
 const questionWithdrawn = new Error('the backend withdrew its question')
-
-function replyMessage(id: string, reply: AskReply): Buffer {
-  return reply.result
-    ? resultMessage(id, reply.result)
-    : rawErrorMessage(id, reply.error ?? '{"code":-32603,"message":"Internal error"}')
-}
