@@ -14,6 +14,7 @@ export {
   sessionServer,
   sessionVersionFor,
 } from './introduction.ts'
+export { ServerRequests } from './server-requests.ts'
 export { levelIn, passesLevel, uriIn } from './session-settings.ts'
 export {
   acknowledgement,
@@ -30,7 +31,6 @@ export {
 export { type OutgoingParams, sessionParams, statelessParams } from './params.ts'
 export {
   type Ask,
-  askMethods,
   type AskReply,
   askingMethods,
   isInterim,

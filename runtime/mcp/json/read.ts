@@ -33,7 +33,8 @@ class SlicedScan extends JsonScanner {
   #feedSlice(): void {
     this.#from = this.#to
     this.#to = Math.min(this.#from + sliceBytes, this.#text.length)
-    this.feed(this.#text.subarray(this.#from, this.#to), this.#from)
+    const isWhole = this.#to - this.#from === this.#text.length
+    this.feed(isWhole ? this.#text : this.#text.subarray(this.#from, this.#to), this.#from)
   }
 
   /** Index in the whole text. */

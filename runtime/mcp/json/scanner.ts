@@ -53,6 +53,8 @@ const exponent = 5
 const exponentSign = 6
 const exponentDigits = 7
 
+const noBytes = Buffer.alloc(0)
+
 export interface ScannerOptions {
   /** Reports names and values of containers that are nested at most so deep. Default 0: only the value itself. */
   readonly watched?: number
@@ -73,7 +75,7 @@ export class JsonScanner {
   name = ''
   readonly #maxDepth: number
   readonly #maxValues: number
-  #chunk: Buffer = Buffer.alloc(0)
+  #chunk: Buffer = noBytes
   /** Offset of the chunk, for errors. */
   #offset = 0
   #at = 0
@@ -81,7 +83,7 @@ export class JsonScanner {
   /** True for an object, false for an array; one entry per open container. */
   readonly #nesting: boolean[] = []
   /** The range of the current name in its last chunk, and its bytes from earlier chunks. */
-  #nameChunk: Buffer = this.#chunk
+  #nameChunk: Buffer = noBytes
   #nameFrom = 0
   #nameTo = 0
   #nameBefore: Buffer | undefined

@@ -11,10 +11,11 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { initializeParams, type SessionServer, sessionServer } from '../eras/introduction.ts'
 import { passesLevel } from '../eras/session-settings.ts'
 import { type OutgoingParams, sessionParams } from '../eras/params.ts'
-import { type Ask, askMethods, type AskReply } from '../eras/questions.ts'
+import type { Ask, AskReply } from '../eras/questions.ts'
+import { ServerRequests } from '../eras/server-requests.ts'
 import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
-import { errorMessage, notificationMessage, responseMessage, resultMessage } from '../write.ts'
+import { notificationMessage, resultMessage } from '../write.ts'
 import type { OpenLink, LinkOutcome, ServerLink } from './link.ts'
 import { linkOver, LinkRequester } from './requester.ts'
 
@@ -27,7 +28,6 @@ export interface CallSide {
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
 
-const maxServerRequests = 32
 const openMs = 30_000
 
 export interface SessionLinkOptions {
@@ -53,7 +53,7 @@ export class SessionLink {
   readonly #link: ServerLink
   readonly #requester: LinkRequester
   readonly #sides = new Map<string, CallSide>()
-  readonly #serverRequests = new Map<string, AbortController>()
+  readonly #serverRequests = new ServerRequests((message) => this.#reply(message))
   #level: string | undefined
   #over = false
 
@@ -65,7 +65,7 @@ export class SessionLink {
     void this.ended.then((why) => {
       this.#over = true
       this.#requester.failAll(linkOver(why))
-      for (const stop of this.#serverRequests.values()) stop.abort(linkOver(why))
+      this.#serverRequests.withdraw(linkOver(why))
     })
     this.opened = this.#open()
     // A link whose session was refused is of no use to anybody.
@@ -124,13 +124,11 @@ export class SessionLink {
 
   #receive(message: Message): void {
     if (this.#requester.take(message)) return
-    if (message.kind === 'request') this.#asked(message, message.id ?? '')
+    if (message.kind === 'request') this.#asked(message)
     else if (message.method === 'notifications/progress') this.#progress(message)
     else if (message.method === 'notifications/message') this.#log(message)
-    else if (message.method === 'notifications/cancelled') {
-      const id = paramsOf(message).raw('requestId')?.toString()
-      if (id !== undefined) this.#serverRequests.get(id)?.abort(withdrawn)
-    } else this.#options.onNotification(message)
+    else if (message.method === 'notifications/cancelled') this.#serverRequests.cancelled(message)
+    else this.#options.onNotification(message)
   }
 
   /** The only request in flight: what the server says can belong to no other. */
@@ -152,27 +150,14 @@ export class SessionLink {
     if (passesLevel(message.params, side.logLevel)) void side.send(message.bytes)
   }
 
-  #asked(message: Message, id: string): void {
-    const { method } = message
-    if (method === 'ping') return this.#reply(resultMessage(id, '{}'))
-    if (!askMethods.has(method)) return this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+  #asked(message: Message): void {
+    const id = this.#serverRequests.admit(message)
+    if (id === undefined) return
     const side = this.#only()
-    if (!side && method === 'roots/list') return this.#reply(resultMessage(id, '{"roots":[]}'))
-    if (!side || this.#serverRequests.has(id) || this.#serverRequests.size >= maxServerRequests)
-      return this.#reply(errorMessage(id, nobody))
-    void this.#ask(side, message, id)
-  }
-
-  async #ask(side: CallSide, { method, params }: Message, id: string): Promise<void> {
-    const stop = new AbortController()
-    this.#serverRequests.set(id, stop)
-    try {
-      this.#reply(responseMessage(id, await side.ask({ method, params }, stop.signal)))
-    } catch (error) {
-      if (!stop.signal.aborted) this.#reply(errorMessage(id, error))
-    } finally {
-      this.#serverRequests.delete(id)
-    }
+    if (side)
+      void this.#serverRequests.ask(message, undefined, (request, signal) => side.ask(request, signal))
+    else if (message.method === 'roots/list') this.#reply(resultMessage(id, '{"roots":[]}'))
+    else this.#serverRequests.refuse(id, notNow)
   }
 
   #reply(message: Buffer): void {
@@ -184,5 +169,6 @@ export class SessionLink {
   }
 }
 
-const withdrawn = new Error('the server withdrew its request')
-const nobody = new GatehouseError('METHOD_NOT_FOUND', { detail: 'no client takes server requests now' })
+export const notNow: GatehouseError = new GatehouseError('METHOD_NOT_FOUND', {
+  detail: 'no client takes server requests now',
+})

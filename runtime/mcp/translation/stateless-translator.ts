@@ -21,7 +21,7 @@ import { errorMessage, errorObject, rawErrorMessage, resultMessage } from '../wr
 import type { OpenLink, LinkOutcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
 import { Parked } from './parked.ts'
-import { type CallSide, SessionLink } from './session-link.ts'
+import { type CallSide, notNow, SessionLink } from './session-link.ts'
 import type { SessionServer } from '../eras/introduction.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 import { Watchers } from './watchers.ts'
@@ -293,9 +293,7 @@ export class StatelessTranslator {
 function askWith({ asking }: Begun, method: string, asked: Ask, signal: AbortSignal): Promise<AskReply> {
   if (askingMethods.has(method)) return asking.ask(asked, signal)
   if (asked.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
-  return Promise.reject(
-    new GatehouseError('METHOD_NOT_FOUND', { detail: 'no client takes server requests now' }),
-  )
+  return Promise.reject(notNow)
 }
 
 /** Throws INVALID_PARAMS for capabilities that name something twice. */
