@@ -7,36 +7,36 @@ import { metaKey } from '../protocol.ts'
 import { notificationMessage, resultMessage } from '../write.ts'
 
 /** Lists whose changes a server announces. */
-export type ListKind = 'tools' | 'prompts' | 'resources'
+export type AnnouncedList = 'tools' | 'prompts' | 'resources'
 
-const listKinds: readonly ListKind[] = ['tools', 'prompts', 'resources']
+const lists: readonly AnnouncedList[] = ['tools', 'prompts', 'resources']
 
 /** Lists and resources that a subscription covers. */
 export interface ListenFilter {
-  readonly kinds: Iterable<ListKind>
+  readonly kinds: Iterable<AnnouncedList>
   readonly uris: Iterable<string>
 }
 
-export function listChangedMethod(kind: ListKind): string {
+export function listChangedMethod(kind: AnnouncedList): string {
   return `notifications/${kind}/list_changed`
 }
 
 /** Returns the list that a notification announces a change of; undefined for other notifications. */
-export function changedList(method: string): ListKind | undefined {
-  return listKinds.find((kind) => method === listChangedMethod(kind))
+export function changedList(method: string): AnnouncedList | undefined {
+  return lists.find((kind) => method === listChangedMethod(kind))
 }
 
 /** Returns the lists whose changes the server announces. */
-export function announcedLists(capabilities: JsonObject | undefined): readonly ListKind[] {
-  return listKinds.filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
+export function announcedLists(capabilities: JsonObject | undefined): readonly AnnouncedList[] {
+  return lists.filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
 }
 
 /** Reads the `notifications` member of a subscription, or of its acknowledgement. Ignores unknown and invalid members. */
-export function readFilter(filter: JsonObject): { readonly kinds: ListKind[]; readonly uris: string[] } {
+export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[]; readonly uris: string[] } {
   const value = filter.value('resourceSubscriptions')
   const uris = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
   return {
-    kinds: listKinds.filter((kind) => filter.value(`${kind}ListChanged`) === true),
+    kinds: lists.filter((kind) => filter.value(`${kind}ListChanged`) === true),
     uris: [...new Set(uris)],
   }
 }

@@ -13,7 +13,7 @@ import { paramsOf } from '../param-types.ts'
 import { notificationMessage } from '../write.ts'
 import {
   filterText,
-  type ListKind,
+  type AnnouncedList,
   readFilter,
   subscriptionOf,
   withSubscription,
@@ -39,7 +39,7 @@ export class ListenFeed {
   readonly #closed = new AbortController()
   readonly #live = new Map<string, Subscription>()
   readonly #uris = new Set<string>()
-  #lists: readonly ListKind[] = []
+  #lists: readonly AnnouncedList[] = []
   /** The subscription whose notifications go on. */
   #speaking: Subscription | undefined
   #newest: Subscription | undefined
@@ -52,7 +52,7 @@ export class ListenFeed {
   }
 
   /** Sets the lists whose changes are wanted. */
-  wantLists(lists: readonly ListKind[]): void {
+  wantLists(lists: readonly AnnouncedList[]): void {
     this.#lists = lists
     if (lists.length > 0) void this.#change()
   }

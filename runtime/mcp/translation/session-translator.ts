@@ -19,7 +19,7 @@ import {
 } from '../eras/questions.ts'
 import { sessionResultInTurns } from '../eras/results.ts'
 import { invalidParams, levelIn, uriIn } from '../eras/session-settings.ts'
-import { announcedLists, type ListKind } from '../eras/subscriptions.ts'
+import { announcedLists, type AnnouncedList } from '../eras/subscriptions.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
 import { workOn } from '../json/turns.ts'
 import type { Message } from '../message.ts'
@@ -82,7 +82,7 @@ export class SessionTranslator {
   #abilities: Abilities = noAbilities
   #info = '{"name":"gatehouse","version":"0"}'
   #logLevel: string | undefined
-  #lists: readonly ListKind[] = []
+  #lists: readonly AnnouncedList[] = []
 
   constructor(options: SessionTranslatorOptions) {
     this.#options = options

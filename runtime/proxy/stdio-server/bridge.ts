@@ -46,9 +46,8 @@ import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { HttpReply } from './http-reply.ts'
 import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'
-import { Processes } from './server-process.ts'
+import { Processes, type ServerSource } from './server-process.ts'
 import { BridgeSession } from './session.ts'
-import type { ServerSource } from './source.ts'
 import { ServedStatelessSide } from './stateless-side.ts'
 
 export interface BridgeOptions {
