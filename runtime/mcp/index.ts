@@ -1,4 +1,4 @@
-/** Public API of the wire module: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
+/** Public API of the wire module: JSON-RPC, server-sent events and the translation between the protocol eras. No I/O. */
 export {
   checkStateless,
   checkStatelessBody,
@@ -11,17 +11,25 @@ export {
 } from './era.ts'
 export * from './eras/index.ts'
 export { type CanonicalOptions, canonicalText } from './json/canonical.ts'
-export { isNull, openArray, openObject, quoteByte } from './json/bytes.ts'
+export {
+  arrayEnd,
+  arrayStart,
+  comma,
+  emptyObjectBytes,
+  isNull,
+  objectEnd,
+  openArray,
+  openObject,
+  quoteByte,
+} from './json/bytes.ts'
 export { type Changes, emptyObject, JsonObject } from './json/object.ts'
-export { arrayEnd, arrayStart, comma, emptyObjectBytes, objectEnd } from './json/pieces.ts'
-export { DuplicateMember, JsonError, scanElements } from './json/scan.ts'
+export { readMembers, scanElements, visitElementsInTurns } from './json/read.ts'
+export { DuplicateMember, JsonError } from './json/errors.ts'
 export {
   atOnce,
   inTurns,
   joined,
   largeBytes,
-  readMembers,
-  visitElementsInTurns,
   type TurnWork,
   workOn,
 } from './json/turns.ts'
@@ -29,7 +37,6 @@ export { nextShare, shareIsOver } from './json/turn-shares.ts'
 export { type Handle, TurnQueue } from './turn-queue.ts'
 export { readServerMessage } from './large-message.ts'
 export type { EnvelopeRepair, OnRepair } from './json/envelope-repair.ts'
-export type { PassedMembers } from './passed-members.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
 export {
@@ -41,7 +48,14 @@ export {
   type SessionRefusal,
   sessionVerdict,
 } from './lost-session.ts'
-export { type Message, MessageError, scanClientMessage, scanMessage } from './message.ts'
+export {
+  type Message,
+  MessageError,
+  type PassedMembers,
+  protocolError,
+  scanClientMessage,
+  scanMessage,
+} from './message.ts'
 export {
   argumentHeaders,
   disagreeingArgument,
@@ -66,7 +80,6 @@ export {
   reservedMetaPrefix,
   updatedMethod,
 } from './protocol.ts'
-export { protocolError } from './protocol-error.ts'
 export {
   errorMessage,
   errorObject,
@@ -74,6 +87,7 @@ export {
   otherMembers,
   rawErrorMessage,
   requestMessage,
+  responseMessage,
   resultMessage,
   resultParts,
 } from './write.ts'
@@ -86,3 +100,12 @@ export {
   type SseReader,
   sseReader,
 } from './sse-reader.ts'
+export { MirroredTools } from './mirrored-tools.ts'
+export { discover } from './translation/probe.ts'
+export type { LinkOutcome, OpenLink, ServerLink } from './translation/link.ts'
+export { linkOver, LinkRequester } from './translation/requester.ts'
+export { InitializeFallback } from './translation/initialize-fallback.ts'
+export { SessionTranslator } from './translation/session-translator.ts'
+export { ofClient, StatelessLink, StatelessRelay } from './translation/stateless-relay.ts'
+export type { StatelessReply, StatelessRequest } from './translation/stateless-reply.ts'
+export { StatelessTranslator } from './translation/stateless-translator.ts'

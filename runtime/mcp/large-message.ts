@@ -2,17 +2,9 @@
  * Reads a message of a server, which may be large. A large result is read over as many turns of the event loop as it
  * needs. Every other member is read in one turn, and its size is limited accordingly.
  */
-import { JsonError } from './json/scan.ts'
-import {
-  atOnce,
-  checkUtf8,
-  inTurns,
-  joined,
-  largeBytes,
-  membersOf,
-  readMembers,
-  type TurnWork,
-} from './json/turns.ts'
+import { membersOf, readMembers } from './json/read.ts'
+import { JsonError } from './json/errors.ts'
+import { atOnce, checkUtf8, inTurns, joined, largeBytes, type TurnWork } from './json/turns.ts'
 import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './json/envelope-repair.ts'
 import { blankLineEnds } from './sse.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
@@ -56,7 +48,7 @@ function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   if (result) yield* members(result)
   yield* putOnOneLine(message.bytes)
   if (!result) return message
-  if (membersOf(result).members.some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
+  if (membersOf(result).some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
     throw invalid(id, `_meta of a result has more than ${maxMetaBytes} bytes`)
   return message
 }

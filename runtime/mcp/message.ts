@@ -11,9 +11,15 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/scan.ts'
+import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
 import { isBatch } from './json/start.ts'
-import type { PassedMembers } from './passed-members.ts'
+
+/** Members of a result that were sent to the client while the result was still arriving. */
+export interface PassedMembers {
+  readonly names: readonly string[]
+  /** Bytes of their names and values. */
+  readonly bytes: number
+}
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
@@ -31,7 +37,7 @@ export interface Message {
   readonly result: Buffer | undefined
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
-  /** What of the result has gone on to the client already; `result` has the rest, and something small in its place. */
+  /** Members that the client already has. `result` contains the other members, and a small stand-in for each of these. */
   readonly passed?: PassedMembers | undefined
 }
 
@@ -44,6 +50,11 @@ export class MessageError extends GatehouseError {
     this.name = 'MessageError'
     this.id = id
   }
+}
+
+/** The error for a server that violates the protocol. Clients get the fixed text, the log gets `what`. */
+export function protocolError(what: string): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }
 
 /**

@@ -7,7 +7,8 @@
 import { isUtf8 } from 'node:buffer'
 import { GatehouseError, isFields } from '../../schemas/index.ts'
 import type { JsonObject } from './json/object.ts'
-import { JsonError, readString } from './json/scan.ts'
+import { JsonError } from './json/errors.ts'
+import { readString } from './json/bytes.ts'
 import { whyUnread } from './message.ts'
 import { headerName } from './protocol.ts'
 

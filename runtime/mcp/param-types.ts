@@ -9,7 +9,8 @@
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
 import { emptyObject, JsonObject } from './json/object.ts'
-import { JsonError, scanElements } from './json/scan.ts'
+import { scanElements } from './json/read.ts'
+import { JsonError } from './json/errors.ts'
 import { type Message, MessageError, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
@@ -180,7 +181,7 @@ const firstBytes = { string: /"/, name: /"/, boolean: /[tf]/, object: /\{/, toke
 function elementsIn(raw: Buffer, path: string): Buffer[] {
   if (raw[0] !== array) throw wrong(path, 'strings')
   try {
-    return scanElements(raw, 0, maxElements)
+    return scanElements(raw, maxElements)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw invalid(`${path} must have at most ${maxElements} elements`, cause)

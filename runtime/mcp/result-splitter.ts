@@ -10,10 +10,18 @@
 import { Pieces } from '../net/index.ts'
 import type { Era } from './era.ts'
 import { containers, maxObjects, metaWithoutReserved } from './eras/reserved-meta.ts'
-import { openArray, openObject } from './json/bytes.ts'
-import { ChunkWalk } from './json/chunk-walk.ts'
-import { arrayEnd, arrayStart, comma, emptyObjectBytes, objectEnd, objectStart } from './json/pieces.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers } from './json/scan.ts'
+import {
+  arrayEnd,
+  arrayStart,
+  comma,
+  emptyObjectBytes,
+  objectEnd,
+  objectStart,
+  openArray,
+  openObject,
+} from './json/bytes.ts'
+import { DuplicateMember, JsonError, maxMembers, TooManyMembers } from './json/errors.ts'
+import { JsonScanner } from './json/scanner.ts'
 import { Utf8Parts } from './json/utf8-parts.ts'
 import { invalid, type Message } from './message.ts'
 
@@ -84,7 +92,7 @@ export class ResultSplitter {
   readonly #passage: ResultPassage
   readonly #isForSession: boolean
   readonly #utf8: Utf8Parts
-  readonly #walk = new ChunkWalk()
+  readonly #scanner = new JsonScanner()
   readonly #frames: Frame[] = []
   /** Names of the message, in lower case, and of the result. */
   readonly #ofMessage = new Set<string>()
@@ -141,7 +149,7 @@ export class ResultSplitter {
   /** The response, all of which has arrived: what was held of its result, and what has gone on. Throws JsonError, MessageError. */
   end(): Message | undefined {
     if (!this.#isPassing) return undefined
-    if (!this.#walk.isDone || !this.#utf8.isWhole) throw new JsonError('unfinished value', this.#bytes)
+    if (!this.#scanner.isDone || !this.#utf8.isWhole) throw new JsonError('unfinished value', this.#bytes)
     if (this.#jsonrpc !== '"2.0"') throw invalid(this.#id, 'jsonrpc must be "2.0"')
     if (!this.#isOwn(this.#responseId)) throw invalid(this.#id, 'the response belongs to no request')
     const result = Buffer.concat([objectStart, ...this.#held, objectEnd])
@@ -158,10 +166,10 @@ export class ResultSplitter {
   }
 
   #read(chunk: Buffer): void {
-    const walk = this.#walk
-    walk.start(chunk)
+    const scanner = this.#scanner
+    scanner.feed(chunk)
     this.#from = 0
-    for (let stop = walk.advance(); stop !== 'chunk'; stop = walk.advance()) {
+    for (let stop = scanner.advance(); stop !== 'chunk'; stop = scanner.advance()) {
       if (stop === 'name') this.#named()
       else if (stop === 'value') this.#begun(chunk)
       else this.#ended(chunk)
@@ -171,7 +179,7 @@ export class ResultSplitter {
   }
 
   #named(): void {
-    const { name, depth } = this.#walk
+    const { name, depth } = this.#scanner
     if (depth > 2) return
     const names = depth === 1 ? this.#ofMessage : this.#ofResult
     const own = depth === 1 ? name.toLowerCase() : name
@@ -182,7 +190,7 @@ export class ResultSplitter {
 
   /** A value begins in the innermost container that is looked into. */
   #begun(chunk: Buffer): void {
-    const c = chunk[this.#walk.at] ?? 0
+    const c = chunk[this.#scanner.at] ?? 0
     const frame = this.#frames.at(-1)
     if (!frame) {
       if (c !== openObject) throw new JsonError('object expected', 0)
@@ -195,11 +203,11 @@ export class ResultSplitter {
 
   #open(frame: Frame): void {
     this.#frames.push(frame)
-    this.#walk.watched = this.#frames.length
+    this.#scanner.watched = this.#frames.length
   }
 
   #beginOfMessage(c: number): void {
-    const { name } = this.#walk
+    const { name } = this.#scanner
     if (name === 'result' && c === openObject) this.#open({ kind: 'result' })
     else if (name === 'id' || name === 'jsonrpc') this.#capture()
     // Treat a null member as absent; only null begins with n.
@@ -207,11 +215,11 @@ export class ResultSplitter {
       c !== nullByte &&
       (name === 'result' || name === 'error' || name === 'method' || name === 'params')
     )
-      throw new JsonError('no result', this.#walk.at)
+      throw new JsonError('no result', this.#scanner.at)
   }
 
   #beginMember(chunk: Buffer, c: number): void {
-    const { name, rawName, at } = this.#walk
+    const { name, rawName, at } = this.#scanner
     const held = new Pieces()
     for (const piece of [rawName, colon]) held.add(piece)
     const standIn = c === openArray ? arrayOfObject : emptyObjectBytes
@@ -236,14 +244,14 @@ export class ResultSplitter {
     if (c === openArray) this.#open({ kind: 'array', objects })
     if (c !== openObject) return
     if (this.#frames.at(-1)?.kind === 'array' && this.#member?.name === 'content') this.#member.passes = true
-    const { at } = this.#walk
+    const { at } = this.#scanner
     this.#take(chunk, this.#from, at + 1)
     this.#takes = false
     this.#open({ kind: 'object', objects, isEmpty: true })
   }
 
   #beginInObject(chunk: Buffer, c: number, frame: ObjectFrame): void {
-    const { name, rawName, at } = this.#walk
+    const { name, rawName, at } = this.#scanner
     if (name === '_meta' && c === openObject) {
       this.#asideName = rawName
       this.#capture()
@@ -264,15 +272,15 @@ export class ResultSplitter {
   #capture(): void {
     this.#aside = new Pieces()
     this.#takes = true
-    this.#from = this.#walk.at
+    this.#from = this.#scanner.at
   }
 
   /** A value has ended: one of the innermost container, or that itself. */
   #ended(chunk: Buffer): void {
-    const { at, depth } = this.#walk
+    const { at, depth } = this.#scanner
     if (depth < this.#frames.length) {
       const closed = this.#frames.pop()
-      this.#walk.watched = this.#frames.length
+      this.#scanner.watched = this.#frames.length
       if (closed?.kind === 'object') {
         this.#takes = true
         this.#from = at - 1
@@ -291,8 +299,8 @@ export class ResultSplitter {
     if (!this.#aside) return
     const value = this.#aside.whole().toString()
     this.#aside = undefined
-    if (this.#walk.name === 'id') this.#responseId = value
-    else if (this.#walk.name === 'jsonrpc') this.#jsonrpc = value
+    if (this.#scanner.name === 'id') this.#responseId = value
+    else if (this.#scanner.name === 'jsonrpc') this.#jsonrpc = value
   }
 
   #endMember(): void {

@@ -6,7 +6,7 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
-import { comma, objectEnd } from './json/pieces.ts'
+import { comma, objectEnd } from './json/bytes.ts'
 
 /** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
@@ -47,6 +47,16 @@ export function errorObject(error: unknown): { code: number; message: string; da
   if (!(error instanceof GatehouseError)) return { code: -32603, message: 'Internal error' }
   const object = { code: error.rpcCode, message: error.message }
   return error.data === undefined ? object : { ...object, data: error.data }
+}
+
+/** The response to a request: a result, or an error object that is JSON text already. */
+export function responseMessage(
+  id: string,
+  { result, error }: { readonly result?: Buffer | undefined; readonly error?: Buffer | undefined },
+): Buffer {
+  return result
+    ? resultMessage(id, result)
+    : rawErrorMessage(id, error ?? JSON.stringify(errorObject(undefined)))
 }
 
 export function errorMessage(id: string | undefined, error: unknown): Buffer {

@@ -1,9 +1,9 @@
 /** Public API of the proxy module: the transparent proxy in front of one MCP server, and the stdio bridge. */
-export { authServerViolations } from './auth-server.ts'
+export { authServerViolations } from './run/auth-server.ts'
 export { type AttachedBridge, startAttachedBridge } from './stdio-server/attached/index.ts'
 export { startStdioBridge, type StdioBridge } from './stdio-server/bridge.ts'
 export { groupEnded, signalGroup, watchGroups } from './stdio-server/process-group.ts'
-export { runProxy } from './run.ts'
+export { runProxy } from './run/run.ts'
 export { runProgram } from './stdio-client/program.ts'
 export { runStdio } from './stdio-client/run.ts'
 export { startRelay } from './tunnel/relay-server.ts'

@@ -160,6 +160,18 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'base',
   ],
   'runtime/authserver': ['server', 'endpoints', 'login', 'clients', 'upstream', 'tokens', 'storage', 'model'],
+  'runtime/proxy': [
+    'workers',
+    'tunnel',
+    'stdio-client',
+    'run',
+    'server',
+    'forward',
+    'session',
+    'login',
+    'stdio-server',
+    'model',
+  ],
 }
 
 t.test('folders: inside a module, folders import only lower folders', async (t) => {

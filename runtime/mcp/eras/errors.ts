@@ -5,7 +5,7 @@
  * Required Error".
  */
 import { JsonObject } from '../json/object.ts'
-import { visitElements } from '../json/scan.ts'
+import { scanElements } from '../json/read.ts'
 import { rpcCode } from '../protocol.ts'
 
 /** The error object in the words of the stateless era; `subject` is the URI that was asked for. */
@@ -26,18 +26,11 @@ export function visitRequests(error: Buffer): Buffer | undefined {
   if (object.value('code') !== rpcCode.urlElicitationRequired) return undefined
   const list = object.object('data')?.raw('elicitations')
   if (list?.[0] !== 0x5b) return undefined
-  const questions = firstElements(list)
+  const questions = scanElements(list)
+    .slice(0, maxAddresses)
     .flatMap((raw, i) => (raw[0] === 0x7b ? [visit(`visit-${i + 1}`, new JsonObject(raw))] : []))
     .filter((question) => question !== undefined)
   return questions.length === 0 ? undefined : Buffer.from(`{${questions.join(',')}}`)
-}
-
-function firstElements(list: Buffer): Buffer[] {
-  const elements: Buffer[] = []
-  visitElements(list, 0, (from, to) => {
-    if (elements.length < maxAddresses) elements.push(list.subarray(from, to))
-  })
-  return elements
 }
 
 function visit(key: string, elicitation: JsonObject): string | undefined {

@@ -3,9 +3,40 @@ export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abi
 export { AskingCall, type CallStep } from './asking-call.ts'
 export type { DirectCall, DirectResult } from './direct-call.ts'
 export { isDeclined, sessionError, statelessError, visitRequests } from './errors.ts'
-export { passesLevel } from './log-level.ts'
+export {
+  declaresStateless,
+  eraOfError,
+  foreignStatuses,
+  initializeParams,
+  opensSession,
+  requestMeta,
+  type SessionServer,
+  sessionServer,
+  sessionVersionFor,
+} from './introduction.ts'
+export { ServerRequests } from './server-requests.ts'
+export { levelIn, passesLevel, uriIn } from './session-settings.ts'
+export {
+  acknowledgement,
+  announcedLists,
+  changedList,
+  filterText,
+  type ListenFilter,
+  listChangedMethod,
+  readFilter,
+  subscriptionEnd,
+  subscriptionOf,
+  withSubscription,
+} from './subscriptions.ts'
 export { type OutgoingParams, sessionParams, statelessParams } from './params.ts'
-export { type Ask, askMethods, type AskReply, askingMethods, respondToInputRequests } from './questions.ts'
+export {
+  type Ask,
+  type AskReply,
+  askingMethods,
+  isInterim,
+  respondToInputRequests,
+  sendInRounds,
+} from './questions.ts'
 export { withoutReservedMeta } from './reserved-meta.ts'
 export {
   completeResult,

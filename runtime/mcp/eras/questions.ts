@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
-import { protocolError } from '../protocol-error.ts'
+import { protocolError } from '../message.ts'
 
 /** A question of a server to the client: elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {
@@ -31,6 +31,37 @@ export const askMethods: ReadonlySet<string> = new Set([
 ])
 /** Methods of the stateless era that may be answered with questions. */
 export const askingMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/** Rounds of questions within one request. */
+const maxRounds = 16
+
+/**
+ * Sends a request, and sends it again with the client's answers until the server needs no more of them. `send` adds the
+ * given members to the params. `interimOf` returns the `input_required` result of an outcome, if it is one. Rejects with
+ * BACKEND_PROTOCOL after 16 rounds.
+ */
+export async function sendInRounds<T>(
+  send: (changes: Changes) => Promise<T>,
+  interimOf: (outcome: T) => Buffer | undefined,
+  answer: (interim: Buffer) => Promise<Changes>,
+): Promise<T> {
+  let changes: Changes = {}
+  for (let round = 0; round < maxRounds; round++) {
+    const outcome = await send(changes)
+    const interim = interimOf(outcome)
+    if (!interim) return outcome
+    changes = await answer(interim)
+  }
+  throw protocolError('the server asks without end')
+}
+
+/** Returns whether a result is complete. Throws BACKEND_PROTOCOL for a type that the request did not allow, such as a task. */
+export function isInterim(result: Buffer): boolean {
+  const type = new JsonObject(result).value('resultType')
+  if (type === undefined || type === 'complete') return false
+  if (type === 'input_required') return true
+  throw protocolError('a result of a type that was not agreed on')
+}
 
 /**
  * Asks all questions of an `input_required` result side by side. Answers the members to add to the params of the request

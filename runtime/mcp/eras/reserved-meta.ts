@@ -4,8 +4,9 @@
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
 import { type Changes, JsonObject } from '../json/object.ts'
-import { JsonError } from '../json/scan.ts'
-import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type TurnWork } from '../json/turns.ts'
+import { readMembers, visitElementsInTurns } from '../json/read.ts'
+import { JsonError } from '../json/errors.ts'
+import { atOnce, indexIn, joined, type TurnWork } from '../json/turns.ts'
 
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])

@@ -6,7 +6,8 @@
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
 import { type Changes, JsonObject } from '../json/object.ts'
-import { atOnce, joined, largeBytes, readMembers, type TurnWork } from '../json/turns.ts'
+import { readMembers } from '../json/read.ts'
+import { atOnce, joined, largeBytes, type TurnWork } from '../json/turns.ts'
 import { metaKey, rpcCode } from '../protocol.ts'
 import { withoutReservedMetaInTurns } from './reserved-meta.ts'
 import { withStructuredObject } from './structured.ts'

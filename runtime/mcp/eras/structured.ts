@@ -5,8 +5,9 @@
  */
 import { isNull } from '../json/bytes.ts'
 import { JsonObject } from '../json/object.ts'
-import { JsonError } from '../json/scan.ts'
-import { joined, largeBytes, readMembers, type TurnWork } from '../json/turns.ts'
+import { readMembers } from '../json/read.ts'
+import { JsonError } from '../json/errors.ts'
+import { joined, largeBytes, type TurnWork } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 

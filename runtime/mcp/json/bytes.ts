@@ -1,4 +1,4 @@
-/** The structural characters of JSON (RFC 8259 section 2), as bytes. */
+/** Bytes of JSON text (RFC 8259 section 2): structural characters, white space and runs of plain text. */
 export const quoteByte = 0x22
 export const backslashByte = 0x5c
 export const openObject = 0x7b
@@ -8,7 +8,89 @@ export const closeArray = 0x5d
 export const colonByte = 0x3a
 export const commaByte = 0x2c
 
+/** Shared constants for JSON that is assembled from buffers. Do not write into them. */
+export const comma: Buffer = Buffer.from(',')
+export const arrayStart: Buffer = Buffer.from('[')
+export const arrayEnd: Buffer = Buffer.from(']')
+export const objectStart: Buffer = Buffer.from('{')
+export const objectEnd: Buffer = Buffer.from('}')
+export const emptyObjectBytes: Buffer = Buffer.from('{}')
+
 /** True for the raw JSON of null. */
 export function isNull(raw: Buffer): boolean {
   return raw[0] === 0x6e
+}
+
+/** Longer runs of white space and plain text are read four bytes at a time. */
+export const longRun = 64
+
+function isBlank(c: number | undefined): boolean {
+  return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
+}
+
+/** Returns the index of the first byte at or after `at` that is not white space. */
+export function skipWhitespace(text: Uint8Array, at: number): number {
+  const long = at + longRun
+  for (let i = at; i < long; i++) if (!isBlank(text[i])) return i
+  return skipBlankWords(text, long)
+}
+
+/** 1 for two bytes that are both white space. */
+const blankPairs = new Uint8Array(0x10000)
+const blankBytes = [0x20, 0x0a, 0x0d, 0x09]
+for (const a of blankBytes) for (const b of blankBytes) blankPairs[a * 256 + b] = 1
+
+function skipBlankWords(text: Uint8Array, at: number): number {
+  let i = at
+  while (((text.byteOffset + i) & 3) !== 0 && isBlank(text[i])) i++
+  if (((text.byteOffset + i) & 3) !== 0) return i
+  const words = wordsFrom(text, i)
+  let k = 0
+  while (k < words.length) {
+    const word = words[k] ?? 0
+    if (blankPairs[word & 0xffff] !== 1 || blankPairs[word >>> 16] !== 1) break
+    k++
+  }
+  i += k * 4
+  while (isBlank(text[i])) i++
+  return i
+}
+
+/** The whole words of four bytes from `at`, which is aligned. */
+function wordsFrom(text: Uint8Array, at: number): Int32Array {
+  return new Int32Array(text.buffer, text.byteOffset + at, (text.length - at) >> 2)
+}
+
+/** Skips whole words of four bytes that contain no quote, no backslash and no control character. */
+export function skipPlain(text: Uint8Array, at: number): number {
+  let i = at
+  while (((text.byteOffset + i) & 3) !== 0) {
+    const c = text[i]
+    if (c === undefined || c === quoteByte || c === backslashByte || c < 0x20) return i
+    i++
+  }
+  const words = wordsFrom(text, i)
+  let k = 0
+  for (const end = words.length & ~3; k < end; k += 4) {
+    const first = special(words[k] ?? 0) | special(words[k + 1] ?? 0)
+    if ((first | special(words[k + 2] ?? 0) | special(words[k + 3] ?? 0)) !== 0) break
+  }
+  while (k < words.length && special(words[k] ?? 0) === 0) k++
+  return i + k * 4
+}
+
+/**
+ * Returns 0 when none of the four bytes is special. Uses the well-known tests for "has a byte below n" and "has a zero
+ * byte". With one bit flipped, control characters and the quote are the bytes below 0x21.
+ */
+function special(word: number): number {
+  const low = word ^ 0x02020202
+  const backslash = word ^ 0x5c5c5c5c
+  return (((low - 0x21212121) & ~low) | ((backslash - 0x01010101) & ~backslash)) & 0x80808080
+}
+
+/** Decodes the string between two quotes. */
+export function readString(text: Buffer, from: number, to: number): string {
+  const raw = text.toString('utf8', from + 1, to - 1)
+  return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw
 }

@@ -5,19 +5,9 @@
  * In a JSON Schema the order of `required` has no meaning and is sorted; every other order counts.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */
-import { closeArray, closeObject, colonByte, commaByte, openArray, openObject, quoteByte } from './bytes.ts'
-import {
-  DuplicateMember,
-  JsonError,
-  maxDepth,
-  maxMembers,
-  readString,
-  skipScalar,
-  skipString,
-  skipWhitespace,
-  TooManyMembers,
-  TooManyValues,
-} from './scan.ts'
+import { openArray, openObject, quoteByte, readString } from './bytes.ts'
+import { DuplicateMember, JsonError, maxDepth, maxMembers, TooManyMembers } from './errors.ts'
+import { JsonScanner } from './scanner.ts'
 import type { TurnWork } from './turns.ts'
 
 export interface CanonicalOptions {
@@ -41,53 +31,31 @@ interface Frame {
   name: string
 }
 
-/** Throws JsonError for text that is no JSON, for a member that stands twice, and beyond the bounds. */
+/** Throws JsonError for invalid JSON, for a member that occurs twice, and beyond the limits. */
 export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
-  const { maxValues = Number.POSITIVE_INFINITY } = options
+  const scanner = new JsonScanner({ watched: maxDepth, values: options.maxValues })
+  scanner.feed(bytes)
   const frames: Frame[] = []
-  let at = skipWhitespace(bytes, 0)
-  for (let values = 1; ; values++) {
-    if (values > maxValues) throw new TooManyValues(at)
-    if (values % sliceValues === 0) yield
-    const c = bytes[at]
-    let text: string | undefined
-    if (c === openObject || c === openArray) {
-      const role = roleOf(frames.at(-1), options.schema === true)
-      at = skipWhitespace(bytes, at + 1)
-      if (bytes[at] === (c === openObject ? closeObject : closeArray)) {
-        text = c === openObject ? '{}' : '[]'
-        at++
-      } else {
-        if (frames.length === maxDepth) throw new JsonError('nesting too deep', at)
-        frames.push(frameOf(c === openObject, role))
-        if (c === openObject) at = takeName(bytes, at, frames.at(-1))
-        continue
-      }
+  let from = 0
+  let text = ''
+  for (let stop = scanner.advance(); stop !== 'chunk'; stop = scanner.advance()) {
+    const frame = frames.at(-1)
+    if (stop === 'name') takeName(scanner, frame)
+    else if (stop === 'value') {
+      if (scanner.values % sliceValues === sliceValues - 1) yield
+      from = scanner.at
+      const c = bytes[from]
+      if (c !== openObject && c !== openArray) continue
+      frames.push(frameOf(c === openObject, roleOf(frame, options.schema === true)))
     } else {
-      const end = skipScalar(bytes, at)
-      text = scalarText(bytes, at, end)
-      at = end
-    }
-    for (;;) {
-      at = skipWhitespace(bytes, at)
-      const frame = frames.at(-1)
-      if (!frame) {
-        if (at !== bytes.length) throw new JsonError('unexpected text after the value', at)
-        return text
-      }
-      add(frame, text)
-      if (bytes[at] === commaByte) {
-        at = skipWhitespace(bytes, at + 1)
-        if (frame.members) at = takeName(bytes, at, frame)
-        break
-      }
-      if (bytes[at] !== (frame.members ? closeObject : closeArray))
-        throw new JsonError('comma or end expected', at)
-      at++
-      frames.pop()
-      text = textOf(frame)
+      const isContainer = frames.length > scanner.depth
+      text = isContainer ? textOf(frames.pop()) : scalarText(bytes, from, scanner.at)
+      add(frames.at(-1), text)
     }
   }
+  if (!scanner.end()) throw new JsonError('unfinished value', bytes.length)
+  // Only a number can end with the text.
+  return text === '' ? scalarText(bytes, from, bytes.length) : text
 }
 
 function frameOf(isObject: boolean, role: Role): Frame {
@@ -99,25 +67,21 @@ function frameOf(isObject: boolean, role: Role): Frame {
   }
 }
 
-/** `at` is where a member's name begins; answers where its value begins. */
-function takeName(bytes: Buffer, at: number, frame: Frame | undefined): number {
-  const end = skipString(bytes, at)
-  if (!frame?.members) throw new JsonError('no object', at)
-  frame.name = readString(bytes, at, end)
-  if (frame.members.has(frame.name)) throw new DuplicateMember()
+function takeName({ name, at }: JsonScanner, frame: Frame | undefined): void {
+  if (!frame?.members) return
+  if (frame.members.has(name)) throw new DuplicateMember()
   if (frame.members.size === maxMembers) throw new TooManyMembers(at)
-  const colon = skipWhitespace(bytes, end)
-  if (bytes[colon] !== colonByte) throw new JsonError('colon expected', colon)
-  return skipWhitespace(bytes, colon + 1)
+  frame.name = name
 }
 
-function add({ elements, members, name }: Frame, text: string): void {
-  if (elements) elements.push(text)
-  else members?.set(name, text)
+function add(frame: Frame | undefined, text: string): void {
+  if (frame?.elements) frame.elements.push(text)
+  else frame?.members?.set(frame.name, text)
 }
 
-/** Strings are put together with `+`, which copies nothing until the whole is read. */
-function textOf({ role, elements, members }: Frame): string {
+/** Concatenates with `+`, which copies nothing until the whole text is read. */
+function textOf(frame: Frame | undefined): string {
+  const { role, elements, members } = frame ?? {}
   let text = ''
   if (elements) {
     const sorts = role === 'required' && elements.every((one) => one.startsWith('"'))

@@ -2,9 +2,8 @@
  * Repairs the envelope of a server's message when the message has only one possible meaning. An ambiguous message
  * stays invalid: another JSON-RPC version, a list of several messages, or both a result and an error.
  */
-import { closeArray, isNull, openArray } from './bytes.ts'
+import { closeArray, isNull, openArray, skipWhitespace } from './bytes.ts'
 import type { Changes, JsonObject } from './object.ts'
-import { skipWhitespace } from './scan.ts'
 
 export type EnvelopeRepair =
   | 'byte_order_mark'

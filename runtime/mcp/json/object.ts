@@ -4,9 +4,9 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import { DuplicateMember, JsonError, type JsonMember, readString, skipWhitespace } from './scan.ts'
-import { membersOf } from './turns.ts'
-import { comma, emptyObjectBytes, objectEnd, objectStart } from './pieces.ts'
+import { comma, emptyObjectBytes, objectEnd, objectStart, readString } from './bytes.ts'
+import { type JsonMember, membersOf } from './read.ts'
+import { DuplicateMember } from './errors.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
@@ -19,9 +19,7 @@ export class JsonObject {
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
   constructor(bytes: Buffer, options: { ignoreCase?: boolean; maxValues?: number } = {}) {
-    const { members, end } = membersOf(bytes, options.maxValues)
-    if (skipWhitespace(bytes, end) !== bytes.length)
-      throw new JsonError('unexpected text after the object', end)
+    const members = membersOf(bytes, options.maxValues)
     refuseDuplicates(members, options.ignoreCase ?? false)
     this.bytes = bytes
     this.#members = members

@@ -5,8 +5,7 @@
  * Unicode space, or decode another charset. So whatever could be skipped is skipped before a batch is looked for, and a
  * JSON body must begin as JSON text in UTF-8 does.
  */
-import { openArray, openObject, quoteByte } from './bytes.ts'
-import { skipWhitespace } from './scan.ts'
+import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
 /** True when the first byte that no parser skips opens an array: a batch, however malformed. */
 export function isBatch(body: Buffer): boolean {

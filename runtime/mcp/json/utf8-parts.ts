@@ -1,6 +1,6 @@
 /** UTF-8 that arrives in chunks: hands it on in parts that end with whole characters, and says when it is none. */
 import { isUtf8 } from 'node:buffer'
-import { JsonError } from './scan.ts'
+import { JsonError } from './errors.ts'
 
 const nothing = Buffer.alloc(0)
 

@@ -5,6 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'
 import {
   headerName,
@@ -14,10 +15,9 @@ import {
   sessionVerdict,
 } from '../../mcp/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
-import type { TargetCredential } from '../credential.ts'
-import type { ProxyExchange } from '../exchange.ts'
+import type { TargetCredential } from '../model/credential.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 import { recoverSession } from '../session/recovery.ts'
-import type { TargetWatch } from '../readiness.ts'
 import { isMcpRequest, leavesProxy, maxRedirects, redirectPath, redirectRefused } from './redirect.ts'
 import { decodeRefusal } from './refusal-body.ts'
 import {
@@ -29,11 +29,24 @@ import {
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
 import { maySetState } from '../session/session-state.ts'
-import type { ProxiedSession, ProxiedSessionTable } from '../session/sessions.ts'
-import { type TargetAddress, targetPath } from './target.ts'
+import type { ProxiedSession } from '../model/session.ts'
+import type { ProxiedSessionTable } from '../session/sessions.ts'
+import { targetPath } from './target.ts'
 
 /** A new token, and then a new login. */
 const maxRenewals = 2
+
+/** Receives the outcome of each attempt. */
+export interface TargetWatch {
+  /** The target answered, whatever it said. */
+  responded(): void
+  /** The target could not be reached. */
+  unreachable(): void
+  /** A request in a session succeeded. */
+  sessionWorks(): void
+  /** A session that the target had lost could not be opened again. */
+  sessionFailed(): void
+}
 
 export interface ForwarderOptions {
   readonly target: TargetAddress

@@ -5,8 +5,8 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { headerName } from '../../mcp/index.ts'
-import type { ProxyExchange } from '../exchange.ts'
-import type { TargetAddress } from './target.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
+import type { TargetAddress } from '../../config/index.ts'
 
 export const maxRedirects = 10
 

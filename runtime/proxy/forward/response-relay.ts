@@ -18,7 +18,7 @@ import {
 } from '../../net/index.ts'
 import { addTrailers, clientGone, sendHead, waitForDrain } from './client-side.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
-import type { ProxyExchange } from '../exchange.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 

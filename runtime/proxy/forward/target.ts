@@ -1,8 +1,6 @@
 /** How a request's path and query map to the target's. */
 import type { TargetAddress } from '../../config/index.ts'
 
-export type { TargetAddress }
-
 /** The request target for the upstream: the path, and both queries joined. */
 export function targetPath(
   target: TargetAddress,

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ProxyExchange } from '../exchange.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
 
 /** Answers the client's upgrade with the target's own head and tunnels. */
 export function acceptUpgrade(

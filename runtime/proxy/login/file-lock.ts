@@ -1,5 +1,7 @@
 /**
- * A lock between processes of one user: a file that exists while its holder works.
+ * Keeps work from running twice at a time: in this process, and in other processes of the same user.
+ *
+ * The lock between processes is a file that exists while its holder works.
  *
  * The file is considered abandoned when its process no longer runs on this machine, or when a waiting process has seen
  * the same holder for too long. Times are measured by the waiting process alone, because the clock may be set and a
@@ -118,5 +120,21 @@ function isRunning(owner: string): boolean {
     return true
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code !== 'ESRCH'
+  }
+}
+
+/** Runs one kind of work at a time. Callers that request the same kind share its result. */
+export class ExclusiveWork<Kind extends string> {
+  #flight: { readonly kind: Kind; readonly done: Promise<void> } | undefined
+
+  async once(kind: Kind, run: () => Promise<void>): Promise<void> {
+    while (this.#flight && this.#flight.kind !== kind) await this.#flight.done.catch(() => undefined)
+    this.#flight ??= {
+      kind,
+      done: run().finally(() => {
+        this.#flight = undefined
+      }),
+    }
+    await this.#flight.done
   }
 }

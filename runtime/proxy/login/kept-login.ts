@@ -1,6 +1,6 @@
 /** A login in the form in which it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
-import type { OAuthSettings, TargetAddress } from '../../config/index.ts'
+import type { OAuthSettings, RenewalPace, TargetAddress } from '../../config/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
 import type { LoginClient } from './registration.ts'
@@ -53,4 +53,15 @@ export function unavailable(text: string, cause?: unknown): GatehouseError {
     headers: { 'Retry-After': '10' },
     ...(cause === undefined ? {} : { cause }),
   })
+}
+
+/**
+ * Returns the milliseconds until the next background renewal after `failures` in a row, the first `sinceMs` ago. The waits
+ * grow at first, then the intervals are long. Returns `undefined` to give up.
+ */
+export function waitAfterFailure(pace: RenewalPace, failures: number, sinceMs: number): number | undefined {
+  if (failures < pace.maxTries && sinceMs < pace.maxElapsedMs) {
+    return Math.min(pace.initialMs * 2 ** Math.max(failures - 1, 0), pace.maxIntervalMs)
+  }
+  return sinceMs < pace.giveUpMs ? pace.tickMs : undefined
 }

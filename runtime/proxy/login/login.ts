@@ -24,9 +24,9 @@ import {
   OAuthClientError,
   tokenRefusal,
 } from '../../oauth/index.ts'
-import type { TokenSource } from '../credential.ts'
+import type { TokenSource } from '../model/credential.ts'
 import { detect } from './detect.ts'
-import { ExclusiveWork } from './exclusive-work.ts'
+import { ExclusiveWork } from './file-lock.ts'
 import { locate, scopesOf } from './locate.ts'
 import {
   isDue,
@@ -37,9 +37,9 @@ import {
   persistedName,
   unavailable,
   uriOf,
+  waitAfterFailure,
 } from './kept-login.ts'
 import { renewedClient } from './registration.ts'
-import { waitAfterFailure } from './renewal-pace.ts'
 import { renewTokens, signIn, type SignInParts } from './sign-in.ts'
 import { StepUps } from './step-ups.ts'
 

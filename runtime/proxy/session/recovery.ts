@@ -16,8 +16,8 @@ import {
   sseReader,
 } from '../../mcp/index.ts'
 import { type Dispatcher, Pieces } from '../../net/index.ts'
-import { EventIds } from '../forward/event-ids.ts'
-import type { Recovery, ProxiedSession } from './sessions.ts'
+import { EventIds } from '../model/event-ids.ts'
+import type { Recovery, ProxiedSession } from '../model/session.ts'
 
 export interface RecoveryRequest {
   readonly dispatcher: Dispatcher

@@ -1,19 +1,17 @@
 /**
- * What a client has set at its server for the length of a session: the resources it watches and the log level. A new
- * session at the target knows nothing of it, so a recovery sends the same requests again.
+ * State that a client sets at its server for the length of a session: watched resources and the log level. A new session
+ * at the target lacks it, so a recovery sends the same requests again.
  *
- * Bounded in number and bytes; beyond that the client has to set it again after a restart of the target.
+ * Bounded in number and bytes. Beyond the bounds, the client has to set it again after a restart of the target.
  * Source: MCP 2025-11-25, server/resources "Subscriptions", server/utilities/logging.
  */
 import { type Message, paramsOf } from '../../mcp/index.ts'
-
-/** Requests to send again, by what they concern. */
-export type ProxiedSessionState = Map<string, Buffer>
+import type { ProxiedSessionState } from '../model/session.ts'
 
 const maxEntries = 1_000
 const maxBytes = 131_072
 
-/** Every method that sets state has one of these in its name; the other bodies are not looked into. */
+/** Every method that sets state has one of these in its name, so other bodies are not parsed. */
 const hints = [Buffer.from('resources/'), Buffer.from('logging/')]
 
 /** True when a body may hold a request that sets state. */
@@ -40,7 +38,7 @@ function keyOf(message: Message): string | undefined {
     const uri = paramsOf(message).text('uri')
     return uri === undefined ? undefined : `uri ${uri}`
   } catch {
-    // A member twice: the target checked it, here it cannot be read.
+    // A member occurs twice, so the message cannot be read here. The target has accepted it.
     return undefined
   }
 }

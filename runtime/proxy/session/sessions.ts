@@ -10,30 +10,9 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Message } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import { EventIds } from '../forward/event-ids.ts'
-import { noteState, type ProxiedSessionState, stateBytes } from './session-state.ts'
-
-/**
- * How a recovery ended: the session has an id at the target again; the target opens no session; it could
- * not be reached, so that nothing is known yet.
- */
-export type Recovery = 'recovered' | 'refused' | 'unreachable'
-
-/** One session as one caller knows it. */
-export interface ProxiedSession {
-  /** The id that the client uses. */
-  readonly clientId: string
-  /** The id that the target uses; differs after a recovery. */
-  upstreamId: string
-  /** Body of the initialize request; undefined when it was not seen or is too large to keep. */
-  readonly initBody: Buffer | undefined
-  /** What the client has set since; sent again in a recovery. */
-  readonly state: ProxiedSessionState
-  /** Set once the target has opened the session again: the event ids of the new one. */
-  eventIds: EventIds | undefined
-  /** The recovery in flight, shared by every request that needs it. */
-  recovering: Promise<Recovery> | undefined
-}
+import { EventIds } from '../model/event-ids.ts'
+import type { ProxiedSession } from '../model/session.ts'
+import { noteState, stateBytes } from './session-state.ts'
 
 /** What is stored of a session outside this process. */
 export interface ProxiedSessionRecord {

@@ -21,6 +21,7 @@ import {
   requestMessage,
   scanClientMessage,
   scanMessage,
+  MirroredTools,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
@@ -38,7 +39,6 @@ import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { BridgedRequests } from './in-flight.ts'
 import { LossPace } from './loss-pace.ts'
 import { type LineWriter, readLines } from './lines.ts'
-import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { Oversize } from './oversize.ts'
 
 export interface ClientBridgeOptions {

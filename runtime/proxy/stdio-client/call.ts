@@ -21,8 +21,8 @@ import {
   rpcCode,
   statelessVersion,
   writeHeaderValue,
+  type MirroredTools,
 } from '../../mcp/index.ts'
-import type { MirroredTools } from '../eras/mirrored-tools.ts'
 
 export interface BridgedCall {
   readonly message: Message

@@ -15,16 +15,17 @@ import {
   resultMessage,
   rpcCode,
   scanMessage,
-  statelessVersion,
+  eraOfError,
+  foreignStatuses,
   allVersions,
+  type ServerLink,
+  discover,
+  LinkRequester,
+  SessionTranslator,
+  type StatelessRequest,
+  StatelessTranslator,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { ServerLink } from '../eras/link.ts'
-import { discover } from '../eras/probe.ts'
-import { LinkRequester } from '../eras/requester.ts'
-import { SessionTranslator } from '../eras/session-translator.ts'
-import type { StatelessRequest } from '../eras/stateless-reply.ts'
-import { StatelessTranslator } from '../eras/stateless-translator.ts'
 import type { LineWriter } from './lines.ts'
 
 /** Runs a bridge between two streams until the input ends; what `RawBridge` is. */
@@ -171,17 +172,11 @@ function requestOf(message: Message): StatelessRequest {
   return { id: message.id ?? '', method: message.method, params, meta, scope: '' }
 }
 
-/** Statuses by which servers without the stateless era turn its requests away. */
-const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
-
-/** True for an error that a server of the stateless era would not give to this request. */
+/** True for an error that a server of the stateless era would not return for this request. */
 function mayBeForeign(method: string, error: JsonObject): boolean {
+  const era = eraOfError(error)
+  if (era) return era === 'session'
   const code = error.value('code')
-  if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return false
-  if (code === rpcCode.versionUnsupported) {
-    const supported = error.object('data')?.value('supported')
-    return !Array.isArray(supported) || !supported.includes(statelessVersion)
-  }
   if (method === 'server/discover') return true
   if (code === -32000 || code === rpcCode.invalidRequest) return true
   return code === rpcCode.internal && foreignStatuses.has(error.object('data')?.value('status'))

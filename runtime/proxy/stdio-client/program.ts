@@ -5,11 +5,14 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
-import { type Message, resultMessage, scanClientMessage } from '../../mcp/index.ts'
+import {
+  InitializeFallback,
+  linkOver,
+  resultMessage,
+  scanClientMessage,
+  type Message,
+} from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import { discover } from '../eras/probe.ts'
-import { linkOver, LinkRequester } from '../eras/requester.ts'
-import { SessionTranslator } from '../eras/session-translator.ts'
 import { messagesOf } from '../stdio-server/messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from '../stdio-server/peer.ts'
 import { maxMessageBytes } from './http.ts'
@@ -38,15 +41,28 @@ class Program {
   readonly #options: ProgramOptions
   readonly #writer: LineWriter
   readonly #peer: StdioPeer
-  #initialize: Message | undefined
-  #probe: LinkRequester | undefined
-  #translator: SessionTranslator | undefined
+  readonly #carrier: InitializeFallback
 
   constructor(options: ProgramOptions) {
     this.#options = options
     this.#writer = makeLineWriter(options.output)
-    const { log, onLine } = options
-    const onMessage = messagesOf(log, { onMessage: (message) => this.#receive(message), onText: onLine })
+    const { log, info, onLine } = options
+    const write = (message: Buffer): Promise<void> => this.#writer.write(message)
+    this.#carrier = new InitializeFallback({
+      toServer: (message) => this.#peer.send(message),
+      deliver: ({ bytes }) => void write(bytes),
+      client: {
+        send: write,
+        respond: (id, result) => write(resultMessage(id, result)),
+        drop: () => undefined,
+      },
+      info,
+      log,
+    })
+    const onMessage = messagesOf(log, {
+      onMessage: (message) => this.#carrier.fromServer(message),
+      onText: onLine,
+    })
     this.#peer = startPeer(options, onMessage, onLine)
   }
 
@@ -56,8 +72,7 @@ class Program {
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     void this.#peer.ended.then((why) => {
-      this.#probe?.failAll(linkOver(why))
-      this.#translator?.end(linkOver(why))
+      this.#carrier.end(linkOver(why))
       stop()
     })
     try {
@@ -75,56 +90,10 @@ class Program {
   }
 
   #fromClient(message: Message): void {
-    if (message.method === 'initialize') this.#initialize = message
-    if (this.#translator) void this.#translator.fromClient(message)
-    else this.#send(message.bytes)
-  }
-
-  #send(bytes: Buffer): void {
     try {
-      this.#peer.send(bytes)
+      this.#carrier.fromClient(message)
     } catch {
-      // It has ended, which `run` reports.
-    }
-  }
-
-  #receive(message: Message): void {
-    if (this.#translator) void this.#translator.fromServer(message)
-    else if (this.#probe?.take(message)) return
-    else if (this.#initialize && message.method === '' && message.id === this.#initialize.id) {
-      this.#initialized(this.#initialize, message)
-    } else void this.#writer.write(message.bytes)
-  }
-
-  /** The program's response to the client's `initialize`; one that refuses it may speak the stateless era. */
-  #initialized(initialize: Message, response: Message): void {
-    this.#initialize = undefined
-    if (response.result) void this.#writer.write(response.bytes)
-    else void this.#probeEra(initialize, response)
-  }
-
-  async #probeEra(initialize: Message, refusal: Message): Promise<void> {
-    const { info, log } = this.#options
-    const probe = new LinkRequester((message) => this.#peer.send(message))
-    this.#probe = probe
-    try {
-      const discovered = await discover(probe, info)
-      if (!discovered) return await this.#writer.write(refusal.bytes)
-      this.#translator = new SessionTranslator({
-        toServer: (message) => this.#peer.send(message),
-        client: {
-          send: (message) => this.#writer.write(message),
-          respond: (id, result) => this.#writer.write(resultMessage(id, result)),
-          drop: () => undefined,
-        },
-        log,
-        discovered,
-      })
-      await this.#translator.fromClient(initialize)
-    } catch {
-      // The program has ended, which `run` tells.
-    } finally {
-      this.#probe = undefined
+      // The program has ended, which `run` reports.
     }
   }
 }

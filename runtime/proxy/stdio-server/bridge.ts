@@ -28,6 +28,7 @@ import {
   single,
   statelessVersion,
   allVersions,
+  MirroredTools,
 } from '../../mcp/index.ts'
 import {
   Exchange,
@@ -41,14 +42,12 @@ import {
   sendBody,
   sendJson,
 } from '../../net/index.ts'
-import { callerDigest, callerHeader } from '../caller-header.ts'
-import { MirroredTools } from '../eras/mirrored-tools.ts'
+import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { HttpReply } from './http-reply.ts'
 import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'
-import { Processes } from './server-process.ts'
+import { Processes, type ServerSource } from './server-process.ts'
 import { BridgeSession } from './session.ts'
-import type { ServerSource } from './source.ts'
 import { ServedStatelessSide } from './stateless-side.ts'
 
 export interface BridgeOptions {

@@ -4,9 +4,15 @@
  * Source: MCP 2026-07-28, streamable HTTP, "Receiving Messages".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { eventParts, eventStreamType, jsonType, resultParts, statusOf } from '../../mcp/index.ts'
+import {
+  eventParts,
+  eventStreamType,
+  jsonType,
+  resultParts,
+  statusOf,
+  type StatelessReply,
+} from '../../mcp/index.ts'
 import { writeParts } from '../../net/index.ts'
-import type { StatelessReply } from '../eras/stateless-reply.ts'
 import { beginStream, pushEvent } from './event-stream.ts'
 
 export class HttpReply implements StatelessReply {

@@ -9,18 +9,17 @@
  */
 import {
   errorMessage,
-  JsonObject,
   type Message,
-  rawErrorMessage,
+  responseMessage,
   requestMessage,
   resultMessage,
   scanMessage,
-  sessionVersions,
+  type OpenLink,
+  type ServerLink,
+  opensSession,
+  linkOver,
 } from '../../mcp/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { OpenLink, ServerLink } from '../eras/link.ts'
-import { maxIntroductionBytes } from '../eras/probe.ts'
-import { linkOver } from '../eras/requester.ts'
 
 /** Maximum number of unused conversations that stay open after the server has responded. */
 const maxAnswered = 2
@@ -89,13 +88,13 @@ export class Openings {
     if (this.#latest) return { answer: this.#latest, opensSession: true }
     for (const other of this.#pending) {
       const answer = await Promise.race([other.settled, this.#first.promise])
-      if (answer && opensSession(answer)) return { answer, opensSession: true }
+      if (answer && opensSession(answer.result)) return { answer, opensSession: true }
     }
     const opening = this.#start('0', params)
     this.#keep(opening)
     const answer = await Promise.race([opening.answered, this.#first.promise])
     if (!answer) throw linkOver(await opening.link.ended)
-    if (opensSession(answer)) return { answer, opensSession: true }
+    if (opensSession(answer.result)) return { answer, opensSession: true }
     return { answer, opensSession: false, opening: this.#unused.delete(opening) ? opening : undefined }
   }
 
@@ -114,7 +113,7 @@ export class Openings {
     this.#pending.add(opening)
     void opening.answered.then((answer) => {
       this.#pending.delete(opening)
-      if (!answer || !opensSession(answer)) return
+      if (!answer || !opensSession(answer.result)) return
       this.#latest = answer
       this.#first.resolve(answer)
     })
@@ -124,7 +123,7 @@ export class Openings {
 
   #release(opening: Opening): void {
     opening.onMessage = undefined
-    if (opening.answer && !opensSession(opening.answer)) void opening.link.close()
+    if (opening.answer && !opensSession(opening.answer.result)) void opening.link.close()
     else this.#keep(opening)
   }
 
@@ -163,12 +162,6 @@ export class Openings {
     this.#unused.clear()
     await Promise.all(all.map(({ link }) => link.close()))
   }
-}
-
-/** True for a result that contains a protocol version of the session era. */
-function opensSession({ result }: Message): boolean {
-  if (!result || result.length > maxIntroductionBytes) return false
-  return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
 }
 
 function isEqual(other: Buffer, wanted: Buffer): boolean {
@@ -246,14 +239,9 @@ class Opening {
     const answer = await this.answered
     // The client may have left, and the conversation may serve another client by now.
     if (!answer || this.onMessage !== onMessage) return
-    const { result, error } = answer
-    const isOwn = answer.id === id
-    const bytes = result ? resultMessage(id, result) : rawErrorMessage(id, error ?? internal)
-    onMessage(isOwn ? answer : scanMessage(bytes))
+    onMessage(answer.id === id ? answer : scanMessage(responseMessage(id, answer)))
   }
 }
-
-const internal = '{"code":-32603,"message":"Internal error"}'
 
 const cancelled = 'notifications/cancelled'
 

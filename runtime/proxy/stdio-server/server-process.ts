@@ -7,13 +7,30 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Message } from '../../mcp/index.ts'
+import type { Message, OpenLink, ServerLink } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { visibleText } from '../../observe/index.ts'
-import type { ServerLink } from '../eras/link.ts'
 import { messagesOf } from './messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from './peer.ts'
-import type { ServerSource } from './source.ts'
+
+/** Provides conversations with the server: a process for each, or one process that they share. */
+export interface ServerSource {
+  /** Opens a conversation. */
+  readonly take: OpenLink
+  /** Resolves with the reason when there will be no server at all. */
+  readonly failed: Promise<string>
+  /**
+   * Start time of a server that was asked and has not responded yet, in milliseconds since the epoch; undefined
+   * otherwise.
+   */
+  readonly startingSince?: number | undefined
+  /** Starts to keep the server ready. */
+  start(): void
+  /** Stops opening conversations. */
+  close(): Promise<void>
+  /** Ends conversations that their users have left. */
+  closeAll(): Promise<void>
+}
 
 export interface ProcessesOptions extends PeerCommand {
   readonly log: Log

@@ -20,12 +20,12 @@ import {
   paramsOf,
   resultParts,
   scanMessage,
+  type OpenLink,
+  type ServerLink,
+  linkOver,
+  InitializeFallback,
 } from '../../mcp/index.ts'
 import { type Log, writeParts } from '../../net/index.ts'
-import type { OpenLink, ServerLink } from '../eras/link.ts'
-import { discover } from '../eras/probe.ts'
-import { linkOver, LinkRequester } from '../eras/requester.ts'
-import { SessionTranslator } from '../eras/session-translator.ts'
 import { beginStream, pushEvent } from './event-stream.ts'
 
 /** Messages buffered for a standing stream that is not open; the oldest go first. */
@@ -65,16 +65,24 @@ export class BridgeSession {
   readonly #onStream = new Set<string>()
   #isClosing = false
   #buffered: Buffer[] = []
-  /** The client's `initialize`, until the program has taken it. */
-  #initialize: Message | undefined
-  /** Finds out the era of the program. */
-  #probe: LinkRequester | undefined
-  #translator: SessionTranslator | undefined
+  readonly #carrier: InitializeFallback
 
   constructor(options: BridgeSessionOptions) {
     this.#options = options
     this.lastUsed = options.now
-    this.#link = options.open((message) => this.#fromServer(message))
+    const { info, log } = options
+    this.#carrier = new InitializeFallback({
+      toServer: (message) => this.#link.send(message),
+      deliver: (message) => this.#deliver(message),
+      client: {
+        send: (message, about) => this.#toClient(message, about),
+        respond: (id, result) => this.#respondTo(id, resultParts(id, result)),
+        drop: (about) => this.#drop(about),
+      },
+      info,
+      log,
+    })
+    this.#link = options.open((message) => this.#carrier.fromServer(message))
     this.ended = this.#link.ended
     void this.ended.then((why) => this.#abandon(why))
   }
@@ -86,9 +94,7 @@ export class BridgeSession {
 
   /** A message of the client whose response, if it has one, leaves on the stream. */
   send(message: Message): void {
-    if (message.method === 'initialize') this.#initialize = message
-    if (this.#translator) void this.#translator.fromClient(message)
-    else this.#link.send(message.bytes)
+    this.#carrier.fromClient(message)
     if (this.#streamOnly && message.kind === 'request' && this.#onStream.size < maxOnStream)
       this.#onStream.add(message.id ?? '')
   }
@@ -156,45 +162,6 @@ export class BridgeSession {
     this.#stream?.end()
   }
 
-  #fromServer(message: Message): void {
-    if (this.#translator) void this.#translator.fromServer(message)
-    else if (this.#probe?.take(message)) return
-    else if (this.#initialize && message.method === '' && message.id === this.#initialize.id)
-      this.#initialized(this.#initialize, message)
-    else this.#deliver(message)
-  }
-
-  /** The program's response to the client's `initialize`. */
-  #initialized(initialize: Message, response: Message): void {
-    this.#initialize = undefined
-    if (response.result) this.#deliver(response)
-    else void this.#probeEra(initialize, response)
-  }
-
-  /** A program that refuses `initialize` may speak the stateless era; otherwise the client gets the refusal. */
-  async #probeEra(initialize: Message, refusal: Message): Promise<void> {
-    this.#probe = new LinkRequester((message) => this.#link.send(message))
-    try {
-      const discovered = await discover(this.#probe, this.#options.info)
-      if (!discovered) return this.#deliver(refusal)
-      this.#translator = new SessionTranslator({
-        toServer: (message) => this.#link.send(message),
-        client: {
-          send: (message, about) => this.#toClient(message, about),
-          respond: (id, result) => this.#respondTo(id, resultParts(id, result)),
-          drop: (about) => this.#drop(about),
-        },
-        log: this.#options.log,
-        discovered,
-      })
-      await this.#translator.fromClient(initialize)
-    } catch {
-      // The process has ended, which ends the session.
-    } finally {
-      this.#probe = undefined
-    }
-  }
-
   /** A message that the translation has made for the client. */
   #toClient(bytes: Buffer, about: string | undefined): void {
     const related = about === undefined ? undefined : this.#waiting.get(about)?.res
@@ -243,7 +210,7 @@ export class BridgeSession {
 
   /** A notification of the server, or a server request. */
   #relay(message: Message, related: ServerResponse | undefined): void {
-    const target = related ?? (this.#translator ? undefined : this.#targetOf(message))
+    const target = related ?? (this.#carrier.isTranslated ? undefined : this.#targetOf(message))
     if (target) {
       if (!target.headersSent) beginStream(target, { [headerName.sessionId]: this.id })
       this.#push(target, [message.bytes])
@@ -269,8 +236,7 @@ export class BridgeSession {
   /** Sends an error for every pending request, because the server will not respond. */
   #abandon(why: string): void {
     const error = this.#isClosing ? closed : linkOver(why)
-    this.#probe?.failAll(error)
-    this.#translator?.end(error)
+    this.#carrier.end(error)
     for (const id of this.#onStream) this.#push(this.#stream, [errorMessage(id, error)])
     for (const id of this.#waiting.keys()) this.#respondTo(id, [errorMessage(id, error)])
     this.#stream?.end()

@@ -6,14 +6,22 @@
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { emptyObjectBytes, JsonObject, type Message } from '../../mcp/index.ts'
+import {
+  emptyObjectBytes,
+  JsonObject,
+  type Message,
+  discover,
+  initializeParams,
+  type SessionServer,
+  sessionServer,
+  StatelessTranslator,
+  StatelessLink,
+  StatelessRelay,
+  type StatelessReply,
+  type StatelessRequest,
+} from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { visibleText } from '../../observe/index.ts'
-import { discover } from '../eras/probe.ts'
-import { initializeParams, type SessionServer, sessionServer } from '../eras/session-link.ts'
-import { StatelessTranslator } from '../eras/stateless-translator.ts'
-import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
-import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
 import type { Openings } from './openings.ts'
 
 export interface ServedStatelessSideOptions {

@@ -18,7 +18,7 @@ import {
   repeatedSingleton,
   sendProblem,
 } from '../../net/index.ts'
-import { ProxyExchange, type Upgrade } from '../exchange.ts'
+import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
 import { acceptUpgrade } from '../forward/upgrade.ts'
 
 /** Resolves when the exchange is over, however it ended. Never rejects. */

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Dispatcher, type Log, makeDispatcher, sendProblem } from '../../net/index.ts'
-import type { Upgrade } from '../exchange.ts'
+import type { Upgrade } from '../model/exchange.ts'
 import { forward } from './relay-forward.ts'
 import type { WebSocketStream } from './websocket.ts'
 

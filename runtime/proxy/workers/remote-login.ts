@@ -2,7 +2,7 @@
 import { isFields } from '../../../schemas/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
-import type { TokenSource } from '../credential.ts'
+import type { TokenSource } from '../model/credential.ts'
 
 /** What a worker is told. Crosses a pipe between our own processes only. */
 export interface LoginState {

@@ -5,9 +5,9 @@
 import { isFields } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
 import { serveAsWorker, type WorkerChannel } from '../../process/index.ts'
-import { makeProxyMetrics } from '../metrics.ts'
-import { runProxy } from '../run.ts'
-import type { RunParts } from '../run-parts.ts'
+import { makeProxyMetrics } from '../server/metrics.ts'
+import { runProxy } from '../run/run.ts'
+import type { RunParts } from '../run/run-parts.ts'
 import type { ProxiedSessionRecord, SharedSessions } from '../session/sessions.ts'
 import { RemoteLogin } from './remote-login.ts'
 

@@ -5,7 +5,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { parseTarget } from '../../../runtime/config/proxy/target.ts'
 import { makeDispatcher } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { makeReadiness } from '../../../runtime/proxy/readiness.ts'
+import { makeReadiness } from '../../../runtime/proxy/server/readiness.ts'
 import { freePort } from '../../helpers/gatehouse.ts'
 import { json, rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 

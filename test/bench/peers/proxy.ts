@@ -2,7 +2,7 @@
 import { parseTarget } from '../../../runtime/config/proxy/target.ts'
 import { makeDispatcher } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { startProxy } from '../../../runtime/proxy/server.ts'
+import { startProxy } from '../../../runtime/proxy/server/server.ts'
 
 const target = JSON.parse(process.argv[2] ?? '""') as string
 const proxy = await startProxy({

@@ -6,7 +6,7 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
-import type { RunningCommand } from '../../../runtime/proxy/run.ts'
+import type { RunningCommand } from '../../../runtime/proxy/run/run.ts'
 import { startOidcProvider, type TestProvider, walk } from '../authserver/oidc-provider.ts'
 import { json, rpc, startUpstream, type Upstream } from './rig.ts'
 

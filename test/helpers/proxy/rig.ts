@@ -11,7 +11,7 @@ import { connect } from 'node:net'
 import { anonymousCaller, type Authenticator } from '../../../runtime/incoming/index.ts'
 import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { parseTarget } from '../../../runtime/config/proxy/target.ts'
-import { type ProxyOptions, type RunningProxy, startProxy } from '../../../runtime/proxy/server.ts'
+import { type ProxyOptions, type RunningProxy, startProxy } from '../../../runtime/proxy/server/server.ts'
 
 export interface Upstream {
   readonly url: string

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { DuplicateMember, JsonError, JsonObject, scanElements } from '../../../runtime/mcp/index.ts'
-import { maxDepth } from '../../../runtime/mcp/json/scan.ts'
+import { maxDepth } from '../../../runtime/mcp/json/errors.ts'
 
 function object(text: string): JsonObject {
   return new JsonObject(Buffer.from(text))
@@ -124,7 +124,7 @@ t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => 
 })
 
 t.test('scanElements: splits an array without reading it', async (t) => {
-  const elements = scanElements(Buffer.from(' [1, {"a":[2]} ,"x,]"]'), 1)
+  const elements = scanElements(Buffer.from(' [1, {"a":[2]} ,"x,]"]'))
   t.same(elements.map(String), ['1', '{"a":[2]}', '"x,]"'])
   t.throws(() => scanElements(Buffer.from('[1,]')), JsonError)
 })

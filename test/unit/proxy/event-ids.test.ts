@@ -1,6 +1,6 @@
 /** The event ids that pass in a session which was opened again. */
 import t from 'tap'
-import { EventIds } from '../../../runtime/proxy/forward/event-ids.ts'
+import { EventIds } from '../../../runtime/proxy/model/event-ids.ts'
 
 t.test('event ids of any length that a header can hold are known again', async (t) => {
   for (const length of [1, 128, 129, 513, 4_000]) {

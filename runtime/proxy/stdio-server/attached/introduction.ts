@@ -8,10 +8,17 @@
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { JsonObject, latestSessionVersion, sessionVersions } from '../../../mcp/index.ts'
-import type { LinkOutcome } from '../../eras/link.ts'
-import { discover, maxIntroductionBytes } from '../../eras/probe.ts'
-import type { LinkRequester } from '../../eras/requester.ts'
+import {
+  JsonObject,
+  latestSessionVersion,
+  sessionVersions,
+  type LinkOutcome,
+  discover,
+  emptyObjectBytes,
+  initializeParams,
+  opensSession,
+  type LinkRequester,
+} from '../../../mcp/index.ts'
 
 export interface Introduction {
   readonly era: 'session' | 'stateless'
@@ -35,7 +42,7 @@ export async function introduce(
     await askUntilAnswered(requester, known.era === 'session' ? 'ping' : 'server/discover', '{}')
     return known
   }
-  const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":{},"clientInfo":${info}}`
+  const params = initializeParams(emptyObjectBytes, info)
   const { result } = await askUntilAnswered(requester, 'initialize', params)
   if (result && opensSession(result)) {
     requester.notify('notifications/initialized')
@@ -45,11 +52,6 @@ export async function introduce(
   if (!discovered)
     throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
   return { era: 'stateless', result: discovered.toString() }
-}
-
-function opensSession(result: Buffer): boolean {
-  if (result.length > maxIntroductionBytes) return false
-  return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
 }
 
 /** The first result, whichever question it answers; an error only when no question is open any more. */

@@ -10,10 +10,10 @@ import {
   logLevels,
   type Message,
   paramsOf,
-  rawErrorMessage,
+  responseMessage,
   resultMessage,
+  type LinkRequester,
 } from '../../../mcp/index.ts'
-import type { LinkRequester } from '../../eras/requester.ts'
 import type { SharedLink } from './shared-link.ts'
 
 /** Of all clients together. */
@@ -114,8 +114,8 @@ export class SharedSessionState {
   /** Carries a request out in this program's own name; the response is for the client. Never rejects. */
   async #carry({ id = '', method, params }: Message): Promise<Buffer> {
     try {
-      const { result, error } = await this.#requester.request(this.#requester.newId(), method, params ?? '{}')
-      return result ? resultMessage(id, result) : rawErrorMessage(id, error)
+      const outcome = await this.#requester.request(this.#requester.newId(), method, params ?? '{}')
+      return responseMessage(id, outcome)
     } catch (failure) {
       return errorMessage(id, failure)
     }

@@ -2,9 +2,7 @@
  * One client's conversation with a server that several clients share. To whoever holds it, it looks like a process of its
  * own; it stays when the process behind it is replaced.
  */
-import { type Message, scanMessage } from '../../../mcp/index.ts'
-import type { ServerLink } from '../../eras/link.ts'
-import { linkOver } from '../../eras/requester.ts'
+import { type Message, scanMessage, type ServerLink, linkOver } from '../../../mcp/index.ts'
 
 /** What a link needs of the server behind it. */
 export interface LinkOwner {

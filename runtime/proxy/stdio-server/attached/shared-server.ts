@@ -14,20 +14,25 @@ import {
   errorMessage,
   JsonObject,
   type Message,
-  metaKey,
+  announcedLists,
+  changedList,
+  listChangedMethod,
+  responseMessage,
+  subscriptionOf,
+  withSubscription,
   notificationMessage,
   paramsOf,
   passesLevel,
-  rawErrorMessage,
   requestMessage,
   resultMessage,
   scanMessage,
   updatedMethod,
+  type ServerLink,
+  linkOver,
+  LinkRequester,
+  ofClient,
 } from '../../../mcp/index.ts'
 import type { Log } from '../../../net/index.ts'
-import type { ServerLink } from '../../eras/link.ts'
-import { linkOver, LinkRequester } from '../../eras/requester.ts'
-import { ofClient } from '../../eras/stateless-relay.ts'
 import { lineOf } from '../peer.ts'
 import { type Introduction, introduce, introductionFor } from './introduction.ts'
 import { SharedSessionState } from './session-state.ts'
@@ -63,11 +68,6 @@ const maxInFlight = 10_000
 /** Of one client, so that none takes the server from the others. */
 const maxInFlightOfOne = 1_000
 const maxUnsentBytes = 32 * 1024 * 1024
-const listsChanged: Readonly<Record<string, string>> = {
-  'notifications/tools/list_changed': 'tools',
-  'notifications/prompts/list_changed': 'prompts',
-  'notifications/resources/list_changed': 'resources',
-}
 
 export class SharedServer implements LinkOwner {
   readonly #options: SharedServerOptions
@@ -265,9 +265,7 @@ export class SharedServer implements LinkOwner {
     const sent = id === undefined ? undefined : this.#settle(id)
     if (sent && id !== undefined) {
       const { link, clientId } = sent
-      const bytes = result
-        ? resultMessage(clientId, ofClient(result, id, clientId))
-        : rawErrorMessage(clientId, error ?? '{"code":-32603,"message":"Internal error"}')
+      const bytes = responseMessage(clientId, { result: result && ofClient(result, id, clientId), error })
       link.hand({ ...message, id: clientId, bytes })
     } else if (id === undefined) this.#unreadable()
     else if (id.startsWith(`"${this.#prefix}`)) this.#requester.take(message)
@@ -308,11 +306,9 @@ export class SharedServer implements LinkOwner {
 
   #announce(message: Message): void {
     const params = paramsOf(message)
-    const subscription = params.object('_meta')?.raw(metaKey.subscriptionId)?.toString()
-    const sent = subscription === undefined ? undefined : this.#sent.get(subscription)
-    const meta = params.object('_meta')
-    if (sent && meta) {
-      const own = params.with({ _meta: meta.with({ [metaKey.subscriptionId]: sent.clientId }) })
+    const sent = this.#sent.get(subscriptionOf(params) ?? '')
+    if (sent) {
+      const own = withSubscription(params, sent.clientId)
       sent.link.hand(scanMessage(notificationMessage(message.method, own)))
     } else if (message.method === 'notifications/cancelled') {
       const closed = this.#settle(params.raw('requestId')?.toString() ?? '')
@@ -321,18 +317,15 @@ export class SharedServer implements LinkOwner {
     } else if (this.#introduction?.era === 'stateless') return
     else if (message.method === updatedMethod) {
       for (const link of this.#state.subscribersOf(params.text('uri') ?? '')) link.hand(message)
-    } else if (Object.hasOwn(listsChanged, message.method)) {
+    } else if (changedList(message.method)) {
       for (const link of this.#links) link.hand(message)
     }
   }
 
   /** A process that was started again may offer something else. */
   #tellChanges(): void {
-    const capabilities = this.#initialized?.object('capabilities')
-    for (const [method, name] of Object.entries(listsChanged)) {
-      if (capabilities?.object(name)?.value('listChanged') !== true) continue
-      for (const link of this.#links) link.answer(notificationMessage(method))
-    }
+    for (const kind of announcedLists(this.#initialized?.object('capabilities')))
+      for (const link of this.#links) link.answer(notificationMessage(listChangedMethod(kind)))
   }
 
   #notify(method: string, params: Buffer | string): void {

@@ -6,13 +6,14 @@
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
 import {
+  declaresStateless,
+  eraOfError,
   headerName,
   JsonObject,
   type Message,
-  metaKey,
   nativeEra,
   requestMessage,
-  rpcCode,
+  requestMeta,
   statelessVersion,
 } from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
@@ -31,7 +32,7 @@ export async function probeEra(
   sender: Sender,
   signal: AbortSignal,
 ): Promise<ProbedEra> {
-  const params = `{"_meta":{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":{}}}`
+  const params = `{"_meta":${requestMeta(info)}}`
   const body = requestMessage('1', 'server/discover', params)
   const headers: Record<string, string> = {
     'content-type': 'application/json',
@@ -80,7 +81,7 @@ async function eraOf(response: BackendResponse, target: ChannelTarget): Promise<
 
 function eraIn({ result, error }: Message): ProbedEra {
   if (result) return checkResult(new JsonObject(result))
-  return error ? checkError(new JsonObject(error)) : 'session'
+  return (error && eraOfError(new JsonObject(error))) ?? 'session'
 }
 
 /**
@@ -89,16 +90,5 @@ function eraIn({ result, error }: Message): ProbedEra {
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'
-  return speaksStateless(result.value('supportedVersions'))
-}
-
-function checkError(error: JsonObject): ProbedEra {
-  const code = error.value('code')
-  if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'
-  if (code === rpcCode.versionUnsupported) return speaksStateless(error.object('data')?.value('supported'))
-  return 'session'
-}
-
-function speaksStateless(versions: unknown): ProbedEra {
-  return Array.isArray(versions) && versions.includes(statelessVersion) ? 'stateless' : 'session'
+  return declaresStateless(result.bytes) ? 'stateless' : 'session'
 }

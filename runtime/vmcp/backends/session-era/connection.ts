@@ -10,7 +10,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   JsonObject,
-  latestSessionVersion,
+  initializeParams,
   type Message,
   notificationMessage,
   protocolError,
@@ -215,7 +215,7 @@ export class SessionConnection implements BackendConnection {
     deadline: Deadline,
   ): Promise<ServerInfo> {
     const { capabilities, info } = this.#options
-    const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+    const params = initializeParams(capabilities, info)
     const id = String(this.#nextId++)
     const outcome = await this.#roundTrip(
       channel,

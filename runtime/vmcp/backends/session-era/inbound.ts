@@ -8,36 +8,20 @@
  * it can belong to just one of them. Otherwise a log message is dropped and reported, and a question is answered with
  * an error.
  */
-import { GatehouseError, own } from '../../../../schemas/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  askMethods,
-  errorMessage,
+  type Ask,
+  type AskReply,
+  changedList,
   JsonObject,
   type Message,
-  rawErrorMessage,
-  resultMessage,
+  ServerRequests,
   updatedMethod,
 } from '../../../mcp/index.ts'
 import { abortable, type InFlightEntry, InFlight } from '../../../net/index.ts'
-import type { AskReply } from '../../../mcp/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
+import type { ConnectionEvents, Relay } from '../connection.ts'
 import type { Deadline } from '../../model/time/deadline.ts'
-
-/** Questions of one backend that may wait for answers at a time. */
-const maxQuestions = 32
-const listChangedMethods: Readonly<Record<string, ListKind>> = {
-  'notifications/tools/list_changed': 'tools',
-  'notifications/resources/list_changed': 'resources',
-  'notifications/prompts/list_changed': 'prompts',
-}
-
-/** A question of the backend that waits for its response. */
-interface ServerRequest {
-  readonly cancel: AbortController
-  /** The request that it was asked for. */
-  readonly pending: Pending | undefined
-}
 
 export interface Pending {
   readonly id: string
@@ -56,15 +40,14 @@ export type Assignment = 'newest' | (() => boolean)
 export class Inbound {
   readonly #events: ConnectionEvents
   readonly #assigns: Assignment
-  readonly #reply: (message: Buffer) => void
   readonly #pending = new InFlight<Pending>()
-  readonly #questions = new Map<string, ServerRequest>()
+  readonly #questions: ServerRequests<Pending | undefined>
   #hasAbandoned = false
 
   constructor(events: ConnectionEvents, assigns: Assignment, reply: (message: Buffer) => void) {
     this.#events = events
     this.#assigns = assigns
-    this.#reply = reply
+    this.#questions = new ServerRequests(reply)
   }
 
   /** True when the backend may still wait for the answer to a question. */
@@ -80,11 +63,7 @@ export class Inbound {
   /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the responses. */
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.#pending.remove(expected)) return false
-    for (const question of this.#questions.values()) {
-      if (question.pending !== expected.value) continue
-      this.#hasAbandoned = true
-      question.cancel.abort(requestOver)
-    }
+    if (this.#questions.withdraw(requestOver, expected.value)) this.#hasAbandoned = true
     return true
   }
 
@@ -95,7 +74,7 @@ export class Inbound {
 
   /** Nobody is there to take the responses. */
   withdrawQuestions(error: Error): void {
-    for (const { cancel } of this.#questions.values()) cancel.abort(error)
+    this.#questions.withdraw(error)
   }
 
   /** `on` is the request on whose response stream the message arrived. */
@@ -133,64 +112,34 @@ export class Inbound {
   }
 
   #question(message: Message, on: Pending | undefined): void {
-    const id = message.id ?? ''
-    if (message.method === 'ping') {
-      this.#reply(resultMessage(id, '{}'))
-      return
-    }
-    if (!askMethods.has(message.method)) {
-      this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
-      return
-    }
-    if (this.#questions.has(id)) {
-      this.#reply(
-        errorMessage(
-          id,
-          new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }),
-        ),
-      )
-      return
-    }
-    if (this.#questions.size >= maxQuestions) {
-      this.#reply(
-        errorMessage(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' })),
-      )
-      return
-    }
+    const id = this.#questions.admit(message)
+    if (id === undefined) return
     const pending = this.#requestOf(on)
     if (!pending && this.#isAmbiguous) {
       this.#events.unassigned(message.method)
-      this.#reply(errorMessage(id, unassigned()))
-    } else void this.#ask(id, message, pending)
+      this.#questions.refuse(id, unassigned())
+    } else
+      void this.#questions.ask(message, pending, (request, signal) => this.#ask(request, signal, pending))
   }
 
-  async #ask(id: string, message: Message, pending: Pending | undefined): Promise<void> {
-    const cancel = new AbortController()
-    const { signal } = cancel
-    this.#questions.set(id, { cancel, pending })
+  async #ask(request: Ask, signal: AbortSignal, pending: Pending | undefined): Promise<AskReply> {
     const resume = pending?.deadline.pause()
-    const ask = { method: message.method, params: message.params }
     try {
-      const asked = pending?.relay ? pending.relay.ask(ask, signal) : this.#events.ask(ask, signal)
-      const reply = await abortable(asked, signal)
-      this.#reply(replyMessage(id, reply))
-    } catch (error) {
-      if (!signal.aborted) this.#reply(errorMessage(id, error))
+      return await abortable((pending?.relay ?? this.#events).ask(request, signal), signal)
     } finally {
-      this.#questions.delete(id)
       resume?.()
     }
   }
 
   #notification(message: Message, on: Pending | undefined): void {
     const { method, params } = message
-    const kind = own(listChangedMethods, method)
+    const kind = changedList(method)
     if (kind) this.#events.listChanged(kind)
     else if (method === 'notifications/progress') this.#progress(params, on)
     else if (method === 'notifications/message') this.#log(params, this.#requestOf(on))
     else if (method === updatedMethod) {
       if (params) this.#events.resourceUpdated(params)
-    } else if (method === 'notifications/cancelled') this.#cancelled(params)
+    } else if (method === 'notifications/cancelled') this.#questions.cancelled(message)
     else this.#events.notification(method, params)
   }
 
@@ -215,11 +164,6 @@ export class Inbound {
     if (this.#pending.find(({ relay }) => relay?.logLevel !== undefined))
       this.#events.unassigned('notifications/message')
   }
-
-  #cancelled(params: Buffer | undefined): void {
-    const id = params ? new JsonObject(params).raw('requestId')?.toString() : undefined
-    if (id !== undefined) this.#questions.get(id)?.cancel.abort(questionWithdrawn)
-  }
 }
 
 function hasRelay({ relay }: Pending): boolean {
@@ -234,10 +178,3 @@ export function unassigned(): GatehouseError {
 }
 
 const requestOver = new Error('the request is over')
-const questionWithdrawn = new Error('the backend withdrew its question')
-
-function replyMessage(id: string, reply: AskReply): Buffer {
-  return reply.result
-    ? resultMessage(id, reply.result)
-    : rawErrorMessage(id, reply.error ?? '{"code":-32603,"message":"Internal error"}')
-}

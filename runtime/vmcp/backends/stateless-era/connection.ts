@@ -8,9 +8,10 @@
 import { own } from '../../../../schemas/index.ts'
 import {
   type Ask,
-  type Changes,
   emptyObject,
+  foreignStatuses,
   headerName,
+  isInterim,
   JsonObject,
   type Message,
   namedMethods,
@@ -19,6 +20,7 @@ import {
   requestMessage,
   respondToInputRequests,
   rpcCode,
+  sendInRounds,
   sessionError,
   statelessParams,
   statelessVersion,
@@ -35,8 +37,6 @@ import { answered, isOwnRequest, sendToBackend, unreadableResponse } from '../tr
 import { readServerInfo } from '../server-info.ts'
 import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
-/** Rounds of questions within one request. */
-const maxRounds = 16
 /** How long a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
 
@@ -91,18 +91,19 @@ export class StatelessConnection implements BackendConnection {
     const deadline = new Deadline(request.timeoutMs, request.signal)
     this.#busy++
     try {
-      let changes: Changes = request.changes ?? {}
-      for (let round = 0; round < maxRounds; round++) {
-        const outcome = await this.#once({ ...request, changes }, deadline)
-        if (outcome.kind !== 'input' || !request.relay?.bridges) return outcome
-        const resume = deadline.pause()
-        const { relay } = request
-        const ask = (asked: Ask, signal: AbortSignal) => relay.ask(asked, signal)
-        const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
-        resume()
-        changes = { ...request.changes, ...responses }
-      }
-      throw protocolError('the backend asks without end')
+      const { relay } = request
+      if (!relay?.bridges) return await this.#once(request, deadline)
+      return await sendInRounds(
+        (changes) => this.#once({ ...request, changes: { ...request.changes, ...changes } }, deadline),
+        (outcome) => (outcome.kind === 'input' ? outcome.result : undefined),
+        async (interim) => {
+          const resume = deadline.pause()
+          const ask = (asked: Ask, signal: AbortSignal) => relay.ask(asked, signal)
+          const changes = await respondToInputRequests(interim, ask, deadline.signal)
+          resume()
+          return changes
+        },
+      )
     } finally {
       this.#busy--
       deadline.end()
@@ -213,7 +214,7 @@ async function responseOf(
   try {
     message = response.message ?? (await readBackendMessage(response.body, target))
   } catch (cause) {
-    if (foreign.has(response.status))
+    if (foreignStatuses.has(response.status))
       throw new WrongEra(
         `HTTP ${response.status} without a message`,
         undefined,
@@ -230,8 +231,6 @@ async function responseOf(
   return outcome
 }
 
-/** Statuses by which servers without this era turn its requests away. */
-const foreign: ReadonlySet<number> = new Set([400, 404, 405, 406])
 /** Codes by which this era refuses a request for what it says. */
 const ownRefusals: ReadonlySet<unknown> = new Set([
   rpcCode.methodNotFound,
@@ -241,7 +240,7 @@ const ownRefusals: ReadonlySet<unknown> = new Set([
 ])
 
 function isForeign(status: number, error: Buffer): boolean {
-  return foreign.has(status) && !ownRefusals.has(new JsonObject(error).value('code'))
+  return foreignStatuses.has(status) && !ownRefusals.has(new JsonObject(error).value('code'))
 }
 
 /** Throws BACKEND_PROTOCOL for a kind of result that nobody has asked for, a task for instance. */
@@ -249,11 +248,8 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
   if (message.error && (message.id === id || message.id === undefined))
     return { kind: 'error', error: message.error }
   if (!message.result || message.id !== id) return undefined
-  const type = new JsonObject(message.result).value('resultType')
   const { result, passed } = message
-  if (type === undefined || type === 'complete') return { kind: 'result', result, ...(passed && { passed }) }
-  if (type === 'input_required') return { kind: 'input', result: message.result }
-  throw protocolError('a result of a kind that was not agreed on')
+  return isInterim(result) ? { kind: 'input', result } : { kind: 'result', result, ...(passed && { passed }) }
 }
 
 /** Errors as clients of sessions know them; results take their form where they leave for such a client. */

@@ -5,11 +5,13 @@
  */
 import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
 import {
+  changedList,
+  filterText,
   headerName,
   JsonObject,
   type Message,
-  metaKey,
   requestMessage,
+  requestMeta,
   statelessVersion,
   updatedMethod,
 } from '../../../mcp/index.ts'
@@ -145,15 +147,12 @@ export class StatelessListener {
     { onAcknowledged, ...hooks }: StreamHooks,
   ): Promise<Pick<StreamWishes, 'retryAfterMs'> | undefined> {
     const { target, info, capabilities } = this.#options
-    const filter: Record<string, unknown> = {}
-    for (const kind of this.#kinds) filter[`${kind}ListChanged`] = true
-    if (this.#uris.size > 0) filter['resourceSubscriptions'] = [...this.#uris]
-    const meta = `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":${capabilities.toString()}}`
+    const filter = filterText({ kinds: this.#kinds, uris: this.#uris })
     const id = this.#nextId++
     const body = requestMessage(
       id,
       'subscriptions/listen',
-      `{"_meta":${meta},"notifications":${JSON.stringify(filter)}}`,
+      `{"_meta":${requestMeta(info, capabilities)},"notifications":${filter}}`,
     )
     const headers: Record<string, string> = {
       'content-type': 'application/json',
@@ -179,8 +178,8 @@ export class StatelessListener {
     else if (method === updatedMethod && params) {
       if (this.#uris.has(new JsonObject(params).text('uri') ?? '')) events.resourceUpdated(params)
     } else {
-      const [, kind] = /^notifications\/(tools|resources|prompts)\/list_changed$/.exec(method) ?? []
-      if (kind === 'tools' || kind === 'resources' || kind === 'prompts') events.listChanged(kind)
+      const kind = changedList(method)
+      if (kind) events.listChanged(kind)
     }
   }
 }

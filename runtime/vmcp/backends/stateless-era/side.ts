@@ -3,6 +3,7 @@
  * each session with subscriptions and for each kind of client whose lists are watched.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
+import { uriIn } from '../../../mcp/index.ts'
 import { resultOutcome, type Outcome } from '../../model/outcome.ts'
 import type { ClientSession } from '../../model/session.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
@@ -45,9 +46,7 @@ export class StatelessSide {
 
   /** `resources/subscribe` and `resources/unsubscribe` of a session, which the stateless era does not know. */
   async subscription(scope: SessionScope, request: Request, events: ListenerEvents): Promise<Outcome> {
-    const uri = request.params.text('uri')
-    if (uri === undefined)
-      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: uri must be a string' })
+    const uri = uriIn(request.params)
     const listener = this.#listener(scope, request.capabilities, events)
     if (request.method === 'resources/subscribe') await listener.addResource(uri, request.sender)
     else await listener.removeResource(uri, request.sender)

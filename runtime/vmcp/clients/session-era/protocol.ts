@@ -13,14 +13,13 @@ import {
   JsonError,
   largeBytes,
   type JsonObject,
-  latestSessionVersion,
-  logLevels,
+  levelIn,
   type Message,
   MessageError,
   rawErrorMessage,
   resultMessage,
   rpcCode,
-  sessionVersions,
+  sessionVersionFor,
   sessionResult,
   sessionResultInTurns,
 } from '../../../mcp/index.ts'
@@ -99,7 +98,7 @@ export class SessionProtocol {
         detail: 'Invalid params: protocolVersion and capabilities are required',
       })
     }
-    const protocolVersion = sessionVersions.includes(asked) ? asked : latestSessionVersion
+    const protocolVersion = sessionVersionFor(asked)
     const facts = {
       protocolVersion,
       abilities: capabilities ? abilitiesOf(capabilities, id) : noAbilities,
@@ -163,13 +162,12 @@ export class SessionProtocol {
     params: JsonObject,
     response: ClientResponse,
   ): Promise<void> {
-    const level = params.text('level')
-    if (level === undefined || !logLevels.includes(level)) {
-      const detail = `Invalid params: level must be one of ${logLevels.join(', ')}`
-      response.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
+    try {
+      session.logLevel = levelIn(params)
+    } catch (error) {
+      response.end(errorMessage(id, error))
       return
     }
-    session.logLevel = level
     await this.#options.sessions.save(session)
     this.#options.life.levelSet(session)
     response.end(resultMessage(id, '{}'))

@@ -9,14 +9,19 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
+  acknowledgement,
+  emptyObject,
   encodeEvent,
   JsonObject,
   keepAliveComment,
+  listChangedMethod,
+  type ListenFilter,
   MessageError,
-  metaKey,
   notificationMessage,
-  resultMessage,
+  readFilter,
+  subscriptionEnd,
   updatedMethod,
+  withSubscription,
 } from '../../../mcp/index.ts'
 import { holdsCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
@@ -28,14 +33,10 @@ import { isShared } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { Resubscriber } from '../session-era/resubscribe.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
+
 const maxListeners = 5_000
 const maxPerCaller = 100
 const maxResources = 100
-const filters: Readonly<Record<string, ListKind>> = {
-  toolsListChanged: 'tools',
-  promptsListChanged: 'prompts',
-  resourcesListChanged: 'resources',
-}
 
 export interface ListenersOptions {
   readonly serverInfo: string
@@ -81,27 +82,18 @@ export class Listeners {
     if (this.#open.size >= maxListeners || own >= limit) {
       throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })
     }
-    const kinds = Object.keys(filters).filter((name) => wanted.value(name) === true)
-    const listener = new Listener(
-      id,
-      client,
-      exchange.res,
-      new Set(kinds.flatMap((name) => filters[name] ?? [])),
-      this.#options,
-    )
+    const { kinds, uris: wantedUris } = readFilter(wanted)
+    const listener = new Listener(id, client, exchange.res, new Set(kinds), this.#options)
     this.#open.add(listener)
     exchange.res.once('close', () => {
       this.#open.delete(listener)
       this.#options.end(listener.session)
     })
-    const uris = await listener.prepare(readUris(wanted.value('resourceSubscriptions')))
+    const uris = await listener.prepare(wantedUris.slice(0, maxResources))
     if (exchange.res.destroyed) return
     beginEventStream(exchange.res, { 'cache-control': 'private, no-store' })
     holdsCallerStream(exchange, () => listener.end())
-    listener.acknowledge({
-      ...Object.fromEntries(kinds.map((name) => [name, true])),
-      ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
-    })
+    listener.acknowledge({ kinds, uris })
   }
 
   keepAlive(): void {
@@ -113,11 +105,6 @@ export class Listeners {
   }
 }
 
-function readUris(value: unknown): string[] {
-  if (!Array.isArray(value)) return []
-  return [...new Set(value.filter((uri): uri is string => typeof uri === 'string'))].slice(0, maxResources)
-}
-
 class Listener implements Watcher {
   readonly owner: string
   readonly session: ClientSession
@@ -127,7 +114,6 @@ class Listener implements Watcher {
   readonly #res: ServerResponse
   readonly #kinds: ReadonlySet<ListKind>
   readonly #options: ListenersOptions
-  readonly #meta: string
   #uris: ReadonlySet<string> = new Set()
   readonly #resubscriber = new Resubscriber()
   #acknowledged = false
@@ -145,7 +131,6 @@ class Listener implements Watcher {
     this.#res = res
     this.#kinds = kinds
     this.#options = options
-    this.#meta = `{"${metaKey.subscriptionId}":${id}}`
     this.session = {
       id: `listen-${randomUUID()}`,
       get over() {
@@ -191,9 +176,8 @@ class Listener implements Watcher {
     return this.#options.present({ ...this.#client, session: undefined })
   }
 
-  acknowledge(honoured: unknown): void {
-    const params = `{"_meta":${this.#meta},"notifications":${JSON.stringify(honoured)}}`
-    this.#write(notificationMessage('notifications/subscriptions/acknowledged', params))
+  acknowledge(accepted: ListenFilter): void {
+    this.#write(acknowledgement(this.#id, accepted))
     this.#acknowledged = true
     for (const message of this.#waiting) this.#write(message)
     this.#waiting = []
@@ -201,7 +185,7 @@ class Listener implements Watcher {
 
   notify(_message: Buffer, kind: ListKind): void {
     if (this.#kinds.has(kind))
-      this.#say(notificationMessage(`notifications/${kind}/list_changed`, `{"_meta":${this.#meta}}`))
+      this.#say(notificationMessage(listChangedMethod(kind), withSubscription(emptyObject, this.#id)))
   }
 
   #deliver(backend: string, method: string, params: Buffer | undefined): void {
@@ -216,8 +200,7 @@ class Listener implements Watcher {
 
   #updated(uri: string, updated: JsonObject): void {
     if (!this.#uris.has(uri)) return
-    const meta = updated.object('_meta')?.with({ [metaKey.subscriptionId]: this.#id }) ?? this.#meta
-    this.#say(notificationMessage(updatedMethod, updated.with({ _meta: meta })))
+    this.#say(notificationMessage(updatedMethod, withSubscription(updated, this.#id)))
   }
 
   /** Nothing may come before the acknowledgement. */
@@ -237,7 +220,6 @@ class Listener implements Watcher {
   /** The graceful end: a result that closes the subscription. */
   end(): void {
     if (this.#res.writableEnded || this.#res.destroyed) return
-    const meta = `{"${metaKey.subscriptionId}":${this.#id},"${metaKey.serverInfo}":${this.#options.serverInfo}}`
-    this.#res.end(encodeEvent(resultMessage(this.#id, `{"resultType":"complete","_meta":${meta}}`)))
+    this.#res.end(encodeEvent(subscriptionEnd(this.#id, this.#options.serverInfo)))
   }
 }

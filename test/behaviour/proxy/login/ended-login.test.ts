@@ -1,7 +1,7 @@
 /** A login whose renewal is refused: it ends, or goes on, by the table of refusals; the endpoint is not asked in vain. */
 import t from 'tap'
 import { makeDispatcher, silentLog } from '../../../../runtime/net/index.ts'
-import { makeReadiness } from '../../../../runtime/proxy/readiness.ts'
+import { makeReadiness } from '../../../../runtime/proxy/server/readiness.ts'
 import { resolveProxyConfig } from '../../../../runtime/config/index.ts'
 import { runProxy } from '../../../../runtime/proxy/index.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'

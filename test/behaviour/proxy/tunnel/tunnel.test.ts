@@ -9,7 +9,7 @@ import { type ProxyInput, resolveProxyConfig } from '../../../../runtime/config/
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { Secret } from '../../../../runtime/observe/index.ts'
 import { makeTunnelProvider, runTunnel, startRelay } from '../../../../runtime/proxy/index.ts'
-import type { RunningCommand } from '../../../../runtime/proxy/run.ts'
+import type { RunningCommand } from '../../../../runtime/proxy/run/run.ts'
 import { freePort, runGatehouse } from '../../../helpers/gatehouse.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 import { proves } from '../../../helpers/proves.ts'

@@ -1,0 +1,78 @@
+/**
+ * How client and server introduce themselves: `initialize` in the session era, the metadata of each request and
+ * `server/discover` in the stateless era.
+ * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, basic "_meta", versioning.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { emptyObject, JsonObject } from '../json/object.ts'
+import { latestSessionVersion, metaKey, rpcCode, sessionVersions, statelessVersion } from '../protocol.ts'
+
+/** Maximum size of a server's introduction, which is read in one turn. */
+const maxIntroductionBytes = 1024 * 1024
+/** Raw `Implementation` of a server without a name. */
+export const unnamed = '{"name":"unnamed","version":"0"}'
+
+/** Introduction of a session-era server; raw JSON. */
+export interface SessionServer {
+  readonly capabilities: JsonObject
+  readonly info: string
+  readonly instructions: string | undefined
+}
+
+/** Returns the raw params of our own `initialize`. */
+export function initializeParams(capabilities: Buffer, info: string): string {
+  return `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+}
+
+/** Returns the raw `_meta` of our own stateless requests. */
+export function requestMeta(info: string, capabilities: Buffer = emptyObject.bytes): string {
+  return `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":${capabilities.toString()}}`
+}
+
+/** Returns the revision in which a server answers an `initialize` that asks for `wanted`. */
+export function sessionVersionFor(wanted: string): string {
+  return sessionVersions.includes(wanted) ? wanted : latestSessionVersion
+}
+
+/** True for an InitializeResult that contains a protocol version of the session era. */
+export function opensSession(result: Buffer | undefined): boolean {
+  if (!result || result.length > maxIntroductionBytes) return false
+  return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
+}
+
+/** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it does not open a usable session. */
+export function sessionServer(raw: Buffer | undefined): SessionServer {
+  if (!raw || !opensSession(raw))
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
+  const result = new JsonObject(raw)
+  return {
+    capabilities: result.object('capabilities') ?? emptyObject,
+    info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
+    instructions: result.raw('instructions')?.toString(),
+  }
+}
+
+/** True for a DiscoverResult that contains the stateless revision. Never throws. */
+export function declaresStateless(result: Buffer): boolean {
+  if (result.length > maxIntroductionBytes) return false
+  try {
+    return namesStateless(new JsonObject(result).value('supportedVersions'))
+  } catch {
+    return false
+  }
+}
+
+function namesStateless(versions: unknown): boolean {
+  return Array.isArray(versions) && versions.includes(statelessVersion)
+}
+
+/** HTTP statuses with which servers of the session era reject stateless requests. */
+export const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
+
+/** Returns the era of a server from its error for a stateless request; undefined when the error fits both eras. */
+export function eraOfError(error: JsonObject): 'session' | 'stateless' | undefined {
+  const code = error.value('code')
+  if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'
+  if (code !== rpcCode.versionUnsupported) return undefined
+  return namesStateless(error.object('data')?.value('supported')) ? 'stateless' : 'session'
+}

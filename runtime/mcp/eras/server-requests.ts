@@ -1,0 +1,82 @@
+/**
+ * Requests of a session-era server to its client: answers pings, rejects unknown methods, and passes questions on. The
+ * number of open questions is bounded.
+ * Source: MCP 2025-11-25, client features, utilities.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { errorMessage, responseMessage, resultMessage } from '../write.ts'
+import { type Ask, askMethods, type AskReply } from './questions.ts'
+
+const maxQuestions = 32
+
+interface Question<O> {
+  readonly stop: AbortController
+  readonly owner: O
+}
+
+/** `O` is the request of ours that a question belongs to. */
+export class ServerRequests<O = undefined> {
+  readonly #reply: (message: Buffer) => void
+  readonly #open = new Map<string, Question<O>>()
+
+  constructor(reply: (message: Buffer) => void) {
+    this.#reply = reply
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Answers a request that is no question, or cannot be asked. Returns the id of any other request. */
+  admit({ id = '', method }: Message): string | undefined {
+    if (method === 'ping') this.#reply(resultMessage(id, '{}'))
+    else if (!askMethods.has(method)) this.refuse(id, new GatehouseError('METHOD_NOT_FOUND'))
+    else if (this.#open.has(id))
+      this.refuse(id, new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }))
+    else if (this.#open.size >= maxQuestions)
+      this.refuse(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
+    else return id
+    return undefined
+  }
+
+  refuse(id: string, error: GatehouseError): void {
+    this.#reply(errorMessage(id, error))
+  }
+
+  /** Asks an admitted question and sends the reply. Sends nothing when the question is withdrawn. */
+  async ask(
+    { id = '', method, params }: Message,
+    owner: O,
+    ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
+  ): Promise<void> {
+    const stop = new AbortController()
+    this.#open.set(id, { stop, owner })
+    try {
+      const reply = await ask({ method, params }, stop.signal)
+      this.#reply(responseMessage(id, reply))
+    } catch (error) {
+      if (!stop.signal.aborted) this.#reply(errorMessage(id, error))
+    } finally {
+      this.#open.delete(id)
+    }
+  }
+
+  /** Withdraws the question that the server's `notifications/cancelled` names. */
+  cancelled(message: Message): void {
+    const id = paramsOf(message).raw('requestId')?.toString()
+    if (id !== undefined) this.#open.get(id)?.stop.abort(withdrawn)
+  }
+
+  /** Withdraws all questions, or those of one owner. Returns whether there were any. */
+  withdraw(reason: Error, owner?: O): boolean {
+    const found = [...this.#open.values()].filter(
+      (question) => owner === undefined || question.owner === owner,
+    )
+    for (const { stop } of found) stop.abort(reason)
+    return found.length > 0
+  }
+}
+
+const withdrawn = new Error('the server withdrew its question')

@@ -1,0 +1,32 @@
+/**
+ * Settings of a session: the log level and watched resources.
+ * Source: MCP 2025-11-25, server/utilities/logging, server/resources.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonObject } from '../json/object.ts'
+import { logLevels } from '../protocol.ts'
+
+/** True when a log message is at least as severe as the level. Without a level, every message passes. */
+export function passesLevel(params: Buffer, level: string | undefined): boolean {
+  if (level === undefined) return true
+  const own = new JsonObject(params).text('level')
+  return own === undefined || logLevels.indexOf(own) >= logLevels.indexOf(level)
+}
+
+/** Reads the params of `logging/setLevel`. Throws INVALID_PARAMS. */
+export function levelIn(params: JsonObject): string {
+  const level = params.text('level')
+  if (level !== undefined && logLevels.includes(level)) return level
+  throw invalidParams(`level must be one of ${logLevels.join(', ')}`)
+}
+
+/** Reads the params of `resources/subscribe` and `resources/unsubscribe`. Throws INVALID_PARAMS. */
+export function uriIn(params: JsonObject): string {
+  const uri = params.text('uri')
+  if (uri === undefined) throw invalidParams('uri must be a string')
+  return uri
+}
+
+export function invalidParams(why: string): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${why}` })
+}

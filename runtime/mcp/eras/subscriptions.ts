@@ -1,0 +1,75 @@
+/**
+ * `subscriptions/listen` of the stateless era: its filter, and the id that marks each message of a subscription.
+ * Source: MCP 2026-07-28, patterns/subscriptions.
+ */
+import { emptyObject, JsonObject } from '../json/object.ts'
+import { metaKey } from '../protocol.ts'
+import { notificationMessage, resultMessage } from '../write.ts'
+
+/** Lists whose changes a server announces. */
+export type AnnouncedList = 'tools' | 'prompts' | 'resources'
+
+const lists: readonly AnnouncedList[] = ['tools', 'prompts', 'resources']
+
+/** Lists and resources that a subscription covers. */
+export interface ListenFilter {
+  readonly kinds: Iterable<AnnouncedList>
+  readonly uris: Iterable<string>
+}
+
+export function listChangedMethod(kind: AnnouncedList): string {
+  return `notifications/${kind}/list_changed`
+}
+
+/** Returns the list that a notification announces a change of; undefined for other notifications. */
+export function changedList(method: string): AnnouncedList | undefined {
+  return lists.find((kind) => method === listChangedMethod(kind))
+}
+
+/** Returns the lists whose changes the server announces. */
+export function announcedLists(capabilities: JsonObject | undefined): readonly AnnouncedList[] {
+  return lists.filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
+}
+
+/** Reads the `notifications` member of a subscription, or of its acknowledgement. Ignores unknown and invalid members. */
+export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[]; readonly uris: string[] } {
+  const value = filter.value('resourceSubscriptions')
+  const uris = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
+  return {
+    kinds: lists.filter((kind) => filter.value(`${kind}ListChanged`) === true),
+    uris: [...new Set(uris)],
+  }
+}
+
+/** Returns the raw `notifications` member. */
+export function filterText({ kinds, uris }: ListenFilter): string {
+  const filter: Record<string, unknown> = {}
+  for (const kind of kinds) filter[`${kind}ListChanged`] = true
+  const resources = [...uris]
+  if (resources.length > 0) filter['resourceSubscriptions'] = resources
+  return JSON.stringify(filter)
+}
+
+/** Returns the raw id of the subscription that a notification belongs to. */
+export function subscriptionOf(params: JsonObject): string | undefined {
+  return params.object('_meta')?.raw(metaKey.subscriptionId)?.toString()
+}
+
+/** Returns params or a result with the raw id of a subscription in its `_meta`; undefined removes the id. */
+export function withSubscription(object: JsonObject, id: string | undefined): Buffer {
+  const meta = object.object('_meta') ?? emptyObject
+  const isEmpty = id === undefined && meta.names().every((name) => name === metaKey.subscriptionId)
+  return object.with({ _meta: isEmpty ? undefined : meta.with({ [metaKey.subscriptionId]: id }) })
+}
+
+/** The first message of a subscription: names the part of the filter that the server accepted. */
+export function acknowledgement(id: string, accepted: ListenFilter): Buffer {
+  const params = `{"_meta":{"${metaKey.subscriptionId}":${id}},"notifications":${filterText(accepted)}}`
+  return notificationMessage('notifications/subscriptions/acknowledged', params)
+}
+
+/** The result with which a server closes a subscription. `serverInfo` is raw JSON. */
+export function subscriptionEnd(id: string, serverInfo?: string): Buffer {
+  const info = serverInfo === undefined ? '' : `,"${metaKey.serverInfo}":${serverInfo}`
+  return resultMessage(id, `{"resultType":"complete","_meta":{"${metaKey.subscriptionId}":${id}${info}}}`)
+}

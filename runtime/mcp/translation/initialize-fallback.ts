@@ -1,0 +1,77 @@
+/**
+ * Carries one client's session to a server that may speak either era: `initialize` goes to the server first. A server that
+ * rejects it, and speaks the stateless era, is used in that era behind a translation.
+ * Source: MCP 2026-07-28, stdio "Backward Compatibility".
+ */
+import type { Log } from '../../net/index.ts'
+import type { Message } from '../message.ts'
+import { discover } from './probe.ts'
+import { LinkRequester } from './requester.ts'
+import { type ClientSide, SessionTranslator } from './session-translator.ts'
+
+export interface InitializeFallbackOptions {
+  /** Sends a message to the server. Throws when the server has ended. */
+  readonly toServer: (message: Buffer) => void
+  /** Receives messages of a server that are not translated. */
+  readonly deliver: (message: Message) => void
+  /** Receives translated messages. */
+  readonly client: ClientSide
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  readonly log: Log
+}
+
+export class InitializeFallback {
+  readonly #options: InitializeFallbackOptions
+  /** The client's `initialize`, until the server has answered it. */
+  #initialize: Message | undefined
+  #probe: LinkRequester | undefined
+  #translator: SessionTranslator | undefined
+
+  constructor(options: InitializeFallbackOptions) {
+    this.#options = options
+  }
+
+  /** True when messages are translated. */
+  get isTranslated(): boolean {
+    return this.#translator !== undefined
+  }
+
+  fromClient(message: Message): void {
+    if (message.method === 'initialize') this.#initialize = message
+    if (this.#translator) void this.#translator.fromClient(message)
+    else this.#options.toServer(message.bytes)
+  }
+
+  fromServer(message: Message): void {
+    const initialize = this.#initialize
+    if (this.#translator) void this.#translator.fromServer(message)
+    else if (this.#probe?.take(message)) return
+    else if (initialize && message.method === '' && message.id === initialize.id) {
+      this.#initialize = undefined
+      if (message.result) this.#options.deliver(message)
+      else void this.#probeEra(initialize, message)
+    } else this.#options.deliver(message)
+  }
+
+  async #probeEra(initialize: Message, refusal: Message): Promise<void> {
+    const { toServer, deliver, client, info, log } = this.#options
+    this.#probe = new LinkRequester(toServer)
+    try {
+      const discovered = await discover(this.#probe, info)
+      if (!discovered) return deliver(refusal)
+      this.#translator = new SessionTranslator({ toServer, client, log, discovered })
+      await this.#translator.fromClient(initialize)
+    } catch {
+      // The server has ended, which ends the session.
+    } finally {
+      this.#probe = undefined
+    }
+  }
+
+  /** The server has ended: pending requests get an error. */
+  end(error: Error): void {
+    this.#probe?.failAll(error)
+    this.#translator?.end(error)
+  }
+}

@@ -1,0 +1,320 @@
+/**
+ * Speaks the stateless era to clients, and the session era to the server: requests take turns on sessions, and a server
+ * request becomes an interim result, under whose state the request goes on when the client comes back.
+ *
+ * A request of a client that takes server requests, or wants log messages, has its session for itself while it runs and
+ * waits for the client's responses: a server request can only be for this client then.
+ * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
+ */
+import { hash } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { StatelessMeta } from '../era.ts'
+import { abilitiesIn, requireAbility, withoutTasks } from '../eras/abilities.ts'
+import { AskingCall } from '../eras/asking-call.ts'
+import { isDeclined, statelessError, visitRequests } from '../eras/errors.ts'
+import { type Ask, askingMethods, type AskReply } from '../eras/questions.ts'
+import { completeResult, completeResultInTurns, inputRequired } from '../eras/results.ts'
+import { JsonObject } from '../json/object.ts'
+import { workOn } from '../json/turns.ts'
+import { logLevels, nativeEra, allVersions } from '../protocol.ts'
+import { errorMessage, errorObject, rawErrorMessage, resultMessage } from '../write.ts'
+import type { OpenLink, LinkOutcome } from './link.ts'
+import { LinkPool } from './link-pool.ts'
+import { Parked } from './parked.ts'
+import { type CallSide, notNow, SessionLink } from './session-link.ts'
+import type { SessionServer } from '../eras/introduction.ts'
+import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
+import { Watchers } from './watchers.ts'
+
+export interface StatelessTranslatorOptions {
+  readonly open: OpenLink
+  /** Raw JSON of the `Implementation` that introduces itself to the server, for a client. */
+  readonly infoFor: (clientInfo: Buffer | undefined) => string
+  readonly maxLinks: () => number
+  readonly now: () => number
+  /** Returns the server's introduction when it is known without opening a session. */
+  readonly introduction?: () => SessionServer | undefined
+}
+
+/** A call that has begun, and continues under another request after an interim result. */
+interface Begun {
+  readonly link: SessionLink
+  readonly asking: AskingCall<LinkOutcome>
+  reply: StatelessReply | undefined
+}
+
+/** What waits for a client: a call that goes on, or a request that is made again when the user has visited an address. */
+type Waiting = Begun | 'again'
+
+const maxCapabilityBytes = 16 * 1024
+/** What the stateless era has no more, or never had. */
+const removed: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+])
+
+export class StatelessTranslator {
+  readonly #options: StatelessTranslatorOptions
+  readonly #pool: LinkPool<SessionLink>
+  readonly #parked: Parked<Waiting>
+  readonly #lanes = new Map<string, { capabilities: Buffer; info: string; watchers: Watchers }>()
+
+  constructor(options: StatelessTranslatorOptions) {
+    this.#options = options
+    this.#pool = new LinkPool({
+      make: (lane) => this.#makeLink(lane),
+      maxLinks: options.maxLinks,
+      now: options.now,
+      // Whoever leaves questions unanswered must not keep others out.
+      freeWaiting: () => this.#parked.expireOne((waiting) => waiting !== 'again'),
+    })
+    this.#parked = new Parked((waiting) => {
+      if (waiting === 'again') return
+      waiting.asking.cancel(
+        new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' }),
+      )
+      this.#pool.release(waiting.link)
+    })
+  }
+
+  /** Sessions that are open. */
+  get size(): number {
+    return this.#pool.size
+  }
+
+  /** Opens a session ahead of any request. Rejects when the server refuses it. */
+  async open(request: StatelessRequest): Promise<void> {
+    const link = this.#pool.take(this.#laneOf(request), { exclusive: false })
+    try {
+      await link.opened
+    } finally {
+      this.#pool.release(link)
+    }
+  }
+
+  /** Carries a request out and sends its response. Never rejects. */
+  async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
+    try {
+      await this.#request(request, reply)
+    } catch (error) {
+      if (reply.gone.aborted) return
+      await reply.end(errorMessage(request.id, error), errorObject(error).code)
+    }
+  }
+
+  async #request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
+    const { method, meta } = request
+    if (meta.logLevel !== undefined && !logLevels.includes(meta.logLevel))
+      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: unknown log level' })
+    if (removed.has(method) || method.startsWith('tasks/')) throw new GatehouseError('METHOD_NOT_FOUND')
+    const lane = this.#laneOf(request)
+    try {
+      if (method === 'server/discover') await this.#discover(request, reply, lane)
+      else if (method === 'subscriptions/listen') await this.#listen(request, reply, lane)
+      else await this.#call(request, reply, lane)
+    } finally {
+      this.#forget(lane)
+    }
+  }
+
+  async #call(request: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
+    const { params } = request
+    const state = params.text('requestState')
+    const waiting = state === undefined ? 'again' : this.#parked.take(state, request)
+    if (waiting === 'again') {
+      if (state !== undefined && isDeclined(params.object('inputResponses'))) throw declined
+      return this.#follow(this.#begin(request, lane), request, reply)
+    }
+    waiting.asking.response(params.object('inputResponses'))
+    return this.#follow(waiting, request, reply)
+  }
+
+  /** The lane of a request: one for each scope and each set of capabilities. */
+  #laneOf({ scope, meta }: StatelessRequest): string {
+    const { clientCapabilities } = meta
+    if (clientCapabilities.length > maxCapabilityBytes)
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: `Invalid params: the declared capabilities have more than ${maxCapabilityBytes} bytes`,
+      })
+    const lane = hash('sha256', `${scope}\0${clientCapabilities.toString()}`, 'base64url')
+    if (!this.#lanes.has(lane)) {
+      this.#lanes.set(lane, {
+        capabilities: withoutTasks(declaredIn(meta)),
+        info: this.#options.infoFor(meta.clientInfo),
+        watchers: new Watchers(() => this.#pool.links(lane)),
+      })
+    }
+    return lane
+  }
+
+  #makeLink(lane: string): SessionLink {
+    const known = this.#lanes.get(lane)
+    if (!known) throw new GatehouseError('INTERNAL')
+    const link = new SessionLink({
+      open: this.#options.open,
+      capabilities: known.capabilities,
+      info: known.info,
+      onNotification: (message) => known.watchers.heard(message),
+    })
+    known.watchers.joined(link)
+    void link.ended.then(() => this.#forget(lane))
+    return link
+  }
+
+  /** A lane without sessions and listeners is nothing to remember. */
+  #forget(lane: string): void {
+    setImmediate(() => {
+      const known = this.#lanes.get(lane)
+      if (known?.watchers.size === 0 && this.#pool.links(lane).length === 0) this.#lanes.delete(lane)
+    })
+  }
+
+  async #discover({ id }: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
+    const server = this.#options.introduction?.() ?? (await this.#introduction(lane))
+    const { capabilities, info, instructions } = server
+    const said = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
+    await reply.end(resultMessage(id, completeResult('server/discover', Buffer.from(said), info)))
+  }
+
+  async #introduction(lane: string): Promise<SessionServer> {
+    const link = this.#pool.take(lane, { exclusive: false })
+    try {
+      return await link.opened
+    } finally {
+      this.#pool.release(link)
+    }
+  }
+
+  async #listen(request: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
+    const link = this.#pool.take(lane, { exclusive: false })
+    // It stays for as long as it is listened on; others may have it for themselves meanwhile.
+    link.pins++
+    this.#pool.release(link)
+    try {
+      await this.#lanes.get(lane)?.watchers.listen(request, reply, link)
+    } finally {
+      link.pins--
+    }
+  }
+
+  #begin(request: StatelessRequest, lane: string): Begun {
+    const { method, params, meta } = request
+    const abilities = abilitiesIn(declaredIn(meta))
+    const canAsk =
+      askingMethods.has(method) && (abilities.elicitation || abilities.sampling || abilities.roots)
+    const link = this.#pool.take(lane, { exclusive: canAsk || meta.logLevel !== undefined })
+    const stop = new AbortController()
+    const begun: Begun = {
+      link,
+      asking: new AskingCall(abilities, (reason) => stop.abort(reason)),
+      reply: undefined,
+    }
+    const side: CallSide = {
+      progressToken: params.object('_meta')?.raw('progressToken')?.toString(),
+      logLevel: meta.logLevel,
+      send: (message) => begun.reply?.send(message),
+      ask: (asked, signal) => askWith(begun, method, asked, signal),
+    }
+    const plain = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
+    begun.asking.follow(link.request(method, { params: plain }, side, stop.signal))
+    return begun
+  }
+
+  /** Lets a call run until it ends or asks, on behalf of one request. */
+  async #follow(begun: Begun, request: StatelessRequest, reply: StatelessReply): Promise<void> {
+    const { asking, link } = begun
+    begun.reply = reply
+    const onGone = (): void => asking.cancel(new Error('the client went away'))
+    reply.gone.addEventListener('abort', onGone, { once: true })
+    if (reply.gone.aborted) onGone()
+    let parked = false
+    try {
+      const step = await asking.step()
+      if (step.kind === 'ask') {
+        const state = this.#park(begun, request)
+        parked = true
+        await reply.end(resultMessage(request.id, inputRequired(step.requests, state, await infoOf(link))))
+      } else await this.#finish(step.outcome, request, reply, link)
+    } finally {
+      reply.gone.removeEventListener('abort', onGone)
+      if (!parked) this.#pool.release(link)
+    }
+  }
+
+  /** Throws when too many wait; then the call ends. */
+  #park(begun: Begun, request: StatelessRequest): string {
+    begun.reply = undefined
+    try {
+      return this.#parked.put(begun, request)
+    } catch (error) {
+      begun.asking.cancel(error instanceof Error ? error : new Error('too many requests wait for responses'))
+      throw error
+    }
+  }
+
+  async #finish(
+    { result, error }: LinkOutcome,
+    request: StatelessRequest,
+    reply: StatelessReply,
+    link: SessionLink,
+  ): Promise<void> {
+    const { id, method, params, meta } = request
+    const info = await infoOf(link)
+    if (result) {
+      const complete = await workOn(result, completeResultInTurns(method, result, info))
+      return reply.endResult(id, complete)
+    }
+    const visits = askingMethods.has(method) ? visitRequests(error) : undefined
+    if (visits) {
+      requireAbility(abilitiesIn(declaredIn(meta)), visit)
+      const state = this.#parked.put('again', request)
+      return reply.end(resultMessage(id, inputRequired(visits, state, info)))
+    }
+    const translated = statelessError(error, params.text('uri'))
+    return reply.end(rawErrorMessage(id, translated), new JsonObject(translated).value('code'))
+  }
+
+  /** Ends sessions that nobody has used since `before`. */
+  evict(before: number): void {
+    this.#pool.evict(before)
+  }
+
+  async close(): Promise<void> {
+    this.#parked.close()
+    for (const { watchers } of this.#lanes.values()) watchers.close()
+    await this.#pool.close()
+  }
+}
+
+/** Only some methods may have an interim result; during the others the client takes no server requests. */
+function askWith({ asking }: Begun, method: string, asked: Ask, signal: AbortSignal): Promise<AskReply> {
+  if (askingMethods.has(method)) return asking.ask(asked, signal)
+  if (asked.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
+  return Promise.reject(notNow)
+}
+
+/** Throws INVALID_PARAMS for capabilities that name something twice. */
+function declaredIn({ clientCapabilities }: StatelessMeta): JsonObject {
+  try {
+    return new JsonObject(clientCapabilities)
+  } catch (cause) {
+    throw new GatehouseError('INVALID_PARAMS', {
+      detail: 'Invalid params: the declared capabilities name a member twice',
+      cause,
+    })
+  }
+}
+
+async function infoOf(link: SessionLink): Promise<string> {
+  return (await link.opened).info
+}
+
+/** The server request that sends the user to an address, as far as abilities go. */
+const visit: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
+
+const declined = new GatehouseError('BACKEND_UNAVAILABLE', {
+  detail: 'the user did not agree to open the address that the server needs',
+})

@@ -1,0 +1,143 @@
+/**
+ * `subscriptions/listen` of stateless clients, served by the sessions of one lane: changed lists are announced to the clients that
+ * asked for them, updated resources to those that watch them. Every session of the lane is subscribed to what any client watches.
+ * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  acknowledgement,
+  announcedLists,
+  listChangedMethod,
+  readFilter,
+  subscriptionEnd,
+  withSubscription,
+} from '../eras/subscriptions.ts'
+import { JsonObject } from '../json/object.ts'
+import type { Message } from '../message.ts'
+import { paramsOf } from '../param-types.ts'
+import { updatedMethod } from '../protocol.ts'
+import { notificationMessage } from '../write.ts'
+import type { SessionLink } from './session-link.ts'
+import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
+
+const maxWatchers = 1_000
+const maxResources = 100
+
+interface Watcher {
+  readonly id: string
+  readonly reply: StatelessReply
+  /** Methods of the notifications that were asked for. */
+  readonly methods: ReadonlySet<string>
+  uris: ReadonlySet<string>
+}
+
+export class Watchers {
+  readonly #links: () => readonly SessionLink[]
+  readonly #watchers = new Set<Watcher>()
+
+  /** `links`: the sessions of the lane, as they are now. */
+  constructor(links: () => readonly SessionLink[]) {
+    this.#links = links
+  }
+
+  get size(): number {
+    return this.#watchers.size
+  }
+
+  /** Holds a subscription open until the client or the session ends. Rejects when it cannot be opened. */
+  async listen(request: StatelessRequest, reply: StatelessReply, link: SessionLink): Promise<void> {
+    const filter = request.params.object('notifications')
+    if (!filter)
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: notifications must be an object',
+      })
+    if (!reply.streams) throw new GatehouseError('NOT_ACCEPTABLE')
+    if (this.#watchers.size >= maxWatchers)
+      throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
+    const server = await link.opened
+    const wanted = readFilter(filter)
+    const announced = announcedLists(server.capabilities)
+    const kinds = wanted.kinds.filter((kind) => announced.includes(kind))
+    const watcher: Watcher = {
+      id: request.id,
+      reply,
+      methods: new Set(kinds.map(listChangedMethod)),
+      uris: new Set(),
+    }
+    const uris = await this.#subscribe(link, wanted.uris.slice(0, maxResources))
+    watcher.uris = new Set(uris)
+    if (reply.gone.aborted) return this.#unsubscribe(uris)
+    this.#watchers.add(watcher)
+    await reply.send(acknowledgement(watcher.id, { kinds, uris }))
+    await Promise.race([link.ended, gone(reply.gone)])
+    this.#watchers.delete(watcher)
+    this.#unsubscribe(uris)
+    if (!reply.gone.aborted) reply.drop()
+  }
+
+  /** Subscribes every session of the lane; returns the resources that the watcher's own session accepted. */
+  async #subscribe(own: SessionLink, uris: readonly string[]): Promise<string[]> {
+    for (const link of this.#links()) if (link !== own) for (const uri of uris) ask(link, 'subscribe', uri)
+    const taken = await Promise.all(
+      uris.map(async (uri) => ((await subscribe(own, 'subscribe', uri)) ? [uri] : [])),
+    )
+    return taken.flat()
+  }
+
+  #unsubscribe(uris: readonly string[]): void {
+    const watched = this.#watched()
+    for (const uri of uris) {
+      if (watched.has(uri)) continue
+      for (const link of this.#links()) ask(link, 'unsubscribe', uri)
+    }
+  }
+
+  #watched(): ReadonlySet<string> {
+    return new Set([...this.#watchers].flatMap(({ uris }) => [...uris]))
+  }
+
+  /** A session that has joined the lane. */
+  joined(link: SessionLink): void {
+    for (const uri of this.#watched()) ask(link, 'subscribe', uri)
+  }
+
+  /** A notification of a session of the lane that belongs to no request. */
+  heard(message: Message): void {
+    const params = paramsOf(message)
+    const uri = message.method === updatedMethod ? params.text('uri') : undefined
+    for (const { id, reply, methods, uris } of this.#watchers) {
+      if (uri === undefined ? !methods.has(message.method) : !uris.has(uri)) continue
+      void reply.send(notificationMessage(message.method, withSubscription(params, id)))
+    }
+  }
+
+  /** The graceful end: a result that closes each subscription. */
+  close(): void {
+    for (const { id, reply } of this.#watchers) void reply.end(subscriptionEnd(id))
+  }
+}
+
+async function subscribe(
+  link: SessionLink,
+  what: 'subscribe' | 'unsubscribe',
+  uri: string,
+): Promise<boolean> {
+  try {
+    const params = new JsonObject(Buffer.from(JSON.stringify({ uri })))
+    return (await link.request(`resources/${what}`, { params }, undefined)).result !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** The same, when nothing depends on it. */
+function ask(link: SessionLink, what: 'subscribe' | 'unsubscribe', uri: string): void {
+  void subscribe(link, what, uri)
+}
+
+function gone(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,26 @@
+/** One session of the session era, as one caller uses it through this proxy. */
+import type { EventIds } from './event-ids.ts'
+
+/** Requests that set state at the server, by what they concern: a watched resource or the log level. */
+export type ProxiedSessionState = Map<string, Buffer>
+
+/**
+ * Outcome of a recovery: the session has an id at the target again, the target opens no session, or the target could
+ * not be reached.
+ */
+export type Recovery = 'recovered' | 'refused' | 'unreachable'
+
+export interface ProxiedSession {
+  /** The id that the client uses. */
+  readonly clientId: string
+  /** The id that the target uses; differs after a recovery. */
+  upstreamId: string
+  /** Body of the initialize request; undefined when it was not seen or is too large to keep. */
+  readonly initBody: Buffer | undefined
+  /** The client's later settings, sent again in a recovery. */
+  readonly state: ProxiedSessionState
+  /** Event ids of the reopened session; undefined until the target has reopened it. */
+  eventIds: EventIds | undefined
+  /** The recovery in flight, shared by every request that needs it. */
+  recovering: Promise<Recovery> | undefined
+}

@@ -1,0 +1,96 @@
+/**
+ * The proxy's incoming authentication, made of its settings when the port is known.
+ *
+ * Source: docs/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../../config/index.ts'
+import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../../net/index.ts'
+import type { ProxyAddress } from '../server/server.ts'
+
+/**
+ * The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. With an embedded
+ * authorization server nothing is fetched, and revoked grants are refused.
+ */
+export function incomingFor(
+  { oidc, resourceUrl, host, proxyEnvironment }: ProxySettings,
+  log: Log,
+  authServer?: EmbeddedAuthServer,
+): ((address: ProxyAddress) => Authenticator) | undefined {
+  if (!oidc) return undefined
+  return ({ port, url }) => {
+    const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
+    const resource = resourceUrl ?? oidc.resource ?? own
+    if (resourceUrl === undefined && oidc.resource === undefined) {
+      log.info('no --resource-url is given, using the listening address', { resource })
+    }
+    const fetches = keyFetches(oidc, proxyEnvironment)
+    const authenticator = makeAuthenticator(
+      {
+        type: 'oidc',
+        oidc: {
+          issuer: oidc.issuer,
+          audience: oidc.audience,
+          clientId: oidc.clientId,
+          clientSecret: oidc.clientSecret?.reveal(),
+          introspectionUrl: oidc.introspectionUrl,
+          jwksUrl: oidc.jwksUrl,
+          resource,
+          scopes: oidc.scopes,
+          ca: oidc.ca,
+          insecureAllowHttp: oidc.insecureAllowHttp,
+          jwksAllowPrivateIp: oidc.allowPrivateIp,
+          protectedResourceAllowPrivateIp: oidc.introspectionAllowPrivateIp,
+        },
+      },
+      {
+        log,
+        proxy: proxyEnvironment,
+        keys: authServer?.keys,
+        isLive: authServer?.isLive,
+        ...(fetches ? { fetches } : {}),
+      },
+    )
+    return oidc.subject === undefined ? authenticator : onlySubject(authenticator, oidc.subject)
+  }
+}
+
+/** Fetches for a key set that wants a token itself (an API server's), read again for each call. */
+function keyFetches(
+  oidc: IncomingOidc,
+  proxy: ProxyEnvironment,
+): { keys: Fetch; introspection: Fetch } | undefined {
+  const path = oidc.jwksAuthTokenPath
+  if (path === undefined) return undefined
+  const operatorUrls = [oidc.issuer, oidc.jwksUrl, oidc.introspectionUrl]
+  const shared = { ca: oidc.ca, proxy, operatorUrls, allowHttp: oidc.insecureAllowHttp }
+  const keys = makeFetch({ ...shared, guard: !oidc.allowPrivateIp, timeoutMs: 5_000 })
+  const token = rotatingSecret(path)
+  return {
+    keys: (url, init) => {
+      const headers = new Headers(init?.headers)
+      headers.set('authorization', `Bearer ${token().reveal()}`)
+      return keys(url, { ...init, headers })
+    },
+    introspection: makeFetch({ ...shared, guard: !oidc.introspectionAllowPrivateIp, timeoutMs: 10_000 }),
+  }
+}
+
+/** Accepts the tokens of one subject only. */
+function onlySubject(authenticator: Authenticator, subject: string): Authenticator {
+  function check(caller: Caller): Caller {
+    if (caller.subject === subject) return caller
+    throw new GatehouseError('INVALID_TOKEN')
+  }
+  return {
+    ...authenticator,
+    async stage(exchange) {
+      await authenticator.stage(exchange)
+      if (exchange.caller) check(exchange.caller)
+    },
+    async authenticate(authorization) {
+      return check(await authenticator.authenticate(authorization))
+    },
+  }
+}

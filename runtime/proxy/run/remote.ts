@@ -1,0 +1,170 @@
+/**
+ * What the proxy presents to its target, made of its settings: its own login, a fixed token, token exchange or another
+ * strategy, alone or one feeding the other.
+ *
+ * Source: docs/specification/proxy-command.md#rules, rules 1 to 7.
+ */
+import type { ExchangeSettings, OAuthSettings, ProxySettings } from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { Dispatcher } from '../../net/index.ts'
+import { openBrowser } from '../../oauth/index.ts'
+import {
+  makeOutgoing,
+  type StrategyRegistry,
+  type StrategyConfig,
+  type UpstreamTokens,
+} from '../../outgoing/index.ts'
+import { swapStrategy } from './auth-server.ts'
+import {
+  type TargetCredential,
+  loginCredential,
+  strategyCredential,
+  type TokenSource,
+} from '../model/credential.ts'
+import { type LoginFetch, makeLoginFetch } from '../login/fetches.ts'
+import { persistInDirectory, persistNothing } from '../login/persisted.ts'
+import { TargetLogin } from '../login/login.ts'
+import type { RunParts } from './run-parts.ts'
+
+/** Names of our own secrets; no variable is called so. */
+const bearerName = '#bearer'
+const exchangeName = '#exchange'
+/** Name that the proxy's own login has as an upstream provider. */
+const loginProvider = 'login'
+
+export interface RemoteTarget {
+  readonly credential: TargetCredential | undefined
+  /** The login without which no request can be served. */
+  readonly login: TokenSource | undefined
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function makeRemote(
+  config: ProxySettings,
+  parts: RunParts,
+  dispatcher: Dispatcher,
+): Promise<RemoteTarget> {
+  const { remote, exchange } = config
+  const login =
+    remote.kind === 'oauth' && !parts.tokens ? await makeLogin(config, remote, parts, dispatcher) : undefined
+  const tokens = parts.tokens ?? login?.login
+  const upstream = tokens ? upstreamOf(tokens) : parts.authServer?.upstreamTokens
+  const outgoing = makeOutgoing({
+    ca: config.remoteCa,
+    proxy: config.proxyEnvironment,
+    log: parts.log,
+    enableObo: parts.enableObo,
+    secret(name) {
+      if (name === bearerName) return remote.kind === 'bearer' ? remote.token().reveal() : undefined
+      if (name === exchangeName) return exchange?.clientSecret?.reveal()
+      return parts.secret?.(name)
+    },
+    upstream,
+  })
+  return {
+    credential: credentialFor(config, outgoing, tokens, parts.authServer),
+    // An offered login is nobody's condition for serving.
+    login: remote.kind === 'oauth' && remote.optional ? undefined : tokens,
+    async start() {
+      const started = login?.login.start()
+      if (remote.kind === 'oauth' && remote.optional) started?.catch(() => undefined)
+      else await started
+    },
+    async close() {
+      login?.stop.abort(new Error('the proxy is ending'))
+      login?.login.close()
+      await Promise.all([outgoing.close(), login?.fetch.close()])
+    },
+  }
+}
+
+function credentialFor(
+  config: ProxySettings,
+  outgoing: StrategyRegistry,
+  login: TokenSource | undefined,
+  authServer: EmbeddedAuthServer | undefined,
+): TargetCredential | undefined {
+  const { remote, exchange } = config
+  const swap = authServer && swapStrategy(config, authServer.config)
+  if (swap) return strategyCredential(outgoing.strategy(swap, 'the embedded authorization server'))
+  if (exchange) {
+    return strategyCredential(
+      outgoing.strategy(exchangeStrategy(exchange, login !== undefined), '--token-exchange'),
+    )
+  }
+  if (config.strategy) return strategyCredential(outgoing.strategy(config.strategy, 'outgoingAuth'))
+  if (login) return loginCredential(login, remote.kind === 'oauth' && remote.optional)
+  if (remote.kind !== 'bearer') return undefined
+  return strategyCredential(
+    outgoing.strategy(
+      { type: 'bearer_token', bearerToken: { tokenEnv: bearerName } },
+      '--remote-auth-bearer',
+    ),
+  )
+}
+
+function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): StrategyConfig {
+  return {
+    type: 'token_exchange',
+    tokenExchange: {
+      tokenUrl: exchange.url,
+      audience: exchange.audience,
+      clientId: exchange.clientId,
+      clientSecretEnv: exchange.clientSecret === undefined ? undefined : exchangeName,
+      scopes: exchange.scopes,
+      subjectTokenType: exchange.subjectTokenType,
+      externalTokenHeaderName: exchange.headerName,
+      subjectProviderName: withLogin ? loginProvider : undefined,
+    },
+  }
+}
+
+/** The proxy's own login as the source of the token to exchange, the same for every caller. */
+function upstreamOf(login: TokenSource): UpstreamTokens {
+  return {
+    async get() {
+      const accessToken = await login.token()
+      return accessToken === undefined ? undefined : { accessToken, idToken: login.idToken }
+    },
+  }
+}
+
+export interface MadeLogin {
+  readonly login: TargetLogin
+  readonly fetch: LoginFetch
+  readonly stop: AbortController
+}
+
+/** The login with its own connections; not started. */
+export async function makeLogin(
+  config: ProxySettings,
+  settings: OAuthSettings,
+  parts: RunParts,
+  dispatcher: Dispatcher,
+): Promise<MadeLogin> {
+  const { log, notify } = parts
+  const fetch = await makeLoginFetch({
+    target: config.target,
+    typed: [settings.issuer, settings.authorizeUrl, settings.tokenUrl],
+    ca: config.remoteCa,
+    proxy: config.proxyEnvironment,
+  })
+  const stop = new AbortController()
+  const login = new TargetLogin({
+    settings,
+    target: config.target,
+    dispatcher,
+    fetch: fetch.fetch,
+    log,
+    notify,
+    open: (url) => openBrowser(url, parts.browser),
+    persisted: settings.keep
+      ? persistInDirectory(settings.keep.dir, settings.keep.password, log)
+      : persistNothing,
+    needIdToken: config.exchange?.subjectTokenType.endsWith(':id_token') ?? false,
+    signal: parts.signal ? AbortSignal.any([stop.signal, parts.signal]) : stop.signal,
+    now: Date.now,
+  })
+  return { login, fetch, stop }
+}

@@ -1,0 +1,168 @@
+/**
+ * Puts the proxy command together from its settings: dispatcher, outgoing credential, incoming authentication, server,
+ * and the login at the target, which runs while the port is open already (requests get 503 until it is done).
+ *
+ * Source: docs/specification/proxy-command.md, "What the service does".
+ */
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type ProxySettings, vmcpEnvironment } from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import { type Listener, makeDispatcher, unbracket } from '../../net/index.ts'
+import { makeEvents, openServingCertificate } from '../../observe/index.ts'
+import { authServerViolations, strippedHeaders } from './auth-server.ts'
+import { incomingFor } from './incoming-auth.ts'
+import {
+  authServerMetrics,
+  certificateMetrics,
+  makeProxyMetrics,
+  secretUseMetrics,
+  serveMetrics,
+} from '../server/metrics.ts'
+import { makeRemote } from './remote.ts'
+import type { RunParts } from './run-parts.ts'
+import { type RunningProxy, startProxy } from '../server/server.ts'
+import { sessionsInStore } from '../session/session-store.ts'
+import type { SharedSessions } from '../session/sessions.ts'
+
+export interface RunningCommand extends RunningProxy {
+  /** Resolves when requests can be served; rejects when the login failed. */
+  readonly ready: Promise<void>
+}
+
+/** Binds and serves. Rejects with INVALID_CONFIG, or with the system's error when the address cannot be bound. */
+export async function runProxy(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
+  const { log, authServer } = parts
+  if (authServer) checkAuthServer(config, authServer)
+  for (const warning of config.warnings) log.warn(warning)
+  if (!config.oidc && !parts.incoming && !parts.quiet)
+    log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
+  const host = await resolveHost(config.host)
+  const shared = { ca: config.remoteCa, proxy: config.proxyEnvironment }
+  const dispatcher = makeDispatcher({
+    ...shared,
+    origin: config.target.origin,
+    ...(config.targetAddresses ? { guard: config.targetAddresses } : {}),
+    operatorUrls: 'all',
+  })
+  const made = await makeRemote(config, parts, dispatcher)
+  const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))
+  const certificate =
+    config.tls && openServingCertificate(config.tls, (!parts.quiet && parts.events) || makeEvents())
+  const metrics =
+    config.metricsPort === undefined
+      ? undefined
+      : makeProxyMetrics(parts.version, moreMetrics(parts, certificate))
+  const observe = metrics?.observe ?? parts.observe
+  let proxy: RunningProxy
+  let metricsListener: Listener | undefined
+  async function release(): Promise<void> {
+    certificate?.close()
+    await metricsListener?.close({ graceMs: 0 })
+    await made.close()
+    await sessions?.close()
+    await dispatcher.destroy()
+  }
+  try {
+    if (metrics)
+      metricsListener = await serveMetrics(metrics, { host, port: config.metricsPort ?? 0, certificate }, log)
+    proxy = await startProxy({
+      target: config.target,
+      host,
+      port: config.port,
+      certificate,
+      dispatcher,
+      log,
+      allowedOrigins: config.allowedOrigins,
+      allowedHosts: parts.allowedHosts ?? publicHosts(config),
+      incoming: parts.incoming ?? incomingFor(config, log, authServer),
+      authServer,
+      strip: authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : [],
+      credential: made.credential,
+      login: made.login,
+      inject: config.inject,
+      // An exchanged token takes the place of the client's, in whatever header it travels.
+      passAuthorization:
+        config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
+      headersTimeoutMs: config.requestTimeoutMs,
+      stateless: config.stateless,
+      endpointPrefix: config.endpointPrefix,
+      trustForwardedPrefix: config.trustProxyHeaders,
+      identifyCallers: config.identifyCallers,
+      ...(parts.maxBodyBytes === undefined ? {} : { maxBodyBytes: parts.maxBodyBytes }),
+      ...(sessions ? { sessions: { shared: sessions } } : {}),
+      ...(observe ? { observe } : {}),
+      connections: parts.connections,
+    })
+  } catch (error) {
+    await release()
+    throw error
+  }
+  certificate?.look()
+  return {
+    url: proxy.url,
+    port: proxy.port,
+    ready: made.start(),
+    async close(options) {
+      await proxy.close(options)
+      await release()
+    },
+  }
+}
+
+function checkAuthServer(config: ProxySettings, { config: server }: EmbeddedAuthServer): void {
+  const problems = authServerViolations(config, server)
+  if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
+}
+
+/** A literal as it is; a name's first IPv4 address, else its first. Throws INVALID_CONFIG for a name without any. */
+export async function resolveHost(host: string): Promise<string> {
+  if (isIP(host) !== 0) return host
+  try {
+    const addresses = await lookup(host, { all: true })
+    const found = addresses.find(({ family }) => family === 4) ?? addresses[0]
+    if (found) return found.address
+  } catch {
+    // Said below.
+  }
+  throw new GatehouseError('INVALID_CONFIG', { detail: `invalid host: ${host}` })
+}
+
+function publicHosts({ resourceUrl }: ProxySettings): ReadonlySet<string> {
+  return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
+}
+
+/** What the page of metrics says of the embedded authorization server, and of the served certificate. */
+function moreMetrics(
+  { authServer, events }: RunParts,
+  certificate: ServedCertificate | undefined,
+): () => string {
+  const counted = events && authServer ? authServerMetrics(events) : () => ''
+  return () => secretUseMetrics(authServer?.secretUses()) + counted() + certificateMetrics(certificate)
+}
+
+/** Where sessions are shared between replicas, when the file says so. */
+async function sessionStoreOf(
+  { sessionStorage, name }: ProxySettings,
+  { secret, log }: RunParts,
+): Promise<SharedSessions | undefined> {
+  if (sessionStorage?.provider !== 'redis') return undefined
+  // The client of the store is large, and most proxies share nothing.
+  const { makeRedisStore, sealStore } = await import('../../store/index.ts')
+  const { address, db, keyPrefix } = sessionStorage
+  const password = secret?.(vmcpEnvironment.redisPassword)
+  const key = secret?.(vmcpEnvironment.stateKey)
+  const store = makeRedisStore({
+    ...(address === undefined ? {} : { addr: address }),
+    db,
+    keyPrefix: (keyPrefix || `gatehouse:proxy:${encodeURIComponent(name)}`).replace(/:?$/, ':'),
+    ...(password ? { password } : {}),
+  })
+  if (!key)
+    log.warn('session storage has no key, values are stored in plaintext', {
+      variable: vmcpEnvironment.stateKey,
+    })
+  return sessionsInStore(key ? sealStore(store, () => [Buffer.from(key)]) : store)
+}

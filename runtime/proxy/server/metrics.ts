@@ -1,0 +1,206 @@
+/**
+ * Counters of the proxy in Prometheus text form, served on a port of their own: they tell nothing to clients.
+ *
+ * Labels come from closed sets, so that an untrusted client cannot make new series: HTTP methods and JSON-RPC methods that are
+ * not known count as `other`. Durations are those of whole responses; streams are counted, not timed.
+ * Source: docs/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
+ */
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import {
+  histogramText,
+  metricsType,
+  metricText,
+  processText,
+  proxyMetrics,
+  type MetricSample,
+  serverMetrics,
+} from '../../../schemas/metrics/index.ts'
+import {
+  Exchange,
+  type Listener,
+  listen,
+  type Log,
+  pipeline,
+  sendBody,
+  sendProblem,
+  sendText,
+} from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
+import type { SecretUse } from '../../incoming/index.ts'
+import type { RequestFacts, RequestObserver } from './request-log.ts'
+
+const httpMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+const rpcMethods: ReadonlySet<string> = new Set([
+  'initialize',
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/progress',
+  'ping',
+  'server/discover',
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'prompts/list',
+  'prompts/get',
+  'completion/complete',
+  'logging/setLevel',
+  'subscriptions/listen',
+])
+const unknownVersion = '0.0.0'
+/** Upper bounds in seconds. */
+const buckets: readonly number[] = proxyMetrics.proxyRequestDuration.bounds
+
+export interface ProxyMetrics {
+  readonly observe: RequestObserver
+  counts(): Counts
+  /** The exposition text. */
+  render(): string
+}
+
+/** Plain numbers, which can cross to another process. */
+export interface Counts {
+  /** Labels as JSON -> number. */
+  readonly requests: ReadonlyMap<string, number>
+  readonly calls: ReadonlyMap<string, number>
+  readonly durations: Histogram
+}
+
+interface Histogram {
+  readonly counts: readonly number[]
+  readonly sum: number
+  readonly count: number
+}
+
+/** `more`: text about something else. */
+export function makeProxyMetrics(version = unknownVersion, more: () => string = () => ''): ProxyMetrics {
+  const requests = new Map<string, number>()
+  const calls = new Map<string, number>()
+  const durations = { counts: buckets.map(() => 0), sum: 0, count: 0 }
+
+  function observe(facts: RequestFacts): void {
+    const method = httpMethods.has(facts.method) ? facts.method : 'other'
+    add(requests, `{"method":"${method}","status":"${facts.status}"}`, 1)
+    if (facts.rpcMethod) {
+      add(calls, `{"method":"${rpcMethods.has(facts.rpcMethod) ? facts.rpcMethod : 'other'}"}`, 1)
+    }
+    if (facts.stream) return
+    const seconds = facts.durationMs / 1000
+    durations.sum += seconds
+    durations.count++
+    for (const [i, bound] of buckets.entries()) {
+      if (seconds <= bound) durations.counts[i] = (durations.counts[i] ?? 0) + 1
+    }
+  }
+
+  const counts = (): Counts => ({ requests, calls, durations })
+  return { observe, counts, render: () => more() + mergedMetrics([counts()], { version, workers: 1 }) }
+}
+
+/** What still needs each older HMAC secret of the embedded authorization server. */
+export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
+  if (uses.length === 0) return ''
+  return metricText(
+    serverMetrics.authServerSecretUses,
+    uses.flatMap(({ position, records, refreshTokens }): MetricSample[] => [
+      [records, { secret: position, kind: 'records' }],
+      [refreshTokens, { secret: position, kind: 'refresh_tokens' }],
+    ]),
+  )
+}
+
+/** Counts what happens at the embedded authorization server; the response gives the text. */
+export function authServerMetrics(events: Events): () => string {
+  const counts = new Map<string, number>()
+  events.listen(({ type, fields }) => {
+    if (type !== 'authorization_server' || !('action' in fields)) return
+    const { action, outcome, upstream } = fields
+    add(counts, JSON.stringify({ action, outcome, upstream }), 1)
+  })
+  return () => metricText(serverMetrics.authServerEvents, samplesOf(counts))
+}
+
+export interface MergeOptions {
+  readonly version?: string | undefined
+  /** Processes of this proxy. */
+  readonly workers: number
+}
+
+/** The exposition text of several processes' counts together. */
+export function mergedMetrics(
+  all: readonly Counts[],
+  { version = unknownVersion, workers }: MergeOptions,
+): string {
+  const requests = new Map<string, number>()
+  const calls = new Map<string, number>()
+  for (const counts of all) {
+    for (const [labels, value] of counts.requests) add(requests, labels, value)
+    for (const [labels, value] of counts.calls) add(calls, labels, value)
+  }
+  const durations = {
+    labels: {},
+    counts: buckets.map((_, i) => total(all.map((counts) => counts.durations.counts[i] ?? 0))),
+    sum: total(all.map((counts) => counts.durations.sum)),
+    count: total(all.map((counts) => counts.durations.count)),
+  }
+  return [
+    metricText(proxyMetrics.proxyRequests, samplesOf(requests)),
+    metricText(proxyMetrics.proxyRpcRequests, samplesOf(calls)),
+    histogramText(proxyMetrics.proxyRequestDuration, [durations]),
+    metricText(proxyMetrics.proxyWorkers, [[workers]]),
+    processText(version),
+  ].join('')
+}
+
+export function isCounts(value: unknown): value is Counts {
+  return typeof value === 'object' && value !== null && 'requests' in value && value.requests instanceof Map
+}
+
+function total(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0)
+}
+
+function add(map: Map<string, number>, labels: string, value: number): void {
+  map.set(labels, (map.get(labels) ?? 0) + value)
+}
+
+function* samplesOf(counts: ReadonlyMap<string, number>): Generator<MetricSample> {
+  for (const [labels, value] of counts) yield [value, JSON.parse(labels) as Readonly<Record<string, string>>]
+}
+
+/** When the served certificate ends; nothing without one. */
+export function certificateMetrics(certificate: ServedCertificate | undefined): string {
+  if (!certificate) return ''
+  return metricText(serverMetrics.certificateExpiry, [
+    [certificate.endsAt / 1_000, { certificate: 'serving' }],
+  ])
+}
+
+export interface MetricsAddress {
+  readonly host: string
+  readonly port: number
+  readonly certificate: ServedCertificate | undefined
+}
+
+/** Serves `/metrics` on a port of its own. Rejects with the system's error when it cannot be bound. */
+export function serveMetrics(
+  metrics: { render(): string | Promise<string> },
+  address: MetricsAddress,
+  log: Log,
+): Promise<Listener> {
+  const handler = pipeline(
+    {
+      async dispatch({ req, res, path }: Exchange) {
+        if (path !== '/metrics' || (req.method !== 'GET' && req.method !== 'HEAD')) {
+          sendText(res, 404, 'metrics are at /metrics\n')
+        } else sendBody(res, 200, metricsType, await metrics.render())
+      },
+      recover: ({ res }, error) => sendProblem(res, error),
+    },
+    (req, res) => new Exchange(req, res),
+  )
+  return listen({ ...address, handler, log })
+}

@@ -1,0 +1,99 @@
+/**
+ * What the proxy checks about MCP before it forwards: batches, the protocol revision, and whose session it is.
+ *
+ * A body that is not JSON-RPC is none of its business and passes. Nothing here changes a request.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/specification/proxy-command.md leaves the responses open.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  checkStateless,
+  eraOf,
+  headerName,
+  isBatch,
+  metaOf,
+  paramsOf,
+  reservedMetaPrefix,
+  startsAsJson,
+  statelessVersion,
+} from '../../mcp/index.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
+import { ownerOf, sessionIdOf } from '../forward/forwarder.ts'
+import type { ProxiedSession } from '../model/session.ts'
+import type { ProxiedSessionTable } from '../session/sessions.ts'
+import type { TargetAddress } from '../../config/index.ts'
+
+const supported: readonly string[] = [statelessVersion]
+
+/**
+ * The stateless revision has POST only, as has every request of a target that is `stateless`. Looks at headers only, so it
+ * stands before authentication.
+ */
+export function refuseStatelessMethod(
+  { req }: ProxyExchange,
+  { stateless }: { readonly stateless: boolean },
+): void {
+  if (!stateless && req.headers[headerName.protocolVersion] !== statelessVersion) return
+  if (req.method === 'GET' || req.method === 'HEAD' || req.method === 'DELETE') {
+    throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'POST, OPTIONS' } })
+  }
+}
+
+/** Checks the body without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the errors of a stateless request. */
+export function checkBody(exchange: ProxyExchange, target: TargetAddress): void {
+  const { body, req } = exchange
+  if (body.length === 0) return
+  if (isBatch(body)) throw new GatehouseError('BATCH_REFUSED')
+  if (exchange.hasJsonBody && !startsAsJson(body)) {
+    throw new GatehouseError('PARSE_ERROR', {
+      detail: 'Parse error: the body must begin with a JSON object in UTF-8',
+    })
+  }
+  const header = req.headers[headerName.protocolVersion]
+  // Without either signal the request is of the session era, and there is no reason to look inside.
+  if (header !== statelessVersion && !body.includes(reservedMetaPrefix)) return
+  const { message } = exchange
+  if (message?.kind !== 'request' || isSsePost(exchange, target)) return
+  const params = paramsOf(message)
+  const version = typeof header === 'string' ? header : undefined
+  if (eraOf(message.method, metaOf(message, params), version) === 'stateless') {
+    checkStateless(message, params, req.headers, supported)
+  }
+}
+
+/** The session parameter that the endpoints of the HTTP+SSE transport carry, in the spellings of the public SDKs. */
+const sseSession = /(?:^|&)session_?id=/i
+
+/**
+ * True for a POST of the HTTP+SSE (deprecated) transport. That transport defines no headers for a revision, and the
+ * answer belongs on the stream: the message goes to the target as it is. Where the target's transport is not
+ * configured, the endpoint is known by its session parameter.
+ */
+function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {
+  return transport === undefined ? sseSession.test(query) : transport === 'sse'
+}
+
+/**
+ * Looks up the session that the request names. With `strict`, only the caller who opened a session may use it: anybody
+ * else gets the response for an unknown one, and the target is not asked. Without (nobody is authenticated), an unknown
+ * id is left for the target to check, so that sessions survive a restart of this proxy.
+ */
+export function makeSessionGate(
+  sessions: ProxiedSessionTable,
+  strict: boolean,
+): (exchange: ProxyExchange) => void | Promise<void> {
+  function settle(exchange: ProxyExchange, session: ProxiedSession | undefined): void {
+    exchange.session = session
+    if (session === undefined && strict) throw new GatehouseError('SESSION_NOT_FOUND')
+  }
+
+  return function sessionGate(exchange) {
+    if (exchange.isInitialize) return undefined
+    const id = sessionIdOf(exchange)
+    if (id === undefined) return undefined
+    const owner = ownerOf(exchange)
+    const known = sessions.find(owner, id)
+    const elsewhere = known ? undefined : sessions.lookUp(owner, id)
+    if (!elsewhere) return settle(exchange, known)
+    return elsewhere.then((session) => settle(exchange, session))
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * The paths that the proxy answers itself, without origin check, authentication or body, and never forwards.
+ *
+ * Everything below `/.well-known/` that is not this proxy's own is 404: a client must not discover the target's
+ * authorization server through the proxy.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type EmbeddedAuthServer, secretNotes } from '../../incoming/index.ts'
+import { sendJson, sendText } from '../../net/index.ts'
+import type { ProxyExchange } from '../model/exchange.ts'
+
+type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
+
+/** Why this proxy cannot serve just now; undefined: it can. */
+type NotReady = () => Promise<string | undefined>
+
+/** `protectedResource` serves this proxy's RFC 9728 document; undefined when the endpoint is not protected. */
+export function makeRoutes(
+  protectedResource: Route | undefined,
+  notReady: NotReady,
+  authServer?: Pick<EmbeddedAuthServer, 'routes' | 'secretUses'>,
+): Route {
+  const notes = (): readonly string[] => (authServer ? secretNotes(authServer.secretUses()) : [])
+  const ready = (exchange: ProxyExchange): Promise<void> => readiness(exchange, notReady, notes)
+  return function route(exchange) {
+    const { path } = exchange
+    const issuing = authServer?.routes(path)
+    if (issuing) return issuing
+    // Most requests are decided by one character.
+    const second = path.charCodeAt(1)
+    if (second === 0x68 && path === '/health') return health
+    if (second === 0x72 && path === '/readyz') return ready
+    if (second === 0x6d && path === '/metrics') return metrics
+    if (second === 0x2e && (path.startsWith('/.well-known/') || path === '/.well-known')) {
+      return protectedResource?.(exchange) ?? nothingKnown
+    }
+    return undefined
+  }
+}
+
+function nothingKnown({ res }: ProxyExchange): void {
+  sendJson(res, 404, { error: 'not_found' })
+}
+
+function beginProbe(exchange: ProxyExchange): void {
+  const { req } = exchange
+  exchange.probe = true
+  if (req.method === 'GET' || req.method === 'HEAD') return
+  throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, HEAD' } })
+}
+
+/** Whether this process lives; it says nothing about the target. */
+function health(exchange: ProxyExchange): void {
+  beginProbe(exchange)
+  sendJson(
+    exchange.res,
+    200,
+    { status: 'healthy', timestamp: new Date().toISOString(), transport: 'streamable-http' },
+    noStore,
+  )
+}
+
+/** Whether requests can be served: for those who choose where to send them. */
+async function readiness(
+  exchange: ProxyExchange,
+  notReady: NotReady,
+  notesOf: () => readonly string[],
+): Promise<void> {
+  beginProbe(exchange)
+  const reason = await notReady()
+  const notes = notesOf()
+  if (reason === undefined)
+    sendJson(exchange.res, 200, { status: 'ready', ...(notes.length > 0 ? { notes } : {}) }, noStore)
+  else sendJson(exchange.res, 503, { status: 'not_ready', reason }, noStore)
+}
+
+function metrics({ res }: ProxyExchange): void {
+  sendText(res, 404, 'metrics are not served on this port\n')
+}
+
+const noStore = { 'Cache-Control': 'no-store' }

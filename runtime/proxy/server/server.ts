@@ -1,0 +1,233 @@
+/**
+ * The transparent proxy as one running server: listener, pipeline, forwarder.
+ *
+ * Takes everything ready-made (validated target, credential, authentication); reads no flags, files or environment.
+ * Source: docs/specification/proxy-command.md.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
+import {
+  type ConnectionSource,
+  type Dispatcher,
+  isLoopbackHost,
+  listen,
+  type ListenerLimits,
+  LoadControl,
+  type LoadLimits,
+  type Log,
+  makeOriginGuard,
+  maxBodyBytes,
+  type Overload,
+  overloadSpells,
+  pipeline,
+  readBody,
+  refuseBodyByHead,
+  repeatedSingleton,
+} from '../../net/index.ts'
+import { makeRecover } from './refusals.ts'
+import type { TargetCredential, TokenSource } from '../model/credential.ts'
+import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
+import { makeForwarder } from '../forward/forwarder.ts'
+import { checkBody, makeSessionGate, refuseStatelessMethod } from './protocol-check.ts'
+import { makeReadiness, type Readiness } from './readiness.ts'
+import { makeRequestLog, type RequestObserver } from './request-log.ts'
+import { makeHeaderRules } from '../forward/request-headers.ts'
+import { makeRoutes } from './routes.ts'
+import { makeSessionTable, type SessionTableOptions } from '../session/sessions.ts'
+import type { TargetAddress } from '../../config/index.ts'
+
+export interface ProxyAddress {
+  readonly port: number
+  /** `http://host:port`, or https. */
+  readonly url: string
+}
+
+export interface ProxyOptions {
+  readonly target: TargetAddress
+  readonly host: string
+  /** 0 lets the kernel choose. */
+  readonly port: number
+  /** Serve TLS; whoever opened it closes it. */
+  readonly certificate?: ServedCertificate | undefined
+  readonly dispatcher: Dispatcher
+  readonly log: Log
+  readonly allowedOrigins?: readonly string[]
+  /** Lower-case host names beside loopback under which a loopback bind is reached; may change at any time. */
+  readonly allowedHosts?: ReadonlySet<string>
+  /**
+   * Protects this proxy's endpoint; made once the port is known, and requests get 503 until then. Absent: everybody who
+   * reaches the port may use it.
+   */
+  readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
+  readonly credential?: TargetCredential | undefined
+  /** The login without which requests are refused: this proxy is not ready before it has a token. */
+  readonly login?: Pick<TokenSource, 'token'> | undefined
+  readonly inject?: readonly { readonly name: string; readonly value: string }[]
+  /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
+  readonly passAuthorization?: boolean
+  /** Lower-case names of further headers of the client that are not forwarded. */
+  readonly strip?: readonly string[]
+  /** The embedded authorization server: its paths are answered ahead of everything else. */
+  readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined
+  /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
+  readonly headersTimeoutMs?: number
+  /** The target takes POST only. Default false. */
+  readonly stateless?: boolean | undefined
+  /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
+  readonly endpointPrefix?: string | undefined
+  /** Tell the target which requests are one caller's; with `incoming` only. Default false. */
+  readonly identifyCallers?: boolean | undefined
+  /** Take that prefix from `X-Forwarded-Prefix`. */
+  readonly trustForwardedPrefix?: boolean | undefined
+  readonly maxBodyBytes?: number
+  readonly limits?: Partial<ListenerLimits>
+  /** Where connections come from in place of an address that is bound here. */
+  readonly connections?: ConnectionSource | undefined
+  readonly sessions?: SessionTableOptions
+  /** Replaces numbers of overload protection (tests). */
+  readonly load?: Partial<LoadLimits>
+  /** Called for every finished request. */
+  readonly observe?: RequestObserver
+}
+
+export interface RunningProxy {
+  readonly url: string
+  readonly port: number
+  close(options?: { graceMs?: number }): Promise<void>
+}
+
+/** Binds and serves. Rejects with the system's error when the address cannot be bound. */
+export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
+  const { log, target, dispatcher, login, authServer } = options
+  const readiness = makeReadiness({ target, dispatcher, login, authServer })
+  let handle: (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void = notReady
+  const listener = await listen({
+    host: options.host,
+    port: options.port,
+    connections: options.connections,
+    certificate: options.certificate,
+    handler: (req, res) => handle(req, res),
+    onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),
+    log,
+    ...(options.limits ? { limits: options.limits } : {}),
+  })
+  let incoming: Authenticator | undefined
+  try {
+    incoming = await options.incoming?.({ port: listener.port, url: listener.url })
+    handle = makeHandler(options, listener.port, readiness, incoming)
+  } catch (error) {
+    await listener.close({ graceMs: 0 })
+    throw error
+  }
+  return {
+    url: listener.url,
+    port: listener.port,
+    async close(end) {
+      readiness.end()
+      await listener.close(end)
+      await incoming?.close()
+    },
+  }
+}
+
+function notReady(_req: IncomingMessage, res: ServerResponse): void {
+  res.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' })
+  res.end()
+}
+
+function makeHandler(
+  options: ProxyOptions,
+  port: number,
+  readiness: Readiness,
+  incoming?: Authenticator,
+): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
+  const { target, log, credential } = options
+  const allowedOrigins = options.allowedOrigins ?? []
+  const guard = makeOriginGuard({
+    host: options.host,
+    port,
+    secure: options.certificate !== undefined,
+    allowedOrigins,
+    allowedHosts: options.allowedHosts,
+  })
+  if (guard.origins === undefined && !isLoopbackHost(options.host)) {
+    log.warn('no --allowed-origins on a public address: any web page may call this proxy', {
+      host: options.host,
+      port,
+      hint: 'give --allowed-origins https://app.example.com',
+    })
+  }
+  const maxBytes = options.maxBodyBytes ?? maxBodyBytes
+  const load = new LoadControl({
+    limits: options.load,
+    onRefused: overloadSpells((overload) => tellOverload(log, overload)),
+  })
+  const sessions = makeSessionTable(log, {
+    ...options.sessions,
+    target: `${target.origin}${target.path ?? ''}`,
+  })
+  const headers = makeHeaderRules({
+    target,
+    inject: options.inject ?? [],
+    credentialNames: credential?.headerNames ?? [],
+    passAuthorization: options.passAuthorization ?? incoming === undefined,
+    strip: options.strip ?? [],
+    identifyCallers: options.identifyCallers ?? false,
+  })
+
+  return pipeline<ProxyExchange, [Upgrade?]>(
+    {
+      route: makeRoutes(incoming?.route, readiness.notReady, options.authServer),
+      admit: (exchange) => load.admit(exchange),
+      limits(exchange) {
+        refuseOddRequests(exchange)
+        refuseStatelessMethod(exchange, { stateless: options.stateless ?? false })
+        refuseBodyByHead(exchange, maxBytes)
+      },
+      guard: guard.check,
+      ...(incoming ? { authenticate: incoming.stage } : {}),
+      parse(exchange) {
+        const pending = readBody(exchange, { maxBytes, memory: load.bodies })
+        return pending ? pending.then(() => checkBody(exchange, target)) : undefined
+      },
+      turn: (exchange) => load.turn(exchange),
+      authorize: makeSessionGate(sessions, incoming !== undefined),
+      dispatch: makeForwarder({
+        target,
+        dispatcher: options.dispatcher,
+        headers,
+        sessions,
+        credential,
+        headersTimeoutMs: options.headersTimeoutMs ?? 60_000,
+        endpointPrefix: options.endpointPrefix ?? '',
+        trustForwardedPrefix: options.trustForwardedPrefix ?? false,
+        watch: readiness,
+        log,
+      }),
+      audit: makeRequestLog(log, options.observe),
+      recover: makeRecover(log, incoming),
+    },
+    (req, res, upgrade) => new ProxyExchange(req, res, upgrade),
+  )
+}
+
+function tellOverload(log: Log, { isOn, refused }: Overload): void {
+  if (!isOn) log.info('no request is refused for overload any more', { refused })
+  else
+    log.warn('requests are refused: more arrive than this proxy can take', {
+      hint: 'give it more CPU, --workers or replicas; where bodies are large, more memory',
+    })
+}
+
+/** What would be read differently by the next server, or would echo the injected credential back. */
+function refuseOddRequests({ req, path }: ProxyExchange): void {
+  if (req.method === 'TRACE') throw new GatehouseError('METHOD_NOT_ALLOWED')
+  if (path.charCodeAt(0) !== 0x2f)
+    throw new GatehouseError('BAD_REQUEST', { detail: 'the request target must be a path' })
+  const repeated = repeatedSingleton(req.rawHeaders)
+  if (repeated !== undefined) {
+    throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs more than once` })
+  }
+}
