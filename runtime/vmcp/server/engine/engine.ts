@@ -276,7 +276,7 @@ export class VmcpEngine {
       for (const name of this.#fleet.members.keys()) this.#watch(name)
     }
     this.#config = config
-    this.core.replace(this.#parts(config))
+    this.core.parts = this.#parts(config)
     this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
     this.#notifier.notify()
     this.#options.onApplied?.(this.#leftOut.names, this.#fleet.members.size)
