@@ -5,17 +5,13 @@
 import type { Sender } from './channel.ts'
 
 export class LatestSender implements Sender {
-  #latest: Sender = { caller: undefined, headers: {} }
+  latest: Sender = { caller: undefined, headers: {} }
 
   get caller(): Sender['caller'] {
-    return this.#latest.caller
+    return this.latest.caller
   }
 
   get headers(): Sender['headers'] {
-    return this.#latest.headers
-  }
-
-  note(sender: Sender): void {
-    this.#latest = sender
+    return this.latest.headers
   }
 }
