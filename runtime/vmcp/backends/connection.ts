@@ -5,7 +5,7 @@ import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } fro
 import type { AnySignal } from '../../net/index.ts'
 import type { Ask, AskReply } from '../../mcp/index.ts'
 import type { Outcome } from '../model/outcome.ts'
-import type { Sender } from './session-era/channel.ts'
+import type { Sender } from './transport/target.ts'
 import type { Deadline } from '../model/time/deadline.ts'
 import type { Delivery, ResponseLimit } from '../model/delivery.ts'
 

@@ -154,7 +154,21 @@ export function formatRequestPath(path: readonly PathFunction[]): string {
   return `${path.length} functions in ${files.size} files of \`runtime/\`:\n\n${lines.join('\n')}`
 }
 
+const page = new URL('ARCHITECTURE.md', root)
+const begin = '<!-- request path: begin -->\n\n'
+const end = '\n\n<!-- request path: end -->'
+
+/** Returns the list in ARCHITECTURE.md. */
+export function listedRequestPath(): string {
+  const text = readFileSync(page, 'utf8')
+  return text.slice(text.indexOf(begin) + begin.length, text.indexOf(end))
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const path = await measureRequestPath()
-  process.stdout.write(`${formatRequestPath(path)}\n`)
+  const list = formatRequestPath(await measureRequestPath())
+  if (process.argv.includes('--write')) {
+    const text = readFileSync(page, 'utf8')
+    const before = text.slice(0, text.indexOf(begin) + begin.length)
+    writeFileSync(page, before + list + text.slice(text.indexOf(end)))
+  } else process.stdout.write(`${list}\n`)
 }

@@ -10,7 +10,8 @@ import type { AnySignal } from '../../../net/index.ts'
 import { credentialKey } from '../../model/identity.ts'
 import { Flights } from '../flights.ts'
 import { probeEra, type ProbedEra } from './probe.ts'
-import { type Sender, WrongEra } from '../session-era/channel.ts'
+import { WrongEra } from '../session-era/channel.ts'
+import type { Sender } from '../transport/target.ts'
 import type { BackendSettings } from '../settings.ts'
 
 export class BackendEra {

@@ -25,10 +25,10 @@ import {
   type BackendChannel,
   type ChannelEvents,
   ConnectionClosed,
-  type Sender,
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
+import type { Sender } from '../transport/target.ts'
 import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
 import { splitterOf } from '../connection.ts'
 import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'

@@ -33,13 +33,12 @@ import type { BackendSession } from '../../model/session.ts'
 import {
   type BackendChannel,
   type ChannelEvents,
-  type ChannelTarget,
   ConnectionClosed,
-  type Sender,
   type SendOptions,
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
 import {

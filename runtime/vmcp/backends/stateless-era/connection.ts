@@ -25,7 +25,8 @@ import {
   writeHeaderValue,
 } from '../../../mcp/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
+import { WrongEra } from '../session-era/channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import { type BackendConnection, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
 import { Deadline } from '../../model/time/deadline.ts'

@@ -5,7 +5,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { resultOutcome, type Outcome } from '../../model/outcome.ts'
 import type { ClientSession } from '../../model/session.ts'
-import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { SessionScope } from '../session-era/connections.ts'
 import type { ListKind, Request, ServerInfo } from '../connection.ts'
 import { StatelessConnection } from './connection.ts'
