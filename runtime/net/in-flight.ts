@@ -10,11 +10,7 @@
 export class InFlight<T> {
   #first: InFlightEntry<T> | undefined
   #last: InFlightEntry<T> | undefined
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
+  size = 0
 
   /** Adds at the end. The result is what `remove` takes. */
   add(value: T): InFlightEntry<T> {
@@ -22,7 +18,7 @@ export class InFlight<T> {
     if (this.#last) this.#last.next = entry
     else this.#first = entry
     this.#last = entry
-    this.#size++
+    this.size++
     return entry
   }
 
@@ -37,7 +33,7 @@ export class InFlight<T> {
     entry.isIn = false
     entry.previous = undefined
     entry.next = undefined
-    this.#size--
+    this.size--
     return true
   }
 

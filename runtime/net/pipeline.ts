@@ -44,7 +44,7 @@ export interface Stages<X extends Exchange> {
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,
   make: (req: IncomingMessage, res: ServerResponse, ...more: More) => X,
-): (req: IncomingMessage, res: ServerResponse, ...more: More) => void {
+): (req: IncomingMessage, res: ServerResponse, ...more: More) => Promise<void> {
   const all = [
     stages.admit,
     stages.limits,
@@ -56,29 +56,27 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
     stages.dispatch,
   ].filter((stage) => stage !== undefined)
 
-  async function run(exchange: X): Promise<void> {
+  async function handleRequest(req: IncomingMessage, res: ServerResponse, ...more: More): Promise<void> {
+    const exchange = make(req, res, ...more)
     let failure: unknown
     try {
       const route = stages.route?.(exchange)
       for (const stage of route ? [route] : all) {
         const pending = stage(exchange)
         if (pending) await pending
-        if (exchange.responded) return
+        if (res.headersSent || res.writableEnded || res.destroyed) return
       }
     } catch (error) {
       failure = error
       try {
         stages.recover(exchange, error)
       } catch {
-        // Nothing right can be said any more; a hanging client would be worse than a cut one.
-        exchange.res.destroy()
+        // No response is possible any more. Closing the connection is better than leaving the client to wait.
+        res.destroy()
       }
     } finally {
       stages.audit?.(exchange, failure)
     }
   }
-
-  return function handle(req, res, ...more) {
-    void run(make(req, res, ...more))
-  }
+  return handleRequest
 }

@@ -61,14 +61,10 @@ export function reasonOf({ reason }: AnySignal): Error {
  * list, where those of an AbortSignal, a controller included, cost each call of a tool some microseconds.
  */
 export class LazySignal {
-  #aborted = false
+  aborted = false
   #reason: Error | undefined
   #controller: AbortController | undefined
   readonly #listeners: (() => void)[] = []
-
-  get aborted(): boolean {
-    return this.#aborted
-  }
 
   get reason(): Error | undefined {
     return this.#reason
@@ -78,15 +74,15 @@ export class LazySignal {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
-      if (this.#aborted) this.#controller.abort(this.#reason)
+      if (this.aborted) this.#controller.abort(this.#reason)
     }
     return this.#controller.signal
   }
 
   /** The first reason counts. */
   abort(reason: Error): void {
-    if (this.#aborted) return
-    this.#aborted = true
+    if (this.aborted) return
+    this.aborted = true
     this.#reason = reason
     this.#controller?.abort(reason)
     for (const listener of this.#listeners.splice(0)) listener()
@@ -94,7 +90,7 @@ export class LazySignal {
 
   /** Called once, when it fires; never when it has fired already. */
   addEventListener(_type: 'abort', listener: () => void, _options?: { readonly once: true }): void {
-    if (!this.#aborted) this.#listeners.push(listener)
+    if (!this.aborted) this.#listeners.push(listener)
   }
 
   removeEventListener(_type: 'abort', listener: () => void): void {

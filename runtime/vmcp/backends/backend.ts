@@ -14,7 +14,8 @@ import { isShared } from '../model/client.ts'
 import { requesterIdentity } from '../model/identity.ts'
 import type { OperationClient, ClientAbilities, ClientSession } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
-import { noSender, type Sender, WrongEra } from './session-era/channel.ts'
+import { WrongEra } from './session-era/channel.ts'
+import { noSender, type Sender } from './transport/target.ts'
 import type { Era } from '../../mcp/index.ts'
 import { BackendEra } from './era/backend-era.ts'
 import { isBackendError, loginErrors } from './backend-errors.ts'
@@ -26,6 +27,7 @@ import {
   type SessionListener,
   type SessionScope,
 } from './session-era/connections.ts'
+import type { HealthMonitor } from './health/monitor.ts'
 import { LivenessCheck } from './liveness.ts'
 import { type BackendObservation, measured } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
@@ -43,14 +45,13 @@ export interface BackendLinks {
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
   /** Who hears what it says and asks outside of calls. */
   listener(backend: Backend, session: ClientSession): SessionListener
-  /** Asked before every request of a client; throws BACKEND_UNAVAILABLE while requests are held back. */
-  admit(backend: Backend): void
-  /** How a request went; undefined for success. */
-  outcome(backend: Backend, error: Error | undefined): void
-  /** A request ended without saying how the backend is: its client gave it up, or it was never sent. */
-  released(backend: Backend): void
   /** The backend was found to speak the other era than before. */
   reclassified(backend: Backend): void
+}
+
+/** The health monitor. A reload may replace it. */
+export interface BackendHealthReports {
+  readonly monitor: Pick<HealthMonitor, 'admit' | 'report' | 'release'>
 }
 
 /** Maximum number of client kinds to remember. */
@@ -58,6 +59,7 @@ const maxKinds = 1_024
 
 export interface BackendOptions {
   readonly links: BackendLinks
+  readonly health: BackendHealthReports
   readonly events: Events
   readonly observation?: BackendObservation | undefined
   readonly info: string
@@ -66,6 +68,7 @@ export interface BackendOptions {
 }
 
 export class Backend {
+  readonly name: string
   readonly settings: BackendSettings
   readonly newClients: NewClientLimiter
   readonly counter = new CallCounter()
@@ -79,6 +82,7 @@ export class Backend {
   #revision: string | undefined
 
   constructor(settings: BackendSettings, options: BackendOptions) {
+    this.name = settings.name
     this.settings = settings
     this.#options = options
     const { links, info, log, now } = options
@@ -101,10 +105,6 @@ export class Backend {
     this.#era = new BackendEra(settings, info, (era) => this.#eraChanged(era))
   }
 
-  get name(): string {
-    return this.settings.name
-  }
-
   /** Revision family that the backend was found to speak. */
   get era(): ProbedEra {
     return this.#era.found
@@ -120,20 +120,16 @@ export class Backend {
     return server
   }
 
-  /** Returns the requester's identity, or '' when the backend responds the same to every requester. */
-  #identityOf(sender: Sender): string {
-    return this.settings.perCaller ? requesterIdentity(sender) : ''
-  }
-
-  /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
-  async call(client: OperationClient, asked: Request): Promise<Outcome> {
-    this.#options.observation?.named(this.name)
-    const startedAt = this.counter.started()
+  /** Performs a client's operation. Rejects with BACKEND_* errors that name the backend. */
+  async call(client: OperationClient, request: Request): Promise<Outcome> {
+    const { observation } = this.#options
+    observation?.named(this.name)
+    const startedAt = performance.now()
     let failed = true
     try {
-      const outcome = await this.measured(asked, (request) =>
-        this.#observed(() => this.#call(client, request)),
-      )
+      const outcome = observation
+        ? await measured(observation, this, request, (traced) => this.#send(client, traced))
+        : await this.#send(client, request)
       failed = false
       return outcome
     } finally {
@@ -143,30 +139,49 @@ export class Backend {
 
   /** Puts a request under observation; for requests that go over a connection directly. */
   measured(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
-    return measured(this.#options.observation, this, request, work)
+    const { observation } = this.#options
+    return observation ? measured(observation, this, request, work) : work(request)
   }
 
-  async #call(client: OperationClient, request: Request): Promise<Outcome> {
+  /** Sends a request when the health of the backend admits it, and reports how it went. */
+  async #send(client: OperationClient, request: Request): Promise<Outcome> {
     const { sender, signal, method } = request
-    let outcome: Outcome
+    this.#options.health.monitor.admit(this.name)
     try {
-      outcome = await this.#era.run(sender, signal, (era) => this.#callIn(era, client, request))
+      let outcome: Outcome
+      const era = this.#era.found === 'unknown' ? await this.#era.probed(sender, signal) : this.#era.found
+      try {
+        outcome = await this.#sendIn(era, client, request)
+      } catch (error) {
+        outcome = await this.#era
+          .retried(error, { era, sender, signal }, (other) => this.#sendIn(other, client, request))
+          .catch(outcomeOf)
+      }
+      const limited = withinLimit(this.settings.target, method, outcome)
+      this.#options.health.monitor.report(this.name, undefined)
+      return limited
     } catch (error) {
-      outcome = outcomeOf(error)
+      throw this.#reportFailure(error)
     }
-    return withinLimit(this.settings.target, method, outcome)
+  }
+
+  #sendIn(era: Era, client: OperationClient, request: Request): Promise<Outcome> {
+    if (era === 'stateless') return this.#callStateless(client, request)
+    const { session, abilities } = client
+    const { sender } = request
+    if (!session) return this.#pooledRequest(client, request)
+    const identity = this.settings.perCaller ? requesterIdentity(sender) : ''
+    const held = this.#connections.hold({ kind: 'session', session, identity }, abilities.raw, sender)
+    return held.connection.request(request)
+  }
+
+  /** Returns the requester's identity, or '' when the backend responds the same to every requester. */
+  #identityOf(sender: Sender): string {
+    return this.settings.perCaller ? requesterIdentity(sender) : ''
   }
 
   #scopeOf(session: ClientSession, sender: Sender): SessionScope {
     return { kind: 'session', session, identity: this.#identityOf(sender) }
-  }
-
-  #callIn(era: Era, client: OperationClient, request: Request): Promise<Outcome> {
-    if (era === 'stateless') return this.#callStateless(client, request)
-    const { session, abilities } = client
-    if (!session) return this.#pooledRequest(client, request)
-    const scope = this.#scopeOf(session, request.sender)
-    return this.#connections.hold(scope, abilities.raw, request.sender).connection.request(request)
   }
 
   /** Reports that the backend changed its era and closes the connections of the previous one. */
@@ -221,27 +236,31 @@ export class Backend {
   }
 
   async #observed<T>(work: () => Promise<T>): Promise<T> {
-    this.#options.links.admit(this)
+    const { health } = this.#options
+    health.monitor.admit(this.name)
     try {
       const result = await work()
-      this.#options.links.outcome(this, undefined)
+      health.monitor.report(this.name, undefined)
       return result
     } catch (error) {
-      const named = this.#named(error)
-      if (isTooLarge(named)) this.#refusedResult(named)
-      else if (isBackendError(named)) this.#options.links.outcome(this, named)
-      else {
-        this.#options.links.released(this)
-        this.#tellLogin(named)
-      }
-      throw named
+      throw this.#reportFailure(error)
     }
   }
 
-  /** The backend did its work: this says nothing of its health. */
-  #refusedResult(error: GatehouseError): void {
-    this.#options.events.emit('backend_call_failed', { backend: this.name, reason: error.message })
-    this.#options.links.outcome(this, undefined)
+  /** Reports a failed request to the health of the backend. Returns the error that names the backend. */
+  #reportFailure(error: unknown): Error {
+    const { monitor } = this.#options.health
+    const named = this.#named(error)
+    if (isTooLarge(named)) {
+      // The backend did its work, so this is no failure of it.
+      this.#options.events.emit('backend_call_failed', { backend: this.name, reason: named.message })
+      monitor.report(this.name, undefined)
+    } else if (isBackendError(named)) monitor.report(this.name, named)
+    else {
+      monitor.release(this.name)
+      this.#tellLogin(named)
+    }
+    return named
   }
 
   /** A caller whose login has ended, or never was, concerns nobody but them: it is no failure of the backend. */

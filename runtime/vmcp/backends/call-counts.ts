@@ -21,11 +21,7 @@ export class CallCounter {
   #before = new Uint32Array(boundsMs.length)
   #rotatedAt = millis()
 
-  /** The time at which a call starts, for `ended`. */
-  started(): number {
-    return millis()
-  }
-
+  /** Counts a call that began at `startedAt` (`performance.now()`). */
   ended(startedAt: number, failed: boolean): void {
     const now = millis()
     this.#rotate(now)

@@ -1,17 +1,11 @@
 /**
  * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
  */
-import {
-  type Changes,
-  type JsonObject,
-  type OutgoingParams,
-  type ResultPassage,
-  ResultSplitter,
-} from '../../mcp/index.ts'
+import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
 import type { AnySignal } from '../../net/index.ts'
 import type { Ask, AskReply } from '../../mcp/index.ts'
 import type { Outcome } from '../model/outcome.ts'
-import type { Sender } from './session-era/channel.ts'
+import type { Sender } from './transport/target.ts'
 import type { Deadline } from '../model/time/deadline.ts'
 import type { Delivery, ResponseLimit } from '../model/delivery.ts'
 
@@ -61,11 +55,6 @@ export interface Request {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Trace context for `_meta`; replaces the client's own. */
   readonly trace?: Readonly<Record<string, string>>
-}
-
-/** The request as far as its params go. */
-export function outgoing({ params, changes, relay, trace }: Request): OutgoingParams {
-  return { params, changes, progress: relay?.progressToken !== undefined, logLevel: relay?.logLevel, trace }
 }
 
 /** Where notifications and questions that belong to one request go. */

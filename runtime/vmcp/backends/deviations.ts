@@ -1,6 +1,6 @@
 /** Tracks how one backend deviates from the protocol, and reports each deviation when it is found and when it ends. */
 import type { Deviation, Events } from '../../observe/index.ts'
-import type { DeviationReport } from './session-era/channel.ts'
+import type { DeviationReport } from './transport/target.ts'
 
 export class Deviations implements DeviationReport {
   readonly #backend: string

@@ -9,7 +9,8 @@
 import { emptyObject } from '../../mcp/index.ts'
 import type { BackendConnection, ServerInfo } from './connection.ts'
 import type { BackendSettings } from './settings.ts'
-import { BackendSessionLost, noSender, WrongEra } from './session-era/channel.ts'
+import { BackendSessionLost, WrongEra } from './session-era/channel.ts'
+import { noSender } from './transport/target.ts'
 import { HttpStatusError } from './transport/status-error.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 

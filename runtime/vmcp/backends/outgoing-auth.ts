@@ -21,7 +21,7 @@ import {
   type StrategyConfig,
   type UpstreamTokens,
 } from '../../outgoing/index.ts'
-import type { Credentials } from './session-era/channel.ts'
+import type { Credentials } from './transport/target.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

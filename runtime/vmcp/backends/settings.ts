@@ -1,6 +1,6 @@
 /** What the configuration says of one backend, made ready for use. */
 import type { PinRules } from '../model/catalog/pinning.ts'
-import type { ChannelTarget } from './session-era/channel.ts'
+import type { ChannelTarget } from './transport/target.ts'
 
 export interface BackendSettings {
   readonly name: string

@@ -54,45 +54,53 @@ export interface ChainEntries {
   readonly performStep: Perform
 }
 
-/**
- * An operation keeps the features that are in force when it enters. All other links are read when the operation reaches
- * them, because a reload closes the links that it replaces.
- */
-export function makeChain(linksNow: () => ChainLinks): ChainEntries {
-  let chain: { readonly features: readonly Feature[]; readonly entries: ChainEntries } | undefined
-  function current(): ChainEntries {
-    const { features } = linksNow()
-    if (chain?.features !== features) chain = { features, entries: composeChain(features, linksNow) }
-    return chain.entries
-  }
+/** The entry points of one server, and the links behind them. */
+export interface Chain extends ChainEntries {
+  /**
+   * Puts the links of a changed configuration in place. An operation keeps the features that were in force when it
+   * entered. It reads all other links when it reaches them, because a reload closes the links that it replaces.
+   */
+  replace(links: ChainLinks): void
+}
+
+export function makeChain(first: ChainLinks): Chain {
+  const chain = { links: first }
+  let entries = composeChain(chain)
   return {
-    perform: async (operation) => current().perform(operation),
-    performOwn: async (operation) => current().performOwn(operation),
-    performStep: async (operation) => current().performStep(operation),
+    perform: async (operation) => entries.perform(operation),
+    performOwn: async (operation) => entries.performOwn(operation),
+    performStep: async (operation) => entries.performStep(operation),
+    replace(links) {
+      const { features } = chain.links
+      chain.links = links
+      if (links.features !== features) entries = composeChain(chain)
+    },
   }
 }
 
-function composeChain(features: readonly Feature[], linksNow: () => ChainLinks): ChainEntries {
-  function linkAt(name: LinkName): Link {
-    return (operation, next) => {
-      const link = linksNow()[name]
-      return link ? link(operation, next) : next(operation)
-    }
-  }
-  const { reject, send } = linksNow()
-  const names = ['resourceLinks', 'guardrail', 'route', 'pinnedArguments', 'requestState', 'quota'] as const
-  const step = names.map(linkAt)
-  const end = [linkAt('readableErrors'), ...step]
+function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
+  const { features, reject, send } = chain.links
+  const step = ['resourceLinks', 'guardrail', 'route', 'pinnedArguments', 'requestState', 'quota'] as const
+  const end = ['readableErrors', ...step] as const
   const checked = (tools: FeatureTools) => [
-    linkAt('callAliases'),
-    linkAt('webhooks'),
-    linkAt('authorize'),
+    'callAliases' as const,
+    'webhooks' as const,
+    'authorize' as const,
     reject(new Set(tools.keys())),
-    linkAt('rateLimit'),
-    linkAt('readableQuotas'),
-    runFeatureTools(tools),
+    'rateLimit' as const,
+    'readableQuotas' as const,
+    ...(tools.size === 0 ? [] : [runFeatureTools(tools)]),
     ...end,
   ]
+  /** A name stands for the link that has this name when an operation reaches it. */
+  function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
+    return links.reduceRight<Perform>((next, step) => {
+      return function performFromHere(operation) {
+        const link = typeof step === 'string' ? chain.links[step] : step
+        return link ? link(operation, next) : next(operation)
+      }
+    }, last)
+  }
 
   const surfaces: Link[] = []
   const tools = new Map<string, RunTool>()
@@ -102,7 +110,7 @@ function composeChain(features: readonly Feature[], linksNow: () => ChainLinks):
     for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
   }
   return {
-    perform: compose([linkAt('observe'), linkAt('listAliases'), ...surfaces, ...checked(tools)], send),
+    perform: compose(['observe', 'listAliases', ...surfaces, ...checked(tools)], send),
     performOwn: compose([reject(new Set()), ...end], send),
     performStep: compose(step, send),
   }
@@ -111,15 +119,10 @@ function composeChain(features: readonly Feature[], linksNow: () => ChainLinks):
 type RunTool = (operation: Operation) => Promise<Outcome>
 type FeatureTools = ReadonlyMap<string, RunTool>
 
-function runFeatureTools(tools: FeatureTools): Link | undefined {
-  if (tools.size === 0) return undefined
+function runFeatureTools(tools: FeatureTools): Link {
   return function runFeatureTool(operation, next) {
     const name = operation.method === 'tools/call' ? operation.params.text('name') : undefined
     const run = name === undefined ? undefined : tools.get(name)
     return run ? run(operation) : next(operation)
   }
-}
-
-function compose(links: readonly (Link | undefined)[], end: Perform): Perform {
-  return links.reduceRight<Perform>((next, link) => (link ? (operation) => link(operation, next) : next), end)
 }

@@ -45,28 +45,17 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
 const resourceKinds: readonly ItemKind[] = ['resources', 'templates']
 
 export class Core {
-  #parts: CallParts
-  readonly #lookup = new Lookup(() => this.#parts)
+  /** A reload replaces the parts. Operations that begin afterwards use the new ones. */
+  parts: CallParts
+  readonly pins: PinParts
+  readonly #lookup: Lookup
   readonly #cursors: Cursors
-  readonly #pins: PinParts
 
   constructor(parts: CallParts, cursors: Cursors, pins: PinParts) {
-    this.#parts = parts
+    this.parts = parts
+    this.pins = pins
+    this.#lookup = new Lookup(this)
     this.#cursors = cursors
-    this.#pins = pins
-  }
-
-  get pins(): PinParts {
-    return this.#pins
-  }
-
-  get parts(): CallParts {
-    return this.#parts
-  }
-
-  /** Takes effect with the next operation. */
-  replace(parts: CallParts): void {
-    this.#parts = parts
   }
 
   /** Answers an operation without a target: a list, or a completion that no backend offers. */
@@ -78,11 +67,11 @@ export class Core {
   }
 
   /**
-   * Returns the target that an operation names; undefined for lists and for completions that no backend offers. Throws,
-   * or rejects with, INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is
+   * Returns the target that an operation names; undefined for lists and for completions that no backend offers. Rejects
+   * with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is
    * withheld, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
    */
-  targetOf(operation: Operation): Target | undefined | Promise<Target | undefined> {
+  async targetOf(operation: Operation): Promise<Target | undefined> {
     const { method } = operation
     if (own(listMethods, method)) return undefined
     switch (method) {
@@ -108,13 +97,13 @@ export class Core {
 
   /** Returns the catalog that a client sees, even when backends are down. Never rejects. */
   async present(client: OperationClient): Promise<Catalog> {
-    const { members, views } = this.#parts
+    const { members, views } = this.parts
     return (await views.of(members, client, { waitForFresh: true })).catalog
   }
 
   /** Returns the cached catalog of a client, without contacting a backend. */
   peek(client: OperationClient): Catalog {
-    const { members, views } = this.#parts
+    const { members, views } = this.parts
     return views.peek(members, client)
   }
 
@@ -129,7 +118,7 @@ export class Core {
 
   /** Returns the backend of a URI that no list contains: the only backend, or the one that returned the URI. */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
-    const { onlyBackend, links, members, views } = this.#parts
+    const { onlyBackend, links, members, views } = this.parts
     const backend = onlyBackend ?? links.backendOf(client, uri)
     const listings = backend === undefined ? undefined : members.get(backend)?.listings
     if (!listings) return undefined
@@ -141,14 +130,14 @@ export class Core {
 
   /** Sends a notification to every backend that has a connection for the session. */
   notifyBackends(session: ClientSession, method: string): void {
-    for (const { backend } of this.#parts.members.values()) backend.notify(session, method)
+    for (const { backend } of this.parts.members.values()) backend.notify(session, method)
   }
 
   /** Sends the log level that the client of a session requested to its backends. */
   setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }): void {
     const { logLevel } = session
     if (logLevel === undefined) return
-    for (const { backend } of this.#parts.members.values()) backend.setLogLevel(session, logLevel)
+    for (const { backend } of this.parts.members.values()) backend.setLogLevel(session, logLevel)
   }
 
   async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {
@@ -197,31 +186,29 @@ export class Core {
     if (!entry) return []
     const { json, sessionJson = json } = entry
     const definition = client.era === 'session' ? sessionJson : json
-    return resultMisfits(definition, structured, this.#pins.matcherFor(operation, entry))
+    return resultMisfits(definition, structured, this.pins.matcherFor(operation, entry))
   }
 
-  #toolTarget(operation: Operation): Target | Promise<Target> {
-    const { client, params } = operation
+  async #toolTarget(operation: Operation): Promise<Target> {
+    const { client, params, sent = params, headers, origin } = operation
     const name = requireText(params, 'name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const look = (catalog: Catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name)
-    const ready = this.#lookup.findReady(client, look)
-    if (ready) return toolTarget(this.#callable(operation, ready))
-    return this.#lookup.find(client, look).then((entry) => {
-      if (!entry) throw this.#notFound(client, 'tool', name)
-      return toolTarget(this.#callable(operation, entry))
-    })
-  }
-
-  #callable(operation: Operation, entry: ToolEntry | RefusedEntry): ToolEntry {
-    const { params, sent = params, headers, origin } = operation
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
-    requireDecided(origin, entry)
+    const catalog = this.#lookup.ready(client)
+    const known = catalog?.tools.get(name)
+    const entry = known?.advertised
+      ? known
+      : await this.#lookup.find(
+          client,
+          ({ tools, refusedTools }) => visible(tools.get(name)) ?? refusedTools.get(name),
+        )
+    if (!entry) throw this.#notFound(client, 'tool', name)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
+    if (origin) requireDecided(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, sent, headers)
-    return entry
+    return { entry, changes: entry.original === name ? {} : originalName(entry), run: entry.run }
   }
 
   #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
@@ -237,7 +224,7 @@ export class Core {
    */
   async retargeted(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
     const name = requireText(operation.params, 'name')
-    this.#parts.members.get(before.backend)?.listings.expire()
+    this.parts.members.get(before.backend)?.listings.expire()
     const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
     if (!entry || entry.run) return undefined
     requireDecided(operation.origin ?? { backend: before.backend, original: before.original }, entry)
@@ -249,13 +236,13 @@ export class Core {
    * Rejects with FORBIDDEN when the tool is now refused, and with INVALID_PARAMS when it no longer exists.
    */
   async stepTarget({ client }: Operation, held: ToolEntry, timeoutMs: number | undefined): Promise<Target> {
-    const { members, views } = this.#parts
+    const { members, views } = this.parts
     const target = { changes: {}, timeoutMs, bridges: true, isStep: true }
     if (!views.awaitsAnnounced) return { ...target, entry: held }
     for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
     const entry = heldTool(view.catalog, held)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
     return { ...target, entry }
   }
 
@@ -282,7 +269,7 @@ export class Core {
       (catalog) => catalog.prompts.get(name) ?? catalog.refusedPrompts.get(name),
     )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
-    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#pins)
+    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.pins)
     requireDecided(operation.origin, entry)
     return { entry, changes: originalName(entry) }
   }
@@ -301,7 +288,7 @@ export class Core {
   async #findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const linked = this.#linkedBackend(client, uri)
     const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri, linked))
-    if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins)
+    if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.pins)
     if (entry) return entry
     throw (
       this.#lookup.unlisted(client, undefined, resourceKinds) ??
@@ -328,13 +315,9 @@ export class Core {
     if (entry) requireDecided(operation.origin, entry)
     if (!entry || !offered) return undefined
     if (entry.check)
-      await requireFittingCompletion(operation, entry.check, this.#pins.matcherFor(operation, entry))
+      await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))
     return { entry, changes: type === 'ref/prompt' ? { ref: ref.with(originalName(entry)) } : {} }
   }
-}
-
-function toolTarget(entry: ToolEntry): Target {
-  return { entry, changes: originalName(entry), run: entry.run }
 }
 
 function originalName({ original }: CatalogEntry): Changes {

@@ -39,29 +39,8 @@ export interface FixedParts {
   readonly events: Events
 }
 
-/** Returns a function that rebuilds the links only after a source has changed. `sources` has the present parts. */
-export function linksOf(sources: LinkSources, fixed: FixedParts): () => ChainLinks {
-  let made: { readonly sources: LinkSources; readonly links: ChainLinks } | undefined
-  return () => {
-    if (!made || !isSame(made.sources, sources)) {
-      const { guards, features, callParts, maxToolNameLength } = sources
-      const present = { guards, features, callParts, maxToolNameLength }
-      made = { sources: present, links: makeLinks(present, fixed) }
-    }
-    return made.links
-  }
-}
-
-function isSame(one: LinkSources, other: LinkSources): boolean {
-  return (
-    one.guards === other.guards &&
-    one.features === other.features &&
-    one.callParts === other.callParts &&
-    one.maxToolNameLength === other.maxToolNameLength
-  )
-}
-
-function makeLinks(
+/** Builds the links for the present parts. */
+export function makeLinks(
   { guards, features, callParts, maxToolNameLength }: LinkSources,
   { core, observe, decided, isOwnTool, events }: FixedParts,
 ): ChainLinks {
@@ -103,9 +82,9 @@ function makeLinks(
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
-    route: route(() => core.parts),
+    route: route(core),
     pinnedArguments: checkPinnedArguments(core.pins),
-    requestState: checkState(() => core.parts),
+    requestState: checkState(core),
     quota: quotas
       ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
       : removeOwnMeta,

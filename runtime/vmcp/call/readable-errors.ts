@@ -13,14 +13,11 @@ import { isHeaderMismatch, type Outcome, toolErrorOutcome } from '../model/outco
 import type { Core } from './core.ts'
 
 export function readableErrors(core: Pick<Core, 'retargeted'>): Link {
-  return function readableErrors(operation, next) {
+  return async function readableErrors(operation, next) {
     const { method, target } = operation
     if (!target || target.run) return next(operation)
-    if (method === 'tools/call') return callTool(operation, target, next)
-    return target.entry.isUnlisted ? requireResource(operation, next) : next(operation)
-  }
-
-  async function callTool(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
+    if (method !== 'tools/call')
+      return target.entry.isUnlisted ? requireResource(operation, next) : next(operation)
     try {
       const outcome = await next(operation)
       return isHeaderMismatch(outcome) ? await repeat(operation, target, next) : outcome

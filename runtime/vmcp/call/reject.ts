@@ -5,16 +5,14 @@
  * Comes after authorization, so that a caller without rights cannot find out which names exist.
  */
 import type { Core } from './core.ts'
-import type { Link, Operation } from '../model/operation.ts'
+import type { Link } from '../model/operation.ts'
 
 /** `featureTools` are the tools of Gatehouse itself that a later link runs. The catalog does not contain them. */
 export function reject(core: Pick<Core, 'targetOf'>, featureTools: ReadonlySet<string>): Link {
-  function isFeatureTool({ method, params }: Operation): boolean {
-    const name = method === 'tools/call' ? params.text('name') : undefined
-    return name !== undefined && featureTools.has(name)
-  }
   return async function reject(operation, next) {
-    if (isFeatureTool(operation)) return next(operation)
+    const { method, params } = operation
+    if (featureTools.size > 0 && method === 'tools/call' && featureTools.has(params.text('name') ?? ''))
+      return next(operation)
     return next({ ...operation, target: await core.targetOf(operation) })
   }
 }

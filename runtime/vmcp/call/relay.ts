@@ -13,6 +13,8 @@ interface RelayOptions {
 /** Connects a backend connection to the client of an operation: progress, logs, questions and streamed results. */
 export class OperationRelay implements Relay {
   readonly bridges: boolean
+  readonly progressToken: string | undefined
+  readonly logLevel: string | undefined
   readonly #context: OperationContext
   readonly #options: RelayOptions
   /**
@@ -23,16 +25,10 @@ export class OperationRelay implements Relay {
 
   constructor(context: OperationContext, options: RelayOptions) {
     this.bridges = options.bridges
+    this.progressToken = context.progressToken
+    this.logLevel = context.logLevel
     this.#context = context
     this.#options = options
-  }
-
-  get progressToken(): string | undefined {
-    return this.#context.progressToken
-  }
-
-  get logLevel(): string | undefined {
-    return this.#context.logLevel
   }
 
   progress(params: Buffer): void {

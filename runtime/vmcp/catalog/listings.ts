@@ -24,7 +24,7 @@ import {
   hasStaleLists,
   isSlowToRepair,
   unannouncedMs,
-} from './lists/listing-freshness.ts'
+} from './listing-freshness.ts'
 import type { ItemKind } from '../model/catalog/entries.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
@@ -68,7 +68,7 @@ export class Listings {
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
   readonly #cached = new Map<string, CachedListing>()
-  readonly #keys: ListingKeys
+  readonly keys: ListingKeys
   readonly #told: ListsTold
   readonly #defects: ListDefectReports
   /** Undeclared lists that the backend was found not to have. */
@@ -79,7 +79,7 @@ export class Listings {
 
   constructor(backend: Backend, options: ListingsOptions) {
     this.#backend = backend
-    this.#keys = new ListingKeys(backend.settings)
+    this.keys = new ListingKeys(backend.settings)
     this.#options = options
     this.#told = new ListsTold(backend.settings, options.events)
     this.#defects = new ListDefectReports(backend.name, options.events)
@@ -88,24 +88,19 @@ export class Listings {
 
   /** Clients with equal keys see the same. */
   keyOf(client: OperationClient): string {
-    return this.#keys.keyOf(client, this.#abilitiesOf(client).signature)
+    return this.keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
   /** The abilities under which a client is shown lists; plain ones when too many new kinds have come of late. */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
-    if (!abilities.plain || this.isForked(client)) return abilities
-    const isKnown = this.#cached.has(this.#keys.keyOf(client, abilities.signature))
+    if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
+    const isKnown = this.#cached.has(this.keys.keyOf(client, abilities.signature))
     return isKnown || this.#backend.newClients.any ? abilities : abilities.plain
   }
 
-  /** True when the client's session has a listing of its own. */
-  isForked(client: OperationClient): boolean {
-    return this.#keys.forkOf(client) !== undefined
-  }
-
   hasFork(scope: SessionScope): boolean {
-    return this.#keys.hasFork(scope)
+    return this.keys.hasFork(scope)
   }
 
   /** Until when the response of `get` stays as it is, unless onState says otherwise. */
@@ -145,10 +140,10 @@ export class Listings {
   ): Promise<Listing> {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
-      const key = this.#keys.keyOf(client, abilities.signature)
+      const key = this.keys.keyOf(client, abilities.signature)
       if (abilities.plain && !this.#cached.has(key)) this.#backend.newClients.take()
       const cached = this.#keep(key)
-      const credential = this.#keys.credentialOf(client)
+      const credential = this.keys.credentialOf(client)
       if (cached.freshUntil > this.#options.clock.now()) {
         if (cached.listing) return cached.listing
         if (cached.failure && !failedForAnother(cached, credential)) throw cached.failure
@@ -173,7 +168,7 @@ export class Listings {
   /** A session whose own listing turns out to be what everybody sees shares it again. */
   #joined(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
-    if (!session || key !== this.#keys.forkOf(client)) return listing
+    if (!session || key !== this.keys.forkOf(client)) return listing
     const shared = this.#cached.get(this.keyOf({ ...client, session: undefined }))
     if (
       !shared?.listing ||
@@ -196,12 +191,12 @@ export class Listings {
    * it different items.
    */
   fork(scope: SessionScope): void {
-    const key = this.#keys.fork(scope)
+    const key = this.keys.fork(scope)
     if (key !== undefined) this.expire(key)
   }
 
   unfork(sessionId: string): void {
-    const own = this.#keys.unfork(sessionId)
+    const own = this.keys.unfork(sessionId)
     for (const key of own) this.#drop(key)
     if (own.length > 0) this.#options.onState()
   }
@@ -240,7 +235,7 @@ export class Listings {
 
   #read(key: string, cached: CachedListing, client: OperationClient): Promise<Listing> {
     if (!cached.reading) {
-      cached.credential = this.#keys.credentialOf(client)
+      cached.credential = this.keys.credentialOf(client)
       cached.outdated = false
       cached.cancelRetry?.()
       cached.reading = this.#readNow(key, client, cached.listing)
@@ -343,7 +338,7 @@ export class Listings {
     const signal = AbortSignal.timeout(timeoutMs)
     const sender = { caller: client.caller, headers: client.headers }
     const capabilities = client.abilities.raw
-    const own = this.isForked(client) ? client.session : undefined
+    const own = this.keys.forkOf(client) !== undefined ? client.session : undefined
     const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
     const listing = await readListing({
       backend: name,

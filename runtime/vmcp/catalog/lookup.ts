@@ -30,10 +30,10 @@ export interface LookupParts {
 }
 
 export class Lookup {
-  readonly #parts: () => LookupParts
+  readonly #owner: { readonly parts: LookupParts }
 
-  constructor(parts: () => LookupParts) {
-    this.#parts = parts
+  constructor(owner: { readonly parts: LookupParts }) {
+    this.#owner = owner
   }
 
   /**
@@ -45,24 +45,16 @@ export class Lookup {
     client: OperationClient,
     { waitForFresh, list }: ViewOptions & { readonly list?: ItemKind | undefined },
   ): Promise<Catalog> {
-    const { members, views, partialFailureMode } = this.#parts()
+    const { members, views, partialFailureMode } = this.#owner.parts
     const skipSlow = !waitForFresh && partialFailureMode !== 'fail'
-    return (
-      this.#ready(client, list) ??
-      this.#complete(await views.of(members, client, { waitForFresh, skipSlow }), list)
-    )
+    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh, skipSlow }))
+    if (partialFailureMode === 'fail') this.#requireAll(view, list)
+    return view.catalog
   }
 
-  /** What is known without waiting. Throws as `view` rejects. */
-  #ready(client: OperationClient, list?: ItemKind): Catalog | undefined {
-    const { members, views } = this.#parts()
-    const view = views.ready(members, client)
-    return view && this.#complete(view, list)
-  }
-
-  #complete(view: View, list: ItemKind | undefined): Catalog {
-    const { partialFailureMode, monitored, leftOut } = this.#parts()
-    if (partialFailureMode !== 'fail') return view.catalog
+  /** Throws BACKEND_UNAVAILABLE when a view lacks a backend, or a backend's `list`. */
+  #requireAll(view: View, list: ItemKind | undefined): void {
+    const { monitored, leftOut } = this.#owner.parts
     const all = monitored ? view.down : [...view.down, ...view.stale]
     const down = all.filter(
       ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
@@ -72,7 +64,6 @@ export class Lookup {
     if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
     if (down.length + missing.length > 0)
       throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })
-    return view.catalog
   }
 
   /**
@@ -80,9 +71,10 @@ export class Lookup {
    * found may belong to a backend that requests are held back from.
    */
   async find<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
-    const found = this.findReady(client, look) ?? look(await this.view(client, { waitForFresh: false }))
+    const ready = this.ready(client)
+    const found = (ready && look(ready)) ?? look(await this.view(client, { waitForFresh: false }))
     if (found) return found
-    const { members, views } = this.#parts()
+    const { members, views } = this.#owner.parts
     // Backends that do not announce changes, or that have pending changes, may offer new items. Their lists are read
     // again at most once a second.
     for (const { listings } of members.values()) {
@@ -92,14 +84,15 @@ export class Lookup {
     return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
   }
 
-  /** What is found without waiting; undefined says nothing yet. Throws as `view` rejects. */
-  findReady<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): E | undefined {
-    const { members, views } = this.#parts()
-    // The item may have changed since it was approved.
+  /** Returns the catalog that a client sees when no backend has to be asked for it. Throws as `view` rejects. */
+  ready(client: OperationClient): Catalog | undefined {
+    const { members, views, partialFailureMode } = this.#owner.parts
+    // With pinning, an item may have changed since it was approved.
     if (views.awaitsAnnounced)
       for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
-    const catalog = this.#ready(client)
-    return catalog && look(catalog)
+    const view = views.ready(members, client)
+    if (view && partialFailureMode === 'fail') this.#requireAll(view, undefined)
+    return view?.catalog
   }
 
   /** The own name behind what may be an alias; undefined when it is none. */
@@ -120,7 +113,7 @@ export class Lookup {
     named: string | undefined,
     kinds: readonly ItemKind[],
   ): GatehouseError | undefined {
-    const { members, views, leftOut } = this.#parts()
+    const { members, views, leftOut } = this.#owner.parts
     const mayOwn = (name: string) => named === undefined || views.mayOwn(name, named)
     const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
       if (!mayOwn(name)) return []

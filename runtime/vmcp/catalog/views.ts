@@ -68,6 +68,8 @@ const maxWaitMs = 50
 const slowError = new Error('the backend has not answered yet')
 
 export class Views {
+  /** True when a call waits for a list whose change a backend has announced, because approved definitions may differ. */
+  readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
   readonly #now: () => number
   readonly #tracer: Tracer
@@ -100,17 +102,13 @@ export class Views {
     this.#onMerged = onMerged
     this.#reserved = reserved
     this.#pins = pins
+    this.awaitsAnnounced = pins?.enabled === true
     this.#marks = marks
   }
 
   /** What was known may be wrong now. */
   changed(): void {
     this.#ready.clear()
-  }
-
-  /** Whether a backend has announced another list, a call waits for it: it may not be what was approved any more. */
-  get awaitsAnnounced(): boolean {
-    return this.#pins?.enabled === true
   }
 
   /** What was made of the listings is wrong now. */
@@ -305,7 +303,8 @@ function absentOf(
 function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {
   let perCaller = false
   for (const { backend, listings } of members.values()) {
-    if (listings.isForked(client)) return `session ${client.session?.id ?? ''} ${requesterIdentity(client)}`
+    if (listings.keys.forkOf(client) !== undefined)
+      return `session ${client.session?.id ?? ''} ${requesterIdentity(client)}`
     perCaller ||= backend.settings.perCaller
   }
   const { signature } = client.abilities

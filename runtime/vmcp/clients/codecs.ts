@@ -2,6 +2,7 @@
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'
+import type { PresentHeaders } from '../model/client.ts'
 import type { Core } from '../call/core.ts'
 import { instructionsFor, instructionsIn } from './instructions.ts'
 import { type Advertise, advertisedBy, everything } from './advertised.ts'
@@ -31,7 +32,7 @@ export interface EdgesOptions {
   readonly serverInfo: string
   /** What clients are told that the server has: everything, or what its backends have. */
   readonly advertise: 'everything' | 'backends'
-  readonly passthroughHeaders: () => readonly string[]
+  readonly current: PresentHeaders
   /** Identifies the server; the same for all its replicas. */
   readonly server: string
   /** Key material shared by replicas; undefined: state is good on this one only. */
@@ -58,7 +59,7 @@ const maxParked = 1_000
 const maxParkedPerCaller = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
-  const { core, sessions, perform, performOwn, serverInfo, passthroughHeaders, clock, log } = options
+  const { core, sessions, perform, performOwn, serverInfo, current, clock, log } = options
   const responses = new InFlight<ClientResponse>()
   const parked = new ParkedCalls({
     max: maxParked,
@@ -98,17 +99,17 @@ export function makeEdges(options: EdgesOptions): Edges {
     responses,
     log,
   })
-  const oldSseEdge = new OldSseEdge({ protocol, passthroughHeaders, tag: options.tag })
+  const oldSseEdge = new OldSseEdge({ protocol, current, tag: options.tag })
   return {
     listeners,
-    sessionEdge: new SessionEdge({ protocol, passthroughHeaders }),
+    sessionEdge: new SessionEdge({ protocol, current }),
     oldSseEdge,
     statelessEdge: new StatelessEdge({
       perform,
       checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
       serverInfo,
       advertise,
-      passthroughHeaders,
+      current,
       responses,
       sealer: makeStateSealer({
         server: options.server,

@@ -49,7 +49,11 @@ export class LiveOperation implements OperationContext {
     this.logLevel = logLevel
     this.sink = sink
     this.#logs = logs
-    this.progressToken = progressTokenOf(params)
+    // Only a string or a number is a valid token.
+    const token = params.object('_meta')?.raw('progressToken')
+    const first = token?.[0] ?? 0
+    if (first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39))
+      this.progressToken = token?.toString()
   }
 
   get signal(): AbortSignal {
@@ -80,11 +84,4 @@ export class LiveOperation implements OperationContext {
   passage(): ResultPassage | undefined {
     return this.sink.passage?.()
   }
-}
-
-function progressTokenOf(params: JsonObject): string | undefined {
-  const raw = params.object('_meta')?.raw('progressToken')
-  return raw !== undefined && (raw[0] === 0x22 || raw[0] === 0x2d || (raw[0] ?? 0) <= 0x39)
-    ? raw.toString()
-    : undefined
 }

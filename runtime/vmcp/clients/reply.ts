@@ -45,8 +45,7 @@ export interface ReplyOptions {
 
 export class Reply implements ClientResponse {
   readonly res: ServerResponse
-  /** True when messages can be sent before the result. */
-  readonly canStream: boolean
+  readonly #req: IncomingMessage
   readonly #headers: Readonly<Record<string, string>>
   readonly #openLasting: (() => LastingStream) | undefined
   #lasting: LastingStream | undefined
@@ -59,14 +58,12 @@ export class Reply implements ClientResponse {
   #streaming = false
   /** Set once a result is being passed on: nothing else is sent but its end. */
   #passing: Passage | undefined
-  readonly #knowsParts: boolean
 
   constructor(req: IncomingMessage, res: ServerResponse, { headers = {}, lasting }: ReplyOptions = {}) {
     this.res = res
-    this.canStream = acceptsEventStream(req)
+    this.#req = req
     this.#headers = headers
     this.#openLasting = lasting
-    this.#knowsParts = req.httpVersion !== '1.0'
   }
 
   get streaming(): boolean {
@@ -81,7 +78,7 @@ export class Reply implements ClientResponse {
   stream(): boolean {
     if (this.#passing) return false
     if (this.#streaming) return !this.over
-    if (!this.canStream || this.over || this.res.headersSent) return false
+    if (this.over || this.res.headersSent || !acceptsEventStream(this.#req)) return false
     this.#streaming = true
     beginEventStream(this.res, this.#headers)
     const lasting = this.#openLasting?.()
@@ -128,7 +125,7 @@ export class Reply implements ClientResponse {
   }
 
   #mayPass(): boolean {
-    if (this.#passing || this.#lasting || this.over || !this.#knowsParts) return false
+    if (this.#passing || this.#lasting || this.over || this.#req.httpVersion === '1.0') return false
     return this.#streaming || !this.res.headersSent
   }
 

@@ -101,6 +101,11 @@ export function canonical(value: unknown): string {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
 }
 
+/** The allowlist of headers that backends receive, in lower case. A reload may replace it. */
+export interface PresentHeaders {
+  readonly passthroughHeaders: readonly string[]
+}
+
 /** Returns the request headers on the allowlist. A repeated header keeps its first value. */
 export function passedHeaders(
   headers: IncomingHttpHeaders,

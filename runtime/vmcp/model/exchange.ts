@@ -1,6 +1,6 @@
 /** State of one HTTP request that the stages of the virtual server share. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Era, headerName, type JsonObject, type Message, single } from '../../mcp/index.ts'
+import { type Era, headerName, type JsonObject, type Message } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
 
 export const mcpPath = '/mcp'
@@ -18,7 +18,9 @@ export class VmcpExchange extends Exchange {
     super(req, res, mcpPaths)
   }
 
+  /** Returns the only value of a header. A repeated header is treated as absent. */
   header(name: keyof typeof headerName): string | undefined {
-    return single(this.req.headers[headerName[name]])
+    const value = this.req.headers[headerName[name]]
+    return typeof value === 'string' ? value : undefined
   }
 }

@@ -35,35 +35,72 @@ const allowedMethods: Readonly<Record<string, readonly string[]>> = {
 
 export interface HttpParts {
   readonly load: LoadControl
-  readonly authenticator: () => Authenticator
-  readonly originGuard: () => OriginGuard
-  /** The policies in force, where there are any. */
-  readonly gate: () => Gate | undefined
+  /** The parts that a reload replaces. */
+  readonly current: {
+    readonly authenticator: Authenticator
+    /** Undefined until the port is bound. */
+    readonly originGuard: OriginGuard | undefined
+    readonly guards: { readonly gate: Gate | undefined }
+  }
   readonly edges: Edges
   readonly observer: Observer
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
-  /** What people with a browser are told. */
+  /** Facts for the page that browsers receive. */
   readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
-  /** Responds with what another process of this server says, if the request belongs to that. */
+  /** Forwards a request that belongs to another process of this server, and its response. */
   readonly relay?: Stage<VmcpExchange> | undefined
 }
 
 /** Makes the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
-  const { observer } = parts
+  const { observer, load, current } = parts
+
+  /** The stages of a request, in the order of runtime/net/pipeline.ts. */
+  async function serve(exchange: VmcpExchange): Promise<void> {
+    const { req, res, path } = exchange
+    const isPost = req.method === 'POST'
+    if (!allowedMethods[path] || req.method === 'GET' || req.method === 'HEAD') {
+      const stage = routeOf(parts, exchange)
+      if (stage) return stage(exchange)
+    }
+    const refusal = load.admit(exchange)
+    if (refusal) await refusal
+    checkHead(exchange)
+
+    if (!current.originGuard) throw new GatehouseError('SHUTTING_DOWN')
+    current.originGuard.check(exchange)
+    if (exchange.responded) return
+    const authenticating = current.authenticator.stage(exchange)
+    if (authenticating) await authenticating
+    if (res.destroyed) return
+    if (req.method === 'OPTIONS') throw notAllowed(path)
+
+    if (isPost) {
+      await readBody(exchange, { memory: load.bodies })
+      if (res.destroyed) return
+      const message = scanClientMessage(exchange.body)
+      exchange.message = message
+      exchange.params = paramsOf(message)
+      exchange.era =
+        message.method === '' || path === messagesPath
+          ? 'session'
+          : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+      const waiting = load.turn(exchange)
+      if (waiting) await waiting
+      if (res.destroyed) return
+    }
+    if (parts.relay) {
+      await parts.relay(exchange)
+      if (exchange.responded) return
+    }
+    return dispatch(parts, exchange)
+  }
+
   const handler = pipeline<VmcpExchange>(
     {
-      route: (exchange) => routeOf(parts, exchange),
-      admit: (exchange) => parts.load.admit(exchange),
-      limits: checkHead,
-      guard: (exchange) => parts.originGuard().check(exchange),
-      authenticate: (exchange) => parts.authenticator().stage(exchange),
-      parse: (exchange) => parse(parts, exchange),
-      turn: (exchange) => parts.load.turn(exchange),
-      ...(parts.relay ? { authorize: parts.relay } : {}),
-      dispatch: (exchange) => dispatch(parts, exchange),
+      dispatch: serve,
       audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
       recover: (exchange, error) => recover(parts, exchange, error),
     },
@@ -76,7 +113,7 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
   const isPage = exchange.path === '/' || exchange.path === mcpPath
   if (isPage && wantsPage(exchange)) return browserPage({ ...parts.page(), path: mcpPath })
   if (allowedMethods[exchange.path]) return undefined
-  const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
+  const builtIn = parts.routes(exchange) ?? parts.current.authenticator.route(exchange)
   if (builtIn) return builtIn
   return () => {
     throw new GatehouseError('NOT_FOUND')
@@ -111,36 +148,26 @@ function notAllowed(path: string): GatehouseError {
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
 }
 
-/** Reads the message and tells the eras apart. GET and DELETE have none. */
-function parse({ load }: HttpParts, exchange: VmcpExchange): void | Promise<void> {
-  if (exchange.req.method === 'OPTIONS') throw notAllowed(exchange.path)
-  if (exchange.req.method !== 'POST') return
-  const pending = readBody(exchange, { memory: load.bodies })
-  return pending ? pending.then(() => readMessage(exchange)) : readMessage(exchange)
-}
-
-function readMessage(exchange: VmcpExchange): void {
-  const message = scanClientMessage(exchange.body)
-  exchange.message = message
-  exchange.params = paramsOf(message)
-  exchange.era =
-    message.method === '' || exchange.path === messagesPath
-      ? 'session'
-      : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
-}
-
-function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void> {
+async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
   const { message, params, caller, path, era } = exchange
   const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
   if (!caller) throw new GatehouseError('UNAUTHENTICATED')
   if (message && params) {
     if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
     if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
-    return sessionEdge
-      .post(exchange, message, params, caller)
-      .catch((error: unknown) => refuseFirst(parts, exchange, error))
+    try {
+      return await sessionEdge.post(exchange, message, params, caller)
+    } catch (error) {
+      // A caller who may not send this message must not learn which sessions exist.
+      if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
+        const { signal } = exchange
+        const { gate } = parts.current.guards
+        await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
+      }
+      throw error
+    }
   }
-  // What comes on open connections is served until they are closed; a stream would be cut.
+  // Messages on open connections are served until the connections close. A new stream would be cut.
   if (parts.stopping() && exchange.req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
   if (path === ssePath) return oldSseEdge.open(exchange, caller)
   return exchange.req.method === 'GET'
@@ -148,16 +175,8 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void
     : sessionEdge.delete(exchange, caller)
 }
 
-/** Nothing is said of sessions to a caller who may not do this anyway. Rejects with what is to be said. */
-async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unknown): Promise<never> {
-  const { message, params, caller, signal } = exchange
-  if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND' && message && params && caller)
-    await parts.gate()?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
-  throw error
-}
-
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
-  if (parts.authenticator().response(exchange, error)) return
+  if (parts.current.authenticator.response(exchange, error)) return
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
   if (!(error instanceof GatehouseError) || (error.status >= 500 && error.code !== 'OVERLOADED'))
     parts.events.emit('request_failed', { reason, err: error })

@@ -7,7 +7,7 @@
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
-import type { Log } from '../../net/index.ts'
+import type { Log, OriginGuard } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
@@ -40,45 +40,29 @@ export class Reloadable {
   readonly #options: ReloadableOptions
   /** The counters of quotas where nothing is shared; they outlive every configuration. */
   readonly #counters: Store
-  #config: VmcpConfig
-  #authenticator: Authenticator
-  #guards: Guards
-  #features: readonly Feature[]
+  config: VmcpConfig
+  authenticator: Authenticator
+  guards: Guards
+  features: readonly Feature[]
+  /** Lower-case names. */
+  passthroughHeaders: readonly string[]
+  /** Set once the port is bound. */
+  originGuard: OriginGuard | undefined
 
-  /** Throws INVALID_CONFIG naming what cannot be used. */
+  /** Throws INVALID_CONFIG that names the invalid setting. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
     this.#counters = options.counters ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
-    this.#config = config
-    this.#authenticator = this.#makeAuthenticator(config)
-    this.#guards = this.#makeGuards(config)
-    this.#features = makeFeatures(config, this.#featureParts())
-  }
-
-  get config(): VmcpConfig {
-    return this.#config
-  }
-
-  get authenticator(): Authenticator {
-    return this.#authenticator
-  }
-
-  get guards(): Guards {
-    return this.#guards
-  }
-
-  get features(): readonly Feature[] {
-    return this.#features
+    this.config = config
+    this.passthroughHeaders = passthroughHeaders(config)
+    this.authenticator = this.#makeAuthenticator(config)
+    this.guards = this.#makeGuards(config)
+    this.features = makeFeatures(config, this.#featureParts())
   }
 
   /** True for a tool of a feature, such as `find_tool`. */
   isOwnTool(tool: string): boolean {
-    return this.#features.some(({ tools }) => tools.some(({ name }) => name === tool))
-  }
-
-  /** Lower-case names. */
-  get passthroughHeaders(): readonly string[] {
-    return (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase())
+    return this.features.some(({ tools }) => tools.some(({ name }) => name === tool))
   }
 
   /**
@@ -87,16 +71,17 @@ export class Reloadable {
    */
   replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {
     const guards = this.#makeGuards(config)
-    const before = this.#config.incomingAuth
+    const before = this.config.incomingAuth
     const authzChanged = !isSame(config.incomingAuth.authz, before.authz)
     const authenticator = isSame(config.incomingAuth, before) ? undefined : this.#makeAuthenticator(config)
-    this.#config = config
-    void closeGuards(this.#guards, guards)
-    this.#guards = guards
+    this.config = config
+    this.passthroughHeaders = passthroughHeaders(config)
+    void closeGuards(this.guards, guards)
+    this.guards = guards
     const featuresChanged = this.#replaceFeatures(config)
     if (authenticator) {
-      void this.#authenticator.close()
-      this.#authenticator = authenticator
+      void this.authenticator.close()
+      this.authenticator = authenticator
       this.#options.events.emit('token_check_recovered', {})
     }
     return { permissionsChanged: authzChanged || featuresChanged }
@@ -104,11 +89,11 @@ export class Reloadable {
 
   /** Ends guards and features. Tokens can be checked until `closeAuthenticator`. */
   async closeGuards(): Promise<void> {
-    await Promise.all([...this.#features.map((feature) => feature.close()), closeGuards(this.#guards)])
+    await Promise.all([...this.features.map((feature) => feature.close()), closeGuards(this.guards)])
   }
 
   async closeAuthenticator(): Promise<void> {
-    await this.#authenticator.close()
+    await this.authenticator.close()
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
@@ -131,7 +116,7 @@ export class Reloadable {
       upstreamTokens,
       telemetry: observation.telemetry,
       events,
-      before: this.#guards,
+      before: this.guards,
       granted: (tool) => this.isOwnTool(tool),
       log,
     })
@@ -143,7 +128,7 @@ export class Reloadable {
       env,
       telemetry: observation.telemetry,
       audit: observation.audit,
-      permits: permitting(() => this.#guards),
+      permits: permitting(() => this.guards),
       observer: observation.observer,
       clock,
       log,
@@ -152,10 +137,14 @@ export class Reloadable {
 
   /** Scripts and searches in flight end with the features that go. True when something came or went. */
   #replaceFeatures(config: VmcpConfig): boolean {
-    const before = this.#features
-    this.#features = makeFeatures(config, { ...this.#featureParts(), before })
-    return closeGone(before, this.#features)
+    const before = this.features
+    this.features = makeFeatures(config, { ...this.#featureParts(), before })
+    return closeGone(before, this.features)
   }
+}
+
+function passthroughHeaders(config: VmcpConfig): readonly string[] {
+  return (config.passthroughHeaders ?? []).map((name) => name.toLowerCase())
 }
 
 function isSame(one: unknown, other: unknown): boolean {

@@ -5,7 +5,7 @@
  * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
  * Source: docs/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
-import { GatehouseError, timerMs } from '../../../schemas/index.ts'
+import { timerMs } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import {
   type Listener,
@@ -13,7 +13,6 @@ import {
   type LoadControl,
   type Log,
   makeOriginGuard,
-  type OriginGuard,
   silentLog,
 } from '../../net/index.ts'
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
@@ -27,9 +26,9 @@ import { mcpPath } from '../model/exchange.ts'
 import { makeHandler } from './http.ts'
 import { makeObservation, type Observation } from './observation.ts'
 import type { ClientSession } from '../model/session.ts'
-import type { ChainEntries } from '../call/chain.ts'
-import { stepPerformer } from '../call/links.ts'
-import { chainOf } from './chain.ts'
+import { type Chain, type ChainLinks, makeChain } from '../call/chain.ts'
+import { makeLinks, stepPerformer } from '../call/links.ts'
+import { tellDecisions } from '../call/reports/decisions.ts'
 import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
@@ -92,7 +91,7 @@ class Vmcp implements VmcpServer {
   readonly #events: Events
   readonly #stopLog: () => void
   readonly #engine: VmcpEngine
-  readonly #chain: ChainEntries
+  readonly #chain: Chain
   readonly #sessions: SessionTable
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
@@ -102,7 +101,6 @@ class Vmcp implements VmcpServer {
   readonly #parts: Reloadable
   readonly #readiness: VmcpReadiness
   #checksum: string | undefined
-  #originGuard: OriginGuard | undefined
   #stateSecret: string | undefined
   #reporter: Reporter | undefined
   #stopping = false
@@ -151,7 +149,10 @@ class Vmcp implements VmcpServer {
       log,
       events,
       watchers: () => this.#watchers(),
-      onApplied: (leftOut, served) => this.#readiness.applied(leftOut, served),
+      onApplied: (leftOut, served) => {
+        this.#chain.replace(this.#makeLinks(config.name))
+        this.#readiness.applied(leftOut, served)
+      },
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
       lockKeeper: options.lockKeeper,
@@ -159,13 +160,7 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    this.#chain = chainOf({
-      server: config.name,
-      core: this.#engine.core,
-      reloadable: this.#parts,
-      observation,
-      events,
-    })
+    this.#chain = makeChain(this.#makeLinks(config.name))
     this.#load = toldLoad(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
@@ -186,7 +181,7 @@ class Vmcp implements VmcpServer {
       gate: () => this.#parts.guards.gate,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
-      passthroughHeaders: () => this.#parts.passthroughHeaders,
+      current: this.#parts,
       server: serverScope(config, env),
       stateSecret: () => this.#stateSecret,
       clock,
@@ -216,6 +211,22 @@ class Vmcp implements VmcpServer {
       quotas,
       servingEndsAt: () => options.certificate?.endsAt,
     })
+  }
+
+  #makeLinks(server: string): ChainLinks {
+    const { guards, features, config } = this.#parts
+    const { core } = this.#engine
+    const { maxToolNameLength } = config.aggregation
+    return makeLinks(
+      { guards, features, callParts: core.parts, maxToolNameLength },
+      {
+        core,
+        observe: this.#observation.observe,
+        decided: tellDecisions({ ...this.#observation, server, events: this.#events, core: () => core }),
+        isOwnTool: (tool) => this.#parts.isOwnTool(tool),
+        events: this.#events,
+      },
+    )
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {
@@ -266,12 +277,7 @@ class Vmcp implements VmcpServer {
     const relay = this.#relay
     const handler = makeHandler({
       load: this.#load,
-      authenticator: () => this.#parts.authenticator,
-      originGuard: () => {
-        if (!this.#originGuard) throw new GatehouseError('SHUTTING_DOWN')
-        return this.#originGuard
-      },
-      gate: () => this.#parts.guards.gate,
+      current: this.#parts,
       edges: this.#edges,
       observer: this.#observation.observer,
       routes: ({ path }) =>
@@ -289,7 +295,7 @@ class Vmcp implements VmcpServer {
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
     const listener = await listen({ host, port, handler, log: this.#log, certificate, connections })
-    this.#originGuard = makeOriginGuard({
+    this.#parts.originGuard = makeOriginGuard({
       host,
       port: listener.port,
       secure: certificate !== undefined,

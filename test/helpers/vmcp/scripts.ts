@@ -64,7 +64,7 @@ export function startScripts(
         ? resultOutcome({ tools: [{ name: 'tool', inputSchema: { type: 'object' } }] })
         : tool(operation),
   }
-  const { perform } = makeChain(() => links)
+  const { perform } = makeChain(links)
   return {
     feature,
     async run(script: string, more: Partial<OperationContext> = {}): Promise<string> {

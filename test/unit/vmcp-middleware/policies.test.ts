@@ -170,7 +170,7 @@ function startChain() {
     quota: pass,
     send: () => Promise.resolve(resultOutcome({ content: [] })),
   }
-  const { perform } = makeChain(() => links)
+  const { perform } = makeChain(links)
   return (subject: string, name: string) =>
     perform(ownOperation(clientOf('session', subject), 'tools/call', { name }, new AbortController().signal))
 }

@@ -53,7 +53,7 @@ function rig(featuresOf: (seen: string[]) => readonly Feature[]) {
       return Promise.resolve(resultOutcome({ tools: [{ name: 'a' }] }))
     },
   }
-  const { perform } = makeChain(() => links)
+  const { perform } = makeChain(links)
   return { seen, perform }
 }
 
@@ -129,9 +129,8 @@ function reloadRig(before: Partial<ChainLinks>, after: Partial<ChainLinks>) {
     quota: pass,
     send: () => Promise.resolve(resultOutcome({})),
   }
-  let links: ChainLinks = { ...common, ...before }
-  const { perform } = makeChain(() => links)
-  return { perform, reload: () => (links = { ...common, ...after }) }
+  const { perform, replace } = makeChain({ ...common, ...before })
+  return { perform, reload: () => replace({ ...common, ...after }) }
 }
 
 t.test('pipeline: a call in flight passes the links of a reload that it has not reached', async (t) => {
@@ -199,7 +198,7 @@ t.test('pipeline: state of another backend is rejected before the quota counts t
   const { perform } = reloadRig(
     {
       reject: () => (operation, next) => next({ ...operation, target: { entry, changes: {} } }),
-      requestState: checkState(() => parts),
+      requestState: checkState({ parts }),
       quota(operation, next) {
         counted++
         return next(operation)

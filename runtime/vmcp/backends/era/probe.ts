@@ -16,7 +16,7 @@ import {
   requestMeta,
   statelessVersion,
 } from '../../../mcp/index.ts'
-import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage } from '../transport/read-message.ts'
 import { sendToBackend } from '../transport/send.ts'

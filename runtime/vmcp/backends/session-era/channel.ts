@@ -5,54 +5,12 @@
  * A channel knows HTTP, sessions ids and credentials, but not what messages mean.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import type { VmcpConfig } from '../../../config/index.ts'
 import type { Message } from '../../../mcp/index.ts'
-import type { AnySignal, Caller, Dispatcher } from '../../../net/index.ts'
-import type { Deviation } from '../../../observe/index.ts'
-import type { CredentialStrategy } from '../../../outgoing/index.ts'
+import type { AnySignal } from '../../../net/index.ts'
 import type { Delivery, ResponseLimit } from '../../model/delivery.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import type { SentHeaders } from '../transport/backend-answer.ts'
 import type { BackendRequest } from '../transport/http.ts'
-
-/** What adds credentials to requests; an outgoing strategy. */
-export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
-
-/** Settings of `operational` that hold for each request; the others have a place of their own. */
-export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 'logLevel' | 'timeouts'>
-
-export interface DeviationReport {
-  note(deviation: Deviation): void
-  clear(deviation: Deviation): void
-}
-
-/** Where a channel leads and in whose name. */
-export interface ChannelTarget {
-  readonly url: URL
-  readonly dispatcher: Dispatcher
-  /** Undefined: none is needed. */
-  readonly credentials: Credentials | undefined
-  /** Headers from configuration. */
-  readonly headers: Readonly<Record<string, string>>
-  /** Limits of each request, from the configuration. */
-  readonly limits?: RequestLimits | undefined
-  /** Headers of recent requests, to mask them in texts of the backend. */
-  readonly sent?: SentHeaders | undefined
-  /** Records the backend's deviations from the protocol. */
-  readonly deviations?: DeviationReport | undefined
-  /** Trace context headers of what is going on. */
-  readonly trace?: (() => Readonly<Record<string, string>>) | undefined
-}
-
-/** On whose behalf a message travels. */
-export interface Sender {
-  readonly caller: Caller | undefined
-  /** Passed-through headers of the client's request, lower-case names. */
-  readonly headers: Readonly<Record<string, string>>
-}
-
-/** The sender of Gatehouse's own requests. */
-export const noSender: Sender = { caller: undefined, headers: {} }
+import type { Sender } from '../transport/target.ts'
 
 export interface SendOptions {
   readonly sender: Sender

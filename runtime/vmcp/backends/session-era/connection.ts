@@ -25,12 +25,12 @@ import {
   type BackendChannel,
   type ChannelEvents,
   ConnectionClosed,
-  type Sender,
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
+import type { Sender } from '../transport/target.ts'
 import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
-import { outgoing, splitterOf } from '../connection.ts'
+import { splitterOf } from '../connection.ts'
 import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
 import { Deadline } from '../../model/time/deadline.ts'
 import { isCredentialError } from '../backend-errors.ts'
@@ -109,7 +109,7 @@ export class SessionConnection implements BackendConnection {
   }
 
   async open(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
-    this.#latestSender.note(sender)
+    this.#latestSender.latest = sender
     return (this.#open ?? (await this.#ensureOpen(sender, signal))).server
   }
 
@@ -240,18 +240,32 @@ export class SessionConnection implements BackendConnection {
   }
 
   async request(request: Request): Promise<Outcome> {
+    const { method, params, changes, sender, relay, trace } = request
     const deadline = new Deadline(request.timeoutMs, request.signal)
     this.#busy++
-    this.#latestSender.note(request.sender)
+    this.#latestSender.latest = sender
     try {
       for (let attempt = 0; ; attempt++) {
-        const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline))
+        const open = this.#open ?? (await this.#ensureOpen(sender, deadline))
+        const { channel, inbound } = open
+        let id: string | undefined
         try {
-          const level = request.relay?.logLevel
-          if (level !== undefined && level !== this.#level)
-            await this.#applyLevel(open, level, request.sender, deadline)
-          return await this.#carryOut(open, request, deadline)
+          const logLevel = relay?.logLevel
+          if (logLevel !== undefined && logLevel !== this.#level)
+            await this.#applyLevel(open, logLevel, sender, deadline)
+          id = String(this.#nextId++)
+          const progress = relay?.progressToken !== undefined
+          const sent = sessionParams({ params, changes, progress, logLevel, trace }, id)
+          const message = requestMessage(id, method, sent)
+          const outcome = await this.#roundTrip(channel, inbound, id, message, sender, deadline, request)
+          if (method === 'tools/call' && outcome.kind === 'result' && !outcome.passed)
+            refuseTask(outcome.result)
+          return outcome
         } catch (error) {
+          if (id !== undefined && deadline.aborted) {
+            const cancelled = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
+            this.#sendQuietly(channel, notificationMessage('notifications/cancelled', cancelled), sender)
+          }
           if (!(error instanceof BackendSessionLost) || attempt > 0) throw error
           this.#lose(open)
         }
@@ -285,28 +299,6 @@ export class SessionConnection implements BackendConnection {
     const id = String(this.#nextId++)
     const message = requestMessage(id, 'logging/setLevel', JSON.stringify({ level }))
     await this.#roundTrip(open.channel, open.inbound, id, message, sender, deadline)
-  }
-
-  async #carryOut(open: Open, request: Request, deadline: Deadline): Promise<Outcome> {
-    const id = String(this.#nextId++)
-    const message = requestMessage(id, request.method, sessionParams(outgoing(request), id))
-    try {
-      const { channel, inbound } = open
-      const outcome = await this.#roundTrip(channel, inbound, id, message, request.sender, deadline, request)
-      if (request.method === 'tools/call' && outcome.kind === 'result' && !outcome.passed)
-        refuseTask(outcome.result)
-      return outcome
-    } catch (error) {
-      if (deadline.aborted) {
-        const params = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
-        this.#sendQuietly(
-          open.channel,
-          notificationMessage('notifications/cancelled', params),
-          request.sender,
-        )
-      }
-      throw error
-    }
   }
 
   #roundTrip(

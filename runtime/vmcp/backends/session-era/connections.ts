@@ -12,7 +12,8 @@ import type { Log } from '../../../net/index.ts'
 import { noAbilities } from '../../model/client.ts'
 import type { AskReply } from '../../../mcp/index.ts'
 import type { ClientSession } from '../../model/session.ts'
-import { ConnectionClosed, type Sender } from './channel.ts'
+import { ConnectionClosed } from './channel.ts'
+import type { Sender } from '../transport/target.ts'
 import type { ConnectionEvents, ListKind } from '../connection.ts'
 import { credentialKey } from '../../model/identity.ts'
 import { SessionConnection } from './connection.ts'
@@ -40,6 +41,8 @@ export type ConnectionScope =
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface HeldConnection extends PooledConnection {
+  /** Key among the held connections. */
+  readonly key: string
   readonly connection: SessionConnection
   readonly scope: ConnectionScope
   sender: Sender
@@ -90,7 +93,10 @@ export class Connections {
 
   /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
   hold(scope: ConnectionScope, capabilities: Buffer, sender: Sender): HeldConnection {
-    const key = keyOf(scope)
+    const key =
+      scope.kind === 'session'
+        ? `session ${scope.session.id} ${scope.identity}`
+        : `${scope.kind} ${scope.key}`
     const known = this.#held.get(key)
     if (known) {
       known.usedAt = this.#options.now()
@@ -103,7 +109,7 @@ export class Connections {
     else this.#makeRoomIn(scope.session)
     if (this.#held.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
-    const held = this.#connect(scope, capabilities, sender)
+    const held = this.#connect(key, scope, capabilities, sender)
     this.#held.set(key, held)
     if (scope.kind === 'session') this.#addTo(scope.session, held)
     return held
@@ -116,8 +122,7 @@ export class Connections {
   }
 
   #remove(held: HeldConnection): void {
-    const { scope } = held
-    const key = keyOf(scope)
+    const { key, scope } = held
     if (this.#held.get(key) === held) this.#held.delete(key)
     if (scope.kind !== 'session') return
     const siblings = this.#bySession.get(scope.session.id)
@@ -170,6 +175,7 @@ export class Connections {
 
   /** `assigns` returns true when a message that names no request can belong to the only request in flight. */
   #connect(
+    key: string,
     scope: ConnectionScope,
     capabilities: Buffer,
     sender: Sender,
@@ -195,7 +201,7 @@ export class Connections {
       openTimeoutMs: timeoutMs,
       log: this.#options.log,
     })
-    return { connection, scope, sender, usedAt: this.#options.now(), uses: 0, revalidated: false }
+    return { key, connection, scope, sender, usedAt: this.#options.now(), uses: 0, revalidated: false }
   }
 
   /** Returns the binding of a stored backend session, which is not valid for another address or another requester. */
@@ -236,6 +242,7 @@ export class Connections {
   take(user: PoolUser, capabilities: Buffer, sender: Sender): HeldConnection {
     const held = this.#pool.take(user, () => {
       const made: HeldConnection = this.#connect(
+        `pool ${user.key}`,
         { kind: 'pool', key: user.key },
         capabilities,
         sender,
@@ -318,9 +325,3 @@ export class Connections {
 }
 
 const noRoots: Promise<AskReply> = Promise.resolve({ result: Buffer.from('{"roots":[]}') })
-
-function keyOf(scope: ConnectionScope): string {
-  return scope.kind === 'session'
-    ? `session ${scope.session.id} ${scope.identity}`
-    : `${scope.kind} ${scope.key}`
-}

@@ -40,7 +40,7 @@ export type Assignment = 'newest' | (() => boolean)
 export class Inbound {
   readonly #events: ConnectionEvents
   readonly #assigns: Assignment
-  readonly #pending = new InFlight<Pending>()
+  readonly pending = new InFlight<Pending>()
   readonly #questions: ServerRequests<Pending | undefined>
   #hasAbandoned = false
 
@@ -55,20 +55,15 @@ export class Inbound {
     return this.#hasAbandoned || this.#questions.size > 0
   }
 
-  /** The result is what `forget` takes. */
-  expect(pending: Pending): InFlightEntry<Pending> {
-    return this.#pending.add(pending)
-  }
-
-  /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the responses. */
+  /** Removes an entry of `pending` and withdraws the questions of its request. False when it was settled before. */
   forget(expected: InFlightEntry<Pending>): boolean {
-    if (!this.#pending.remove(expected)) return false
+    if (!this.pending.remove(expected)) return false
     if (this.#questions.withdraw(requestOver, expected.value)) this.#hasAbandoned = true
     return true
   }
 
   failAll(error: Error): void {
-    for (const pending of this.#pending.values()) pending.reject(error)
+    for (const pending of this.pending.values()) pending.reject(error)
     this.withdrawQuestions(error)
   }
 
@@ -95,20 +90,20 @@ export class Inbound {
   /** The request of an id; nearly always the one on whose response stream the message arrived. */
   #withId(id: string | undefined, on: Pending | undefined): Pending | undefined {
     if (id === undefined) return undefined
-    return on?.id === id ? on : this.#pending.find((pending) => pending.id === id)
+    return on?.id === id ? on : this.pending.find((pending) => pending.id === id)
   }
 
   /** Returns the request that a message belongs to, or undefined when it belongs to none or may belong to several. */
   #requestOf(on: Pending | undefined): Pending | undefined {
-    if (on) return this.#pending.find((pending) => pending === on)
-    if (this.#assigns === 'newest') return this.#pending.find(hasRelay)
-    const [only, another] = this.#pending.values().filter(hasRelay)
+    if (on) return this.pending.find((pending) => pending === on)
+    if (this.#assigns === 'newest') return this.pending.find(hasRelay)
+    const [only, another] = this.pending.values().filter(hasRelay)
     return only && !another && this.#assigns() ? only : undefined
   }
 
   /** True when client requests are in flight, but a message cannot be assigned to one of them with certainty. */
   get #isAmbiguous(): boolean {
-    return this.#assigns !== 'newest' && this.#pending.find(hasRelay) !== undefined
+    return this.#assigns !== 'newest' && this.pending.find(hasRelay) !== undefined
   }
 
   #question(message: Message, on: Pending | undefined): void {
@@ -161,7 +156,7 @@ export class Inbound {
 
   /** Drops a log message. Reports it only when a request in flight asked for log messages. */
   #dropLog(): void {
-    if (this.#pending.find(({ relay }) => relay?.logLevel !== undefined))
+    if (this.pending.find(({ relay }) => relay?.logLevel !== undefined))
       this.#events.unassigned('notifications/message')
   }
 }

@@ -2,20 +2,16 @@
  * The sender of a connection's latest request, whose token is the newest. Messages that belong to no request (answers
  * to questions, the GET stream) use it. All senders of one connection have one identity, or the same credential.
  */
-import type { Sender } from './channel.ts'
+import type { Sender } from '../transport/target.ts'
 
 export class LatestSender implements Sender {
-  #latest: Sender = { caller: undefined, headers: {} }
+  latest: Sender = { caller: undefined, headers: {} }
 
   get caller(): Sender['caller'] {
-    return this.#latest.caller
+    return this.latest.caller
   }
 
   get headers(): Sender['headers'] {
-    return this.#latest.headers
-  }
-
-  note(sender: Sender): void {
-    this.#latest = sender
+    return this.latest.headers
   }
 }

@@ -9,7 +9,7 @@
  * then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import type { Sender } from './channel.ts'
+import type { Sender } from '../transport/target.ts'
 
 /** Maximum number of connections, in use or idle. */
 const maxPooled = 256

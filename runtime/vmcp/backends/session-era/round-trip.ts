@@ -25,7 +25,7 @@ export class RoundTrip implements Pending {
     this.#inbound = inbound
     this.#resolve = resolve
     this.#reject = reject
-    this.#entry = inbound.expect(this)
+    this.#entry = inbound.pending.add(this)
     deadline.addEventListener('abort', this.#onAbort)
   }
 

@@ -11,12 +11,11 @@ import { headerName, mayResend, protocolError, sessionRefusal, type SseEvent } f
 import {
   type BackendChannel,
   type ChannelEvents,
-  type ChannelTarget,
   ConnectionClosed,
-  type Sender,
   type SendOptions,
   BackendSessionLost,
 } from './channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import { receiveEvent } from '../transport/read-message.ts'
 import { answered, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'

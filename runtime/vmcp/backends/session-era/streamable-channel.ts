@@ -33,13 +33,12 @@ import type { BackendSession } from '../../model/session.ts'
 import {
   type BackendChannel,
   type ChannelEvents,
-  type ChannelTarget,
   ConnectionClosed,
-  type Sender,
   type SendOptions,
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
 import {
@@ -86,8 +85,33 @@ export class StreamableChannel implements BackendChannel {
     const sending = new Sending(options)
     const exchange = this.#inFlight.add(sending.control)
     const sentSession = this.#sessionId
+    const { position } = sending
     try {
-      const response = await this.#post(message, options, sending)
+      const headers: Record<string, string> = { 'content-type': 'application/json', accept: acceptHeader }
+      if (sentSession !== undefined) headers[headerName.sessionId] = sentSession
+      if (this.#version !== undefined) headers[headerName.protocolVersion] = this.#version
+      const response = await sendToBackend(this.#target, options.sender, {
+        method: 'POST',
+        headers,
+        body: message,
+        signal: options.signal,
+        rpcMethod: options.method,
+        delivery: options.delivery,
+        limit: options.limit,
+        // A response that can be resumed after a cut is buffered: it may arrive once more from the beginning.
+        splitterFor: (event) =>
+          event?.id === undefined && position.lastEventId === undefined
+            ? options.splitterFor?.(event)
+            : undefined,
+        control: sending.control,
+        discardsBody: options.requestId === undefined,
+        onEvent: (event) => this.#onEvent(event, position, sending.onMessage),
+        onRetry: (retryMs) => setRetry(position, retryMs),
+        onStream: (responseHeaders) => {
+          sending.isStream = true
+          this.#noteSession(responseHeaders)
+        },
+      })
       const refusal = sentSession === undefined ? 'alive' : refusalIn(response, options.requestId)
       if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
         throw new BackendSessionLost()
@@ -107,32 +131,6 @@ export class StreamableChannel implements BackendChannel {
       sending.end()
       this.#inFlight.remove(exchange)
     }
-  }
-
-  #post(message: Buffer, options: SendOptions, sending: Sending): Promise<BackendResponse> {
-    const { position, control } = sending
-    return sendToBackend(this.#target, options.sender, {
-      method: 'POST',
-      headers: this.#headers({ 'content-type': 'application/json', accept: acceptHeader }),
-      body: message,
-      signal: options.signal,
-      rpcMethod: options.method,
-      delivery: options.delivery,
-      limit: options.limit,
-      // What can be resumed after a cut is read whole: it may come once more from the beginning.
-      splitterFor: (event) =>
-        event?.id === undefined && position.lastEventId === undefined
-          ? options.splitterFor?.(event)
-          : undefined,
-      control,
-      discardsBody: options.requestId === undefined,
-      onEvent: (event) => this.#onEvent(event, position, sending.onMessage),
-      onRetry: (retryMs) => setRetry(position, retryMs),
-      onStream: (responseHeaders) => {
-        sending.isStream = true
-        this.#noteSession(responseHeaders)
-      },
-    })
   }
 
   #noteSession(headers: IncomingHttpHeaders): void {

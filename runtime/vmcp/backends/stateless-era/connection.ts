@@ -27,8 +27,9 @@ import {
   writeHeaderValue,
 } from '../../../mcp/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
-import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
+import { WrongEra } from '../session-era/channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
+import { type BackendConnection, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
 import { Deadline } from '../../model/time/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
@@ -119,7 +120,16 @@ export class StatelessConnection implements BackendConnection {
   /** Sends a request; resolves with its response, wherever on the way that arrives. */
   #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
     const { target, info } = this.#options
-    const params = statelessParams(outgoing(request), { info, capabilities: request.capabilities }, id)
+    const { changes, relay, trace, capabilities } = request
+    const params = statelessParams(
+      {
+        ...{ params: request.params, changes, trace },
+        progress: relay?.progressToken !== undefined,
+        logLevel: relay?.logLevel,
+      },
+      { info, capabilities },
+      id,
+    )
     return new Promise((resolve, reject) => {
       const control: ExchangeControl = {}
       let responded = false

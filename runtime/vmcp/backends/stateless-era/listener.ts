@@ -15,7 +15,7 @@ import {
   statelessVersion,
   updatedMethod,
 } from '../../../mcp/index.ts'
-import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { ListKind } from '../connection.ts'
 import { receiveEvent, streamReports } from '../transport/read-message.ts'
 import { sendToBackend } from '../transport/send.ts'

@@ -98,7 +98,14 @@ export async function exchangeWithBackend(
 ): Promise<BackendResponse> {
   let url = request.url
   for (let hops = 0; ; hops++) {
-    const response = await sent(dispatcher, request, url)
+    let response: BackendResponse
+    try {
+      response = await dispatchTo(dispatcher, request, url)
+    } catch (error) {
+      // An idle connection may be closed just as a request leaves on it.
+      if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+      response = await dispatchTo(dispatcher, request, url)
+    }
     const next = redirectTarget(response, url)
     if (next === undefined) return response
     if (hops === maxRedirects) throw protocolError('too many redirects')
@@ -117,16 +124,6 @@ function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | 
 /** What a connection ends with that its other side, or something between, had closed. */
 const cutCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
-/** An idle connection may be closed just as a request leaves on it. */
-function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
-  const response = once(dispatcher, request, url)
-  if (!request.repeatable) return response
-  return response.catch((error: unknown) => {
-    if (request.signal.aborted || !wasCut(error)) throw error
-    return once(dispatcher, request, url)
-  })
-}
-
 function wasCut(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'BACKEND_UNREACHABLE' && isCut(error.cause)
 }
@@ -135,30 +132,28 @@ function isCut(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cutCodes.has(cause.code)
 }
 
-function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
-  return new Promise((resolve, reject) => {
-    if (request.signal.aborted) {
-      reject(reasonOf(request.signal))
-      return
-    }
-    const handler = new ResponseHandler(request, resolve, reject)
-    if (request.control) request.control.exchange = handler
-    try {
-      dispatcher.dispatch(
-        {
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method: request.method,
-          headers: request.headers,
-          body: request.body ?? null,
-          headersTimeout: 0,
-        },
-        handler,
-      )
-    } catch (cause) {
-      handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
-    }
-  })
+/** Hands a request to the pool of connections. Settles with the end of the response. */
+function dispatchTo(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
+  if (request.signal.aborted) return Promise.reject(reasonOf(request.signal))
+  const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>()
+  const handler = new ResponseHandler(request, resolve, reject)
+  if (request.control) request.control.exchange = handler
+  try {
+    dispatcher.dispatch(
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: request.method,
+        headers: request.headers,
+        body: request.body ?? null,
+        headersTimeout: 0,
+      },
+      handler,
+    )
+  } catch (cause) {
+    handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
+  }
+  return promise
 }
 
 class ResponseHandler implements DispatchHandler {

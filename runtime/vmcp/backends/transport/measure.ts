@@ -19,13 +19,11 @@ interface Observed {
 
 /** Runs a request; `work` gets it with the trace context that the backend is to see. */
 export function measured(
-  observation: BackendObservation | undefined,
+  { calls }: BackendObservation,
   { settings, revision }: Observed,
   request: Request,
   work: (request: Request) => Promise<Outcome>,
 ): Promise<Outcome> {
-  if (!observation) return work(request)
-  const { calls } = observation
   const { method } = request
   const call = {
     backend: settings.name,

@@ -1,7 +1,7 @@
 /** Reads messages from a backend and reports the repairs that they needed. */
 import { type Message, readServerMessage, SseEvent } from '../../../mcp/index.ts'
 import type { StreamPaceOptions } from '../../../net/index.ts'
-import type { ChannelTarget } from '../session-era/channel.ts'
+import type { ChannelTarget } from './target.ts'
 import { ArrivingResult } from './arriving-result.ts'
 
 type Reporter = Pick<ChannelTarget, 'deviations'>

@@ -10,7 +10,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
 import { type Outcome, sizeOf } from '../../model/outcome.ts'
-import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
+import type { ChannelTarget, RequestLimits, Sender } from './target.ts'
 import { type AnsweredRequest, answerOf } from './backend-answer.ts'
 import { type BackendResponse, type BackendRequest, envelopeBytes, exchangeWithBackend } from './http.ts'
 import type { ResponseLimit } from '../../model/delivery.ts'
@@ -73,32 +73,28 @@ function refuseLongState(result: Buffer): void {
   })
 }
 
-/** What a kind of request may have for a result. */
+/** Returns the limit for the result of a method: the smaller one of its own and of `given`, which counts no envelope. */
 function resultLimit(
   rpcMethod: string | undefined,
   { maxResultBytes }: RequestLimits = {},
+  given?: ResponseLimit,
 ): ResponseLimit | undefined {
-  if (rpcMethod === undefined) return undefined
-  if (listMethods.has(rpcMethod)) return ownLimit(`one page of ${rpcMethod}`, maxPageBytes)
-  if (openings.has(rpcMethod)) return ownLimit(`the response to ${rpcMethod}`, maxOpeningBytes)
-  if (maxResultBytes === undefined || !calls.has(rpcMethod)) return undefined
-  return {
-    bytes: maxResultBytes + envelopeBytes,
-    error: () =>
-      new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
-        detail: `the result is larger than operational.maxResultBytes allows (${maxResultBytes} bytes)`,
-      }),
-  }
-}
-
-/** `own` is of the result alone. */
-function smaller(
-  limit: ResponseLimit | undefined,
-  own: ResponseLimit | undefined,
-): ResponseLimit | undefined {
-  if (!own) return limit
-  const bytes = own.bytes + envelopeBytes
-  return limit && limit.bytes <= bytes ? limit : { ...own, bytes }
+  let limit: ResponseLimit | undefined
+  if (rpcMethod !== undefined && listMethods.has(rpcMethod))
+    limit = ownLimit(`one page of ${rpcMethod}`, maxPageBytes)
+  else if (rpcMethod !== undefined && openings.has(rpcMethod))
+    limit = ownLimit(`the response to ${rpcMethod}`, maxOpeningBytes)
+  else if (maxResultBytes !== undefined && rpcMethod !== undefined && calls.has(rpcMethod))
+    limit = {
+      bytes: maxResultBytes + envelopeBytes,
+      error: () =>
+        new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
+          detail: `the result is larger than operational.maxResultBytes allows (${maxResultBytes} bytes)`,
+        }),
+    }
+  if (!given) return limit
+  const bytes = given.bytes + envelopeBytes
+  return limit && limit.bytes <= bytes ? limit : { ...given, bytes }
 }
 
 function ownLimit(what: string, bytes: number): ResponseLimit {
@@ -157,8 +153,9 @@ export async function sendToBackend(
 ): Promise<BackendResponse> {
   const { credentials, dispatcher } = target
   const url = request.url ?? target.url
-  const repeatable = isRepeatable(request.rpcMethod)
-  const limit = smaller(resultLimit(request.rpcMethod, target.limits), request.limit)
+  const { rpcMethod } = request
+  const repeatable = rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
+  const limit = resultLimit(rpcMethod, target.limits, request.limit)
   const onMislabelled = (): void => target.deviations?.note('content_type')
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {

@@ -17,7 +17,7 @@ import {
   visitElementsInTurns,
 } from '../../../mcp/index.ts'
 import type { BackendConnection, Request } from '../../backends/connection.ts'
-import type { Sender } from '../../backends/session-era/channel.ts'
+import type { Sender } from '../../backends/transport/target.ts'
 import { rejectionOf, type SentHeaders } from '../../backends/transport/backend-answer.ts'
 import { withinLimit } from '../../backends/transport/send.ts'
 import type { Outcome } from '../../model/outcome.ts'

@@ -12,7 +12,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
-import { passedHeaders } from '../../model/client.ts'
+import { passedHeaders, type PresentHeaders } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { Reply } from '../reply.ts'
 import { acceptsEventStream, beginEventStream, holdStream } from '../stream.ts'
@@ -20,7 +20,7 @@ import type { SessionProtocol } from './protocol.ts'
 
 export interface SessionEdgeOptions {
   readonly protocol: SessionProtocol
-  readonly passthroughHeaders: () => readonly string[]
+  readonly current: PresentHeaders
 }
 
 export class SessionEdge {
@@ -31,32 +31,23 @@ export class SessionEdge {
   }
 
   async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
-    const { protocol } = this.#options
+    const { protocol, current } = this.#options
     const { req, res } = exchange
     if (message.method === 'initialize') {
-      const { session, response } = await protocol.open(message, params, caller, this.#passed(exchange))
+      const passed = passedHeaders(req.headers, current.passthroughHeaders)
+      const { session, response } = await protocol.open(message, params, caller, passed)
       new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
       return
     }
-    const found = this.#find(exchange, caller, message.id)
-    const session = found instanceof Promise ? await found : found
-    session.usedBy(caller, this.#passed(exchange))
+    const session = await this.#find(exchange, caller, message.id)
+    session.usedBy(caller, passedHeaders(req.headers, current.passthroughHeaders))
     const reply = new Reply(req, res, { lasting: () => session.openStream() })
-    const pending = protocol.receive(session, message, params, reply)
-    if (pending) await pending
+    await protocol.receive(session, message, params, reply)
     if (message.kind !== 'request') reply.drop()
   }
 
-  #passed(exchange: VmcpExchange): Readonly<Record<string, string>> {
-    return passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
-  }
-
-  /** Throws, or rejects with, INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
-  #find(
-    exchange: VmcpExchange,
-    caller: Caller,
-    id: string | undefined,
-  ): ServerSession | Promise<ServerSession> {
+  /** Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  async #find(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
     const sessionId = exchange.header('sessionId')
     if (sessionId === undefined) {
       const detail = 'Invalid Request: the Mcp-Session-Id header is required'
@@ -77,16 +68,16 @@ export class SessionEdge {
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
     const session = await this.#find(exchange, caller, undefined)
-    session.usedBy(caller, this.#passed(exchange))
+    session.usedBy(caller, passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders))
     beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
     holdStream(exchange)
     session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
   }
 
-  /** DELETE: the client needs the session no more. */
+  /** DELETE: ends the session. */
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const session = await this.#find(exchange, caller, undefined)
-    session.usedBy(caller, this.#passed(exchange))
+    session.usedBy(caller, passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders))
     await this.#options.protocol.sessions.end(session.id, caller)
     exchange.res.writeHead(200, { 'content-length': 0 }).end()
   }

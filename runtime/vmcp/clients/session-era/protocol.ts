@@ -27,12 +27,7 @@ import type { Caller, InFlight, Log } from '../../../net/index.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Operation } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import {
-  maxInFlight,
-  maxSubscriptions,
-  type RequestInFlight,
-  type ServerSession,
-} from '../sessions/session.ts'
+import { maxInFlight, maxSubscriptions, type ServerSession } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
@@ -71,12 +66,11 @@ export interface SessionLife {
 export class SessionProtocol {
   readonly #options: SessionProtocolOptions
 
+  readonly sessions: SessionTable
+
   constructor(options: SessionProtocolOptions) {
     this.#options = options
-  }
-
-  get sessions(): SessionTable {
-    return this.#options.sessions
+    this.sessions = options.sessions
   }
 
   /** Opens a session for an `initialize` request. Answers the response message. Throws MessageError. */
@@ -119,41 +113,39 @@ export class SessionProtocol {
   }
 
   /**
-   * Takes one message of a session. Requests are answered on `response`; everything else is only taken note of. Rejects
-   * with errors that HTTP has to answer: a caller who must sign in again, or who may not do this.
+   * Handles one message of a session. Only requests get a response. Rejects with the errors that HTTP reports itself: the
+   * caller must sign in again, or may not do this.
    */
-  receive(
+  async receive(
     session: ServerSession,
     message: Message,
     params: JsonObject,
     response: ClientResponse,
-  ): void | Promise<void> {
+  ): Promise<void> {
+    const { kind, method, id = '' } = message
     this.#options.life.used(session)
-    if (message.kind === 'notification') this.#notification(session, message, params)
-    else if (message.kind !== 'request') session.response(message)
-    else return this.#request(session, message, params, response)
-  }
-
-  #request(
-    session: ServerSession,
-    message: Message,
-    params: JsonObject,
-    response: ClientResponse,
-  ): void | Promise<void> {
-    const id = message.id ?? ''
+    if (kind === 'notification') {
+      this.#notification(session, message, params)
+      return
+    }
+    if (kind !== 'request') {
+      session.response(message)
+      return
+    }
     try {
-      checkParamTypes(message.method, params)
+      checkParamTypes(method, params)
     } catch (error) {
       response.end(errorMessage(id, error))
       return
     }
-    if (message.method === 'ping') response.end(resultMessage(id, '{}'))
-    else if (message.method === 'logging/setLevel') return this.#level(session, id, params, response)
-    else if (requestOf(session, id)) response.end(refusal(id, 'the id is in use'))
+    if (method === 'ping') response.end(resultMessage(id, '{}'))
+    else if (method === 'logging/setLevel') await this.#level(session, id, params, response)
+    else if (session.inFlight.find((request) => request.id === id))
+      response.end(refusal(id, 'the id is in use'))
     else if (session.inFlight.size >= maxInFlight) response.end(refusal(id, 'too many requests at a time'))
-    else if (message.method === 'resources/subscribe' && session.subscriptions.size >= maxSubscriptions)
+    else if (method === 'resources/subscribe' && session.subscriptions.size >= maxSubscriptions)
       response.end(refusal(id, 'too many subscriptions'))
-    else return this.#operate(session, message, params, response)
+    else await this.#operate(session, message, params, response)
   }
 
   async #level(
@@ -253,10 +245,6 @@ export class SessionProtocol {
 /** Who the caller is, or what the caller may do, is what is wrong: the status has to say so. */
 export function isForHttp(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
-}
-
-function requestOf({ inFlight }: ServerSession, id: string): RequestInFlight | undefined {
-  return inFlight.find((request) => request.id === id)
 }
 
 function refusal(id: string, why: string): Buffer {

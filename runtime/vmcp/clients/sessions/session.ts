@@ -73,6 +73,7 @@ interface ServerRequest {
 }
 
 export class ServerSession implements ClientSession {
+  readonly id: string
   readonly facts: SessionFacts
   /** The caller of the latest request: its token is the freshest. */
   caller: Caller
@@ -117,14 +118,11 @@ export class ServerSession implements ClientSession {
   #nextQuestion = 1
 
   constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: Elsewhere) {
+    this.id = facts.id
     this.facts = facts
     this.caller = caller
     this.elsewhere = elsewhere
     this.#replay = new ReplayStreams(budget, elsewhere?.tag)
-  }
-
-  get id(): string {
-    return this.facts.id
   }
 
   /**

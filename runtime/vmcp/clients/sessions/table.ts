@@ -85,37 +85,24 @@ export class SessionTable {
     return session
   }
 
-  /**
-   * The session, if it exists and belongs to the caller. Throws, or rejects with, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
-   */
-  find(id: string, caller: Caller): ServerSession | Promise<ServerSession> {
-    const { records } = this.#options
-    if (!records) return this.#used(this.#findLive(id), caller)
-    return this.#findShared(id, caller, records).then((session) => this.#used(session, caller))
-  }
-
-  #used(session: ServerSession | undefined, caller: Caller): ServerSession {
-    if (!session || session.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
+  /** Returns the session if the caller owns it. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  async find(id: string, caller: Caller): Promise<ServerSession> {
+    const { records, now, ttlMs } = this.#options
+    const session = records ? await this.#findShared(id, caller, records) : this.#live.get(id)
+    if (session && !records && session.usedAt + ttlMs <= now() && session.idle) {
+      this.#remove(session, { gone: true })
+      throw new GatehouseError('SESSION_NOT_FOUND')
+    }
+    if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.caller = caller
-    session.usedAt = this.#options.now()
-    this.#moveToEnd(session)
+    session.usedAt = now()
+    // The order of use is exact to the second. V8 rebuilds the table of a Map for nearly every entry that moves.
+    if (session.usedAt >= session.movedAt + orderMs) {
+      session.movedAt = session.usedAt
+      this.#live.delete(id)
+      this.#live.set(id, session)
+    }
     return session
-  }
-
-  /** The order of use is exact to the second: V8 makes the table of a Map again with nearly every entry that moves. */
-  #moveToEnd(session: ServerSession): void {
-    if (session.usedAt < session.movedAt + orderMs) return
-    session.movedAt = session.usedAt
-    this.#live.delete(session.id)
-    this.#live.set(session.id, session)
-  }
-
-  #findLive(id: string): ServerSession | undefined {
-    const session = this.#live.get(id)
-    if (!session) return undefined
-    if (!session.idle || session.usedAt + this.#options.ttlMs > this.#options.now()) return session
-    this.#remove(session, { gone: true })
-    return undefined
   }
 
   async #findShared(id: string, caller: Caller, records: SessionRecords): Promise<ServerSession | undefined> {

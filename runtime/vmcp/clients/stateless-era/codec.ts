@@ -39,7 +39,7 @@ import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
-import { abilitiesOf, canonical, passedHeaders } from '../../model/client.ts'
+import { abilitiesOf, canonical, passedHeaders, type PresentHeaders } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
@@ -58,7 +58,7 @@ export interface StatelessEdgeOptions {
   ) => Promise<void>
   readonly serverInfo: string
   readonly advertise: Advertise
-  readonly passthroughHeaders: () => readonly string[]
+  readonly current: PresentHeaders
   readonly responses: InFlight<ClientResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
@@ -125,7 +125,7 @@ export class StatelessEdge {
       caller,
       abilities: abilitiesOf(meta.clientCapabilities, id),
       info: meta.clientInfo,
-      headers: passedHeaders(exchange.req.headers, this.#options.passthroughHeaders()),
+      headers: passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders),
       session: undefined,
     }
   }

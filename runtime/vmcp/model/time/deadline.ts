@@ -10,6 +10,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 export class Deadline extends LazySignal {
   readonly #outer: AnySignal
   readonly #onOuter = (): void => this.abort(reasonOf(this.#outer))
+  readonly #onTimeout = (): void => this.abort(new GatehouseError('BACKEND_TIMEOUT'))
   #leftMs: number
   #startedAt = 0
   #timer: NodeJS.Timeout | undefined
@@ -22,13 +23,9 @@ export class Deadline extends LazySignal {
     if (outer.aborted) this.#onOuter()
     else {
       outer.addEventListener('abort', this.#onOuter, { once: true })
-      this.#start()
+      this.#startedAt = performance.now()
+      this.#timer = setTimeout(this.#onTimeout, timeoutMs)
     }
-  }
-
-  #start(): void {
-    this.#startedAt = performance.now()
-    this.#timer = setTimeout(() => this.abort(new GatehouseError('BACKEND_TIMEOUT')), this.#leftMs)
   }
 
   override abort(reason: Error): void {
@@ -46,7 +43,9 @@ export class Deadline extends LazySignal {
     return () => {
       if (resumed) return
       resumed = true
-      if (--this.#paused === 0 && !this.aborted) this.#start()
+      if (--this.#paused > 0 || this.aborted) return
+      this.#startedAt = performance.now()
+      this.#timer = setTimeout(this.#onTimeout, this.#leftMs)
     }
   }
 

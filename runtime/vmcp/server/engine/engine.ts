@@ -52,7 +52,7 @@ export class VmcpEngine {
   readonly #updates: ResourceUpdates
   readonly #links = new ResourceLinks()
   readonly #leftOut: LeftOutBackends
-  #monitor: HealthMonitor
+  monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
   #invalid: readonly ExcludedBackend[] = []
@@ -86,7 +86,7 @@ export class VmcpEngine {
       retry: () => this.#retry(),
     })
     this.#evaluator = new Evaluator(log)
-    this.#monitor = this.#makeMonitor(config)
+    this.monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
     this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
     const matcherFor: PinParts['matcherFor'] = ({ client, context }, { backend, original: tool }) => {
@@ -116,7 +116,7 @@ export class VmcpEngine {
         caEndsAt: settings.caEndsAt?.(),
         era,
         calls: counter.counts,
-        health: this.#monitor.health(settings.name),
+        health: this.monitor.health(settings.name),
         lists: listings.state,
         pins: this.#pins.report(settings.name),
         excluded: undefined,
@@ -150,9 +150,6 @@ export class VmcpEngine {
           if (scope.kind === 'session') this.#resourceUpdated(backend, scope.session, params)
         },
         listener: (backend, session) => this.#listener(backend, session),
-        admit: (backend) => this.#monitor.admit(backend.name),
-        outcome: (backend, error) => this.#monitor.report(backend.name, error),
-        released: (backend) => this.#monitor.release(backend.name),
         reclassified: (backend) => this.#listsChanged(backend, everyClient),
       },
       onListing: ({ name }, listing) => {
@@ -171,7 +168,7 @@ export class VmcpEngine {
         this.#unmatched.changed()
       },
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
-      available: (name) => this.#monitor.available(name),
+      health: this,
       configure: (backend, config) => this.#configure(backend, config),
     })
   }
@@ -265,18 +262,18 @@ export class VmcpEngine {
     this.#names.replace(config, invalid)
     this.#unmatched.replace(config)
     this.#marks.replace(config)
-    for (const name of removed) this.#monitor.remove(name)
+    for (const name of removed) this.monitor.remove(name)
     this.#updates.forget(removed)
     this.#links.forgetBackends(removed)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)
     } else {
-      this.#monitor.close()
-      this.#monitor = this.#makeMonitor(config)
+      this.monitor.close()
+      this.monitor = this.#makeMonitor(config)
       for (const name of this.#fleet.members.keys()) this.#watch(name)
     }
     this.#config = config
-    this.core.replace(this.#parts(config))
+    this.core.parts = this.#parts(config)
     this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
     this.#notifier.notify()
     this.#options.onApplied?.(this.#leftOut.names, this.#fleet.members.size)
@@ -303,7 +300,7 @@ export class VmcpEngine {
   #watch(name: string): void {
     const backend = this.#fleet.members.get(name)?.backend
     if (!backend) return
-    this.#monitor.add({
+    this.monitor.add({
       name,
       hasCredentials: backend.settings.authType !== 'unauthenticated',
       check: (signal) => backend.check(signal),
@@ -332,7 +329,7 @@ export class VmcpEngine {
   async recheck(name: string): Promise<boolean> {
     if (this.#leftOut.recheck(name)) return true
     if (!this.#fleet.members.has(name)) return false
-    await this.#monitor.check(name)
+    await this.monitor.check(name)
     return true
   }
 
@@ -349,7 +346,7 @@ export class VmcpEngine {
     this.#unmatched.close()
     this.#updates.close()
     this.#notifier.close()
-    this.#monitor.close()
+    this.monitor.close()
   }
 
   async close(): Promise<void> {

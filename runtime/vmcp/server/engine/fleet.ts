@@ -11,6 +11,7 @@ import type { Events } from '../../../observe/index.ts'
 import { Backend, type BackendLinks } from '../../backends/backend.ts'
 import { Deviations } from '../../backends/deviations.ts'
 import { SentHeaders } from '../../backends/transport/backend-answer.ts'
+import type { HealthMonitor } from '../../backends/health/monitor.ts'
 import type { BackendObservation } from '../../backends/transport/measure.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { Configured, DeclaredBackend } from '../../backends/backend-settings.ts'
@@ -33,7 +34,8 @@ export interface FleetOptions {
   readonly onState: () => void
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
-  readonly available: (name: string) => boolean
+  /** The health monitor. A reload may replace it. */
+  readonly health: { readonly monitor: HealthMonitor }
   /**
    * Settles once what is read of a backend can be compared with what was approved and shown; false: it is to be read again
    * soon.
@@ -104,9 +106,12 @@ export class Fleet {
   }
 
   #member(settings: BackendSettings): AggregatedBackend {
-    const { info, log, clock, links, events, observation, onListing, available } = this.#options
+    const { info, log, clock, links, events, observation, onListing, health } = this.#options
     const own = log.child({ backend: settings.name })
-    const backend = new Backend(settings, { links, events, observation, info, log: own, now: clock.now })
+    const backend = new Backend(settings, {
+      ...{ links, health, events, observation, info },
+      ...{ log: own, now: clock.now },
+    })
     const listings = new Listings(backend, {
       events,
       clock,
@@ -115,7 +120,7 @@ export class Fleet {
       onDropped: this.#options.onDropped,
       ready: (listing) => this.#options.ready(settings.name, listing),
     })
-    return { backend, listings, available: () => available(settings.name) }
+    return { backend, listings, available: () => health.monitor.available(settings.name) }
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {

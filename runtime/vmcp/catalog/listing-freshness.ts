@@ -1,6 +1,6 @@
 /** Determines how long a listing may be used before it is read again. */
-import { GatehouseError } from '../../../../schemas/index.ts'
-import type { Listing } from '../listing.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Listing } from './listing.ts'
 
 /** Lifetimes in milliseconds for a backend that announces changes of all its lists, and for any other backend. */
 export const announcedMs = 5 * 60_000

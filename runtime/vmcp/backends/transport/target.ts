@@ -1,0 +1,45 @@
+/** The address of a backend, and the sender of a request. */
+import type { VmcpConfig } from '../../../config/index.ts'
+import type { Caller, Dispatcher } from '../../../net/index.ts'
+import type { Deviation } from '../../../observe/index.ts'
+import type { CredentialStrategy } from '../../../outgoing/index.ts'
+import type { SentHeaders } from './backend-answer.ts'
+
+/** The outgoing strategy that adds credentials to requests. */
+export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
+
+/** Settings of `operational` that apply to each request. */
+export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 'logLevel' | 'timeouts'>
+
+export interface DeviationReport {
+  note(deviation: Deviation): void
+  clear(deviation: Deviation): void
+}
+
+/** Address of a backend, and everything that each request to it needs. */
+export interface ChannelTarget {
+  readonly url: URL
+  readonly dispatcher: Dispatcher
+  /** Undefined when the backend needs none. */
+  readonly credentials: Credentials | undefined
+  /** Headers from configuration. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Limits of each request, from the configuration. */
+  readonly limits?: RequestLimits | undefined
+  /** Headers of recent requests, which are masked in texts of the backend. */
+  readonly sent?: SentHeaders | undefined
+  /** Records the backend's deviations from the protocol. */
+  readonly deviations?: DeviationReport | undefined
+  /** Returns the trace context headers of the current request. */
+  readonly trace?: (() => Readonly<Record<string, string>>) | undefined
+}
+
+/** The caller on whose behalf a message is sent. */
+export interface Sender {
+  readonly caller: Caller | undefined
+  /** Passed-through headers of the client's request, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The sender of Gatehouse's own requests. */
+export const noSender: Sender = { caller: undefined, headers: {} }
