@@ -44,7 +44,7 @@ export interface Stages<X extends Exchange> {
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,
   make: (req: IncomingMessage, res: ServerResponse, ...more: More) => X,
-): (req: IncomingMessage, res: ServerResponse, ...more: More) => Promise<void> {
+): (req: IncomingMessage, res: ServerResponse, ...more: More) => void {
   const all = [
     stages.admit,
     stages.limits,
@@ -78,5 +78,5 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
       stages.audit?.(exchange, failure)
     }
   }
-  return handleRequest
+  return (...request) => void handleRequest(...request)
 }

@@ -24,7 +24,7 @@ import {
   hasStaleLists,
   isSlowToRepair,
   unannouncedMs,
-} from './listing-freshness.ts'
+} from './listing.ts'
 import type { ItemKind } from '../model/catalog/entries.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'

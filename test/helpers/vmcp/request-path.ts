@@ -80,14 +80,14 @@ function takeCoverage(coverage: Session): Map<string, PathFunction> {
     for (const { url, functions } of taken.result) {
       if (!url.startsWith(runtime)) continue
       for (const { functionName, ranges } of functions) {
-        const [{ startOffset: start = 0, endOffset: end = 0, count = 0 } = {}] = ranges
-        if (count === 0) continue
-        const around = functions
-          .filter(
-            ({ functionName: name, ranges: [range] }) =>
-              name !== '' && range && range.startOffset <= start && range.endOffset >= end,
-          )
-          .at(-1)
+        const [range] = ranges
+        if (!range || range.count === 0) continue
+        const { startOffset: start, endOffset: end, count } = range
+        // The innermost named function around an anonymous one.
+        const around = functions.findLast(
+          ({ functionName: name, ranges: [outer] }) =>
+            name !== '' && outer && outer.startOffset <= start && outer.endOffset >= end,
+        )
         // V8 names the initializers of class fields on their own. They belong to the constructor.
         if (functionName === '<instance_members_initializer>') continue
         const name =

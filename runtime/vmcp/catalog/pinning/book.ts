@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
 import type { Listing } from '../listing.ts'
-import { hasFailedLists } from '../listing-freshness.ts'
+import { hasFailedLists } from '../listing.ts'
 import { applyPins, closedBy, type PinSettings, settingsFor } from './apply.ts'
 import { compileLocks } from './compile.ts'
 import { forReview } from './diff.ts'
