@@ -18,6 +18,7 @@ const target = {
 } as const
 
 export interface KeptLogins {
+  readonly dir: string
   /** Another process with the same state directory. */
   open(): TargetLogin
   /** Moves the clock. */
@@ -33,15 +34,17 @@ export interface KeptLoginOptions {
   readonly input?: ProxyInput
   /** Default: ends in an hour. */
   readonly tokens?: Partial<KeptLogin['tokens']>
+  /** State directory that already contains the login. Default a new one. */
+  readonly dir?: string
 }
 
 export async function startKeptLogins(
   respond: (seen: SeenRequest) => PeerResponse,
-  { input = {}, tokens = {} }: KeptLoginOptions = {},
+  { input = {}, tokens = {}, dir: known }: KeptLoginOptions = {},
 ): Promise<KeptLogins> {
   let nowMs = 1_800_000_000_000
   const now = (): number => nowMs
-  const dir = mkdtempSync(join(tmpdir(), 'kept-login-'))
+  const dir = known ?? mkdtempSync(join(tmpdir(), 'kept-login-'))
   const peer = await startLoopback(respond)
   const fetch = makeFetch({ maxRedirects: 0 })
   const dispatcher = makeDispatcher()
@@ -69,10 +72,11 @@ export async function startKeptLogins(
       ...tokens,
     },
   }
-  persisted.write(name, state)
+  if (known === undefined) persisted.write(name, state)
   const stop = new AbortController()
   const logins: TargetLogin[] = []
   return {
+    dir,
     open() {
       const login = new TargetLogin({
         settings,
