@@ -37,7 +37,7 @@ export class RunningNames {
     this.#folder = folder
   }
 
-  tell(workloads: readonly Workload[]): void {
+  update(workloads: readonly Workload[]): void {
     const servers = workloads.flatMap(({ parent, phase, port }) =>
       phase === 'ready' && port !== undefined
         ? [{ name: parent.metadata.name, url: `http://127.0.0.1:${port}${pathOf(parent)}` }]

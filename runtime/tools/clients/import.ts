@@ -15,7 +15,7 @@ import {
   referencesOf,
 } from '../../toolkit/clients/index.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
-import { askHidden, canAsk } from '../../toolkit/terminal/ask.ts'
+import { promptSecret, canPrompt } from '../../toolkit/terminal/ask.ts'
 import { clientNamed } from '../../toolkit/client-files/choose.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { reportLines, reportObject } from './report.ts'
@@ -119,9 +119,9 @@ async function resolver(
 ): Promise<(reference: Reference) => string | undefined> {
   const typed = new Map<string, string>()
   const names = new Set(entries.flatMap(referencesOf).map(({ name }) => name))
-  for (const name of canAsk() ? names : []) {
+  for (const name of canPrompt() ? names : []) {
     if (env[name]) continue
-    const value = await askHidden(`Value of ${name} (not shown; empty leaves it open): `)
+    const value = await promptSecret(`Value of ${name} (not shown; empty leaves it open): `)
     if (value !== '') typed.set(name, value)
   }
   return ({ kind, name }) => (kind === 'env' || kind === 'input' ? env[name] || typed.get(name) : undefined)

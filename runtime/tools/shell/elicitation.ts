@@ -6,7 +6,7 @@
  */
 import { createInterface, type Interface } from 'node:readline/promises'
 import type { JsonObject } from '../../mcp/index.ts'
-import { canAsk } from '../../toolkit/terminal/ask.ts'
+import { canPrompt } from '../../toolkit/terminal/ask.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
 import { type Field, fieldsOf, valueFor } from './form.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
@@ -17,7 +17,7 @@ const cancelled = '{"action":"cancel"}'
 /** The result of an `elicitation/create` as JSON text. `server` is the target as the user gave it. */
 export async function answerElicitation(params: JsonObject, server: string): Promise<string> {
   const message = oneLine(params.text('message') ?? '')
-  if (!canAsk()) {
+  if (!canPrompt()) {
     printError(`${server} asks: ${message}. Declined: there is no terminal to ask on.`)
     return declined
   }

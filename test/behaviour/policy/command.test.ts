@@ -60,9 +60,9 @@ t.test('a document of policies: what would be overlooked is refused', async (t) 
   const rows: readonly (readonly [string, RegExp])[] = [
     [
       `entities_json: '${entities}'`,
-      /p\.yaml: entities_json: is not known beside policies; known are policies, /,
+      /p\.yaml: entities_json: unknown field; expected one of policies, /,
     ],
-    [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a text/],
+    [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a string/],
     ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: is not known/],
   ]
   for (const [line, stderr] of rows) {
@@ -98,13 +98,13 @@ t.test('standard input: read once, and for one option alone', async (t) => {
   t.equal(piped.code, 1, piped.stderr)
   t.equal(piped.stdout, named.stdout)
   const both = await runGatehouse(['policy', 'replay', '--audit', '-', '--new', '-'], text)
-  t.match(both, { code: 2, stderr: /standard input is for --new or --audit, not for both/ })
+  t.match(both, { code: 2, stderr: /only one of --new and --audit can read standard input/ })
   t.match(await runGatehouse(['policy', 'test', '-f', '-', '-p', folder], ''), {
     code: 2,
     stderr: /-: no document in it/,
   })
   const tests = await runGatehouse(['policy', 'test', '-f', '-', '-p', '-'], fixtures)
-  t.match(tests, { code: 2, stderr: /standard input is for -f or --policies, not for both/ })
+  t.match(tests, { code: 2, stderr: /only one of -f and --policies can read standard input/ })
 })
 
 t.test('explain: on manifests, in text and JSON', async (t) => {

@@ -1,8 +1,8 @@
 /**
- * One row per resource of a session: its state, the reason, and what to do next.
+ * Builds one row per resource of a session: its state, the reason, and the next step.
  *
- * What the hooks found (conditions, as on a cluster) comes before what the processes do, and this before what a running
- * virtual server sees of its backends: the first is the cause of the others.
+ * Conditions from the hooks take precedence over process states, which take precedence over backend health from a
+ * running virtual server, because each causes the next.
  */
 import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { type LocalObject, objectKey } from '../../manifests/objects.ts'
@@ -16,11 +16,11 @@ export interface ResourceRow {
   /** Kind and name. */
   readonly label: string
   readonly state: ResourceState
-  /** Address or reason, and the next step; '' when there is nothing to say. */
+  /** Address or reason, and the next step. Can be empty. */
   readonly text: string
-  /** Last lines that its process printed, when they explain the state. */
+  /** Last lines of output, when they explain the state. */
   readonly lines: readonly string[]
-  /** When it was started, in milliseconds since the epoch; set while it is starting. */
+  /** Start time in milliseconds since the epoch, while it is starting. */
   readonly since?: number | undefined
 }
 
@@ -32,7 +32,7 @@ export interface Shown {
 
 type Finding = Pick<ResourceRow, 'state' | 'text' | 'since'> & { readonly lines?: readonly string[] }
 
-/** Rows of what the manifests declare, in their order. */
+/** Returns the rows of the declared resources, in order. */
 export function resourceRows(shown: Shown): ResourceRow[] {
   return shown.objects.flatMap((object) => {
     const finding = isDeclared(object) ? findingOf(object, shown) : undefined
@@ -59,7 +59,7 @@ const foreignWorkloads: ReadonlySet<string> = new Set([
   'StatefulSet',
 ])
 
-/** Undefined for what has no state of its own, such as Secrets. */
+/** Returns undefined for resources without a state, such as Secrets. */
 function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
   if (kindOf(object.kind) === undefined || !object.apiVersion.startsWith('gatehouse.dev/')) {
     if (!foreignWorkloads.has(object.kind)) return undefined
@@ -67,7 +67,10 @@ function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
   }
   const views = shown.workloads.filter(({ parent }) => parent.metadata.uid === object.metadata.uid)
   return (
-    brokenOf(object, views) ?? processesOf(views) ?? seenOf(object, shown) ?? restingOf(object, views, shown)
+    conditionFinding(object, views) ??
+    processFinding(views) ??
+    backendFinding(object, shown) ??
+    healthyFinding(object, views, shown)
   )
 }
 
@@ -78,7 +81,7 @@ interface Condition {
   readonly message: string
 }
 
-/** They sum up others or the processes, or say what only a cluster does. */
+/** Conditions that summarize other conditions or processes, or that only matter in a cluster. */
 const notErrors: ReadonlySet<string> = new Set([
   'EmbeddingServerReady',
   'ModelCacheApplied',
@@ -88,10 +91,10 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons of the condition Valid when it may only sum up the others. */
+/** Reasons with which the condition Valid may only summarize the others. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
-function brokenOf(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
+function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
   const conditions = (object.status?.['conditions'] ?? []) as readonly Condition[]
   const broken = conditions.filter(({ type, status }) => status === 'False' && !notErrors.has(type))
   const causes = broken.length > 1 ? broken.filter(({ reason }) => !summaries.has(reason)) : broken
@@ -104,7 +107,7 @@ function brokenOf(object: LocalObject, views: readonly WorkloadView[]): Finding 
     text: joined(
       [...reasons.values()].join(', '),
       causes.map(nextStep).find((step) => step !== ''),
-      running && `what ran before keeps running${address(running)}`,
+      running && `the previous version keeps running${address(running)}`,
     ),
   }
 }
@@ -113,18 +116,16 @@ function nextStep({ reason, message }: Condition): string {
   if (reason.endsWith('NotFound') || /^Not found|does not exist/.test(message)) {
     return 'declare it in the manifests, or correct the reference'
   }
-  return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason)
-    ? 'correct the resource that is named'
-    : ''
+  return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
-/** What the processes behind a resource say; undefined when all of them are ready, or there is none. */
-function processesOf(views: readonly WorkloadView[]): Finding | undefined {
+/** Returns the finding of the processes behind a resource. Undefined when all are ready, or there are none. */
+function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
-    // One with a reason tells more than one that waits for it.
+    // Prefer a workload with a reason over one that waits for it.
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
-  if (!worst) return silenceOf(views)
+  if (!worst) return stdioFinding(views)
   const { phase, why = '', lines = [], parent } = worst
   if (phase === 'not runnable') return { state: 'not run', text: why }
   if (phase === 'starting') return { state: 'starting', text: why, lines }
@@ -133,8 +134,8 @@ function processesOf(views: readonly WorkloadView[]): Finding | undefined {
   return { state: 'failed', text, lines }
 }
 
-/** Describes a stdio server that runs, but refused to open a session or has not answered yet. */
-function silenceOf(views: readonly WorkloadView[]): Finding | undefined {
+/** Describes a stdio server that runs, but returned an error for a session or has not responded yet. */
+function stdioFinding(views: readonly WorkloadView[]): Finding | undefined {
   const refused = views.find(({ refusal }) => refusal !== undefined)
   if (refused) {
     const text = `refused to open a session: ${refused.refusal ?? ''}`
@@ -155,8 +156,8 @@ function counted(restarts: number): string {
 
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded', 'unknown'])
 
-/** What a running virtual server says of a member that does not serve. */
-function seenOf(object: LocalObject, { addresses }: Shown): Finding | undefined {
+/** Returns the error that a running virtual server reports for a member. */
+function backendFinding(object: LocalObject, { addresses }: Shown): Finding | undefined {
   if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
   for (const { name, backends } of addresses) {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
@@ -175,8 +176,8 @@ function logsHint({ metadata }: LocalObject): string {
   return `gatehouse logs ${metadata.name} shows its output`
 }
 
-/** Nothing is wrong: where it is, or what it is used for. */
-function restingOf(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
+/** Describes a healthy resource: its address, or its users. */
+function healthyFinding(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
   const status = object.status ?? {}
   const message = typeof status['message'] === 'string' ? status['message'] : ''
   const front = views.find(isFront) ?? views[0]
@@ -189,7 +190,7 @@ function restingOf(object: LocalObject, views: readonly WorkloadView[], shown: S
   if (status['phase'] === 'Failed') return { state: 'failed', text: message }
   if (status['phase'] === 'Pending') return { state: 'starting', text: message }
   if (object.kind === 'MCPGroup') return groupFinding(object)
-  if (status['referenceCount'] !== undefined) return referredFinding(status)
+  if (status['referenceCount'] !== undefined) return sharedSettingsFinding(status)
   const url = object.spec?.['remoteUrl']
   const member = shown.addresses.some(({ backends }) =>
     backends.some(({ name }) => name === object.metadata.name),
@@ -205,16 +206,19 @@ function groupFinding({ status = {}, metadata }: LocalObject): Finding {
     .map((field) => Number(status[field] ?? 0))
     .reduce((sum, count) => sum + count, 0)
   if (members > 0) return { state: 'ready', text: members === 1 ? '1 member' : `${members} members` }
-  return { state: 'unused', text: `it has no member; a server joins by spec.groupRef.name: ${metadata.name}` }
+  return {
+    state: 'unused',
+    text: `the group has no members; add a server with spec.groupRef.name: ${metadata.name}`,
+  }
 }
 
-function referredFinding(status: Record<string, unknown>): Finding {
+function sharedSettingsFinding(status: Record<string, unknown>): Finding {
   const users = (status['referencingWorkloads'] ?? []) as readonly { kind: string; name: string }[]
   if (users.length === 0) return { state: 'unused', text: 'no resource refers to it' }
   return { state: 'ready', text: `used by ${users.map(({ kind, name }) => `${kind} ${name}`).join(', ')}` }
 }
 
-/** The proxy in front of a server is where others reach it. */
+/** Clients connect to the proxy in front of a server. */
 function isFront({ workload }: WorkloadView): boolean {
   return workload.metadata.labels?.['app.kubernetes.io/component'] === 'proxy'
 }

@@ -48,7 +48,7 @@ t.test('environment: references are looked up, variables expanded, optional ones
   }
   t.throws(
     () => environmentOf(missing, { object: pod, objects: [] }),
-    /Secret "no" with key "k" is needed for X/,
+    /X needs key "k" of Secret "no"/,
   )
 })
 
