@@ -23,7 +23,7 @@ function readEnvFile(path: string): Environment {
     return parseEnv(readFileSync(path, 'utf8'))
   } catch (cause) {
     const why = cause instanceof Error && 'code' in cause ? String(cause.code) : 'not a text file'
-    throw invalidConfig(`--env-file: ${path} cannot be read (${why})`)
+    throw invalidConfig(`--env-file: cannot read ${path} (${why})`)
   }
 }
 
