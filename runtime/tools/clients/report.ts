@@ -1,5 +1,6 @@
 /**
- * What `import` says: per file and server what was taken, what not and why, and what is left to do. Names, no values.
+ * The report of `import`: per file and server the outcome, the reasons, and the next steps. Contains names, never
+ * values.
  */
 import {
   type Conversion,
@@ -13,7 +14,7 @@ import type { painter } from '../../toolkit/terminal/output.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import type { Source } from '../../toolkit/client-files/sources.ts'
 
-const marks: Readonly<Record<ConversionOutcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
+const labels: Readonly<Record<ConversionOutcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
   taken: ['taken', 'green'],
   partly: ['partly', 'yellow'],
   same: ['same', 'dim'],
@@ -50,10 +51,10 @@ function entryLines(
   paint: ReturnType<typeof painter>,
 ): readonly string[] {
   const { entry, outcome, object, secrets, notes } = converted
-  const [mark, style] = marks[outcome]
+  const [label, style] = labels[outcome]
   const within = entry.source.within === undefined ? [] : [`in ${shown(entry.source.within)}`]
   const why = [...within, ...notes, ...(secrets.length > 0 ? [`in Secrets: ${secrets.join(', ')}`] : [])]
-  const first = `  ${paint(style, mark.padEnd(9))}  ${shown(entry.name).padEnd(width)}`
+  const first = `  ${paint(style, label.padEnd(9))}  ${shown(entry.name).padEnd(width)}`
   const [only] = why
   if (object === undefined) return [`${first}  ${why.join('; ')}`.trimEnd()]
   const head = `${first}  ${object}`
@@ -61,7 +62,7 @@ function entryLines(
   return [head, ...why.map((line) => paint('dim', `  ${' '.repeat(9)}  ${' '.repeat(width)}  ${line}`))]
 }
 
-/** For `-o json`. */
+/** Returns the report for `-o json`. */
 export function reportObject(sources: readonly Source[], conversion: Conversion, written: readonly string[]) {
   return {
     schema: 'gatehouse.dev/import/v1',
