@@ -34,12 +34,12 @@ await t.test('--debug in front of a command that writes no log is refused', asyn
 await t.test('options that would do nothing beside the others are refused by name', async (t) => {
   const rows: readonly (readonly [string, string])[] = [
     ['import --group x toolhive -f x', '--group: has no effect with "import toolhive"'],
-    ['import toolhive -f x --force', '--force: is for --save'],
-    ['import --force', '--force: is for --save'],
-    ['import --as cursor', '--as: is for files'],
-    ['import --oidc-config x', '--oidc-config: needs --audience'],
-    ['import --audience x', '--audience: needs --oidc-config'],
-    ['run --force -- x', '--force: is for --save'],
+    ['import toolhive -f x --force', '--force: has no effect without --save'],
+    ['import --force', '--force: has no effect without --save'],
+    ['import --as cursor', '--as: requires a FILE'],
+    ['import --oidc-config x', '--oidc-config: requires --audience'],
+    ['import --audience x', '--audience: requires --oidc-config'],
+    ['run --force -- x', '--force: has no effect without --save'],
     ['run --log-format json -- x', '--log-format: has no effect without --verbose'],
     [`dev -f ${quickstart} --log-format json`, '--log-format: has no effect without --verbose'],
     [`tools list ${closed} -n x`, '--namespace: applies to a resource name'],

@@ -58,10 +58,7 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
 t.test('a document of policies: what would be overlooked is refused', async (t) => {
   const entities = '[{"uid":{"type":"ServiceGroup","id":"ops"},"attrs":{},"parents":[]}]'
   const rows: readonly (readonly [string, RegExp])[] = [
-    [
-      `entities_json: '${entities}'`,
-      /p\.yaml: entities_json: unknown field; expected one of policies, /,
-    ],
+    [`entities_json: '${entities}'`, /p\.yaml: entities_json: unknown field; expected one of policies, /],
     [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a string/],
     ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: is not known/],
   ]

@@ -22,7 +22,7 @@ interface Situation {
 const refused: readonly Situation[] = [
   { what: 'a kind that does not exist', input: manifest('MCPSrever', 'a', {}), code: 1, says: /MCPSrever/ },
   { what: 'YAML that is not closed', input: 'kind: [', code: 2, says: /m\.yaml/ },
-  { what: 'an empty file', input: '', code: 2, says: /no document in it/ },
+  { what: 'an empty file', input: '', code: 2, says: /contains no documents/ },
   {
     what: 'YAML of somebody else',
     input: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }),

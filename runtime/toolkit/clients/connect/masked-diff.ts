@@ -7,16 +7,16 @@
 import { createTwoFilesPatch } from 'diff'
 import { type TextChange, piecesOf } from '../edit/changes.ts'
 
-/** `shows`: what is inserted is the gateway's entry. */
+/** `revealsInserted`: prints the inserted text, which is the gateway's entry. */
 export function maskedDiff(
   text: string,
   changes: readonly TextChange[],
   file: string,
-  { shows }: { readonly shows: boolean },
+  { revealsInserted }: { readonly revealsInserted: boolean },
 ): string {
   const pieces = piecesOf(text, changes).map(({ text: piece, origin }) => ({
     origin,
-    text: origin === 'inserted' && shows ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
+    text: origin === 'inserted' && revealsInserted ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
   }))
   const side = (left: 'removed' | 'inserted') =>
     pieces

@@ -185,8 +185,8 @@ t.test('what is in the way of the file is an error at the start', async (t) => {
     ['-', /"-" is not the path of a file/],
     [`${path('new')}/`, /is not the path of a file/],
     [path('folder'), /is a folder, not a file/],
-    [path('dangling'), /is a symbolic link that leads nowhere/],
-    [path('fifo'), /is no regular file/],
+    [path('dangling'), /is a dangling symbolic link/],
+    [path('fifo'), /is not a regular file/],
     ['/nowhere/at/all.yaml', /cannot be written/],
   ]
   for (const [file, message] of rows) t.throws(() => lockFile(file, 'files'), message, file)
