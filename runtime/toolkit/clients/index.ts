@@ -1,6 +1,6 @@
 /**
- * The files of MCP clients: where they are, what is in them, how they become manifests, and how one entry is put into
- * them and taken out. Pure: reading and writing files is the caller's.
+ * MCP clients: locations and contents of their files, conversion of their servers to manifests, and edits of a single
+ * entry. Pure: the caller reads and writes the files.
  */
 export { type ClientId, clientIds, clientRow, isClientId } from './catalog/clients.ts'
 export type { Platform, FileScope } from './catalog/client-row.ts'

@@ -43,10 +43,10 @@ await t.test('options that would do nothing beside the others are refused by nam
     ['run --log-format json -- x', '--log-format: has no effect without --verbose'],
     [`dev -f ${quickstart} --log-format json`, '--log-format: has no effect without --verbose'],
     [`tools list ${closed} -n x`, '--namespace: applies to a resource name'],
-    ['tools call --remote-auth x -- true', '--remote-auth: is for a server'],
+    ['tools call --remote-auth x -- true', '--remote-auth: applies to a server'],
     [
       'resources list --remote-auth-bearer-token-file x -- true',
-      '--remote-auth-bearer-token-file: is for a server',
+      '--remote-auth-bearer-token-file: applies to a server',
     ],
     ['prompts get -n x y -- true', '--namespace: applies to a resource name'],
     ['proxy --host x stdio http://127.0.0.1:1/', '--host: has no effect with "proxy stdio"'],

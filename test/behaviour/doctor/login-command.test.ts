@@ -123,7 +123,7 @@ await t.test('wrong usage: exit code 2, and no secret in the message', async (t)
       /--no-browser: is for --login\n.*--login-timeout: is for/,
     ],
     [['--login', url, '--login-timeout', '0'], /whole number from 1 to 3600/],
-    [['--login', url, '--client-id', 'x', '--client-secret-file', secret], /must hold one secret of visible/],
+    [['--login', url, '--client-id', 'x', '--client-secret-file', secret], /must contain one secret of visible/],
   ]
   for (const [args, message] of rows) {
     const { code, stdout, stderr } = await runGatehouse(['doctor', ...args])

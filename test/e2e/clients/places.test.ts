@@ -62,7 +62,7 @@ await t.test('client: what is wrong is told per client, and the others go on', a
   const { code, stderr, stdout } = await gatehouse('client', 'add', 'gemini', 'junie', 'roo')
   t.equal(code, 1)
   t.match(stderr, /Gemini CLI: .*settings\.json:1:\d+: not valid JSON/)
-  t.match(stderr, /Roo Code: Roo Code is only read/)
+  t.match(stderr, /Roo Code: Roo Code cannot be changed/)
   t.match(stdout, /JetBrains Junie: "gatehouse" connects to/)
   t.equal(readFileSync(file, 'utf8'), '{"mcpServers": {', 'untouched')
   const status = await gatehouse('client', 'status')

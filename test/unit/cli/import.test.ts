@@ -42,9 +42,9 @@ t.test('import: a file that cannot be read is told with its place, and the other
     binary: [place('binary.json', Buffer.from([0, 0xff, 0xfe, 1])), /not valid UTF-8/],
     'blank lines without end': [
       place('blank.conf', `${'\n'.repeat(1_000_000)}x`),
-      /must hold a map at the top|holds no MCP servers|must hold an object/,
+      /must contain a map at the top|contains no MCP servers|must contain an object/,
     ],
-    empty: [place('empty.json', ''), /holds no MCP servers/],
+    empty: [place('empty.json', ''), /contains no MCP servers/],
     'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
   }
   const words = [good, ...Object.values(bad).map(([file]) => file)]

@@ -51,7 +51,11 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
     [[], { from: ['nobody'] }, /^nobody: no such client or file/],
     [['x'], { group: 'Not A Name' }, /^--group: must be a name/],
     [['x'], { port }, /^--port: \d+ is in use by another program/],
-    [['http://127.0.0.1:9/mcp'], { save: folder }, /^--save: .* cannot be saved: its URL is of this machine/],
+    [
+      ['http://127.0.0.1:9/mcp'],
+      { save: folder },
+      /^--save: .* cannot be saved: its URL refers to this machine/,
+    ],
     [['http://169.254.169.254/mcp'], {}, /^none of the servers can run/],
   ]
   for (const [words, options, message] of cases) {

@@ -1,8 +1,8 @@
 /**
- * `docker run` and `podman run`: which image is started, with which arguments, variables and volumes.
+ * Parses `docker run` and `podman run` to image, arguments, variables and volumes.
  *
- * Flags that concern the container's life on this machine are dropped. Flags that change what the server may reach, and
- * unknown flags, are skipped and named in a note.
+ * Drops flags that only matter on this machine. Skips unknown flags and flags that restrict or extend the server's
+ * access, with a note.
  * Source: docker container run, Options; podman-run(1).
  */
 import { own } from '../../../../schemas/index.ts'
@@ -14,7 +14,7 @@ import { fillValue, literalOf, splitValue, type Value } from './value.ts'
 
 type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'tell' | 'switch' | 'tell-switch'
 
-/** Flags by meaning. All but the switches take a value. */
+/** Flags by meaning. All flags except switches have a value. */
 const flags: Readonly<Record<Meaning, string>> = {
   env: '-e --env',
   volume: '-v --volume',
@@ -40,7 +40,7 @@ const meanings: Readonly<Record<string, Meaning>> = Object.fromEntries(
 )
 const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'tell-switch'])
 
-/** Flags of the program itself that take a value and stand before `run`. */
+/** Global flags with a value, before `run`. */
 const globalFlags: ReadonlySet<string> = new Set(
   '--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url'.split(
     ' ',
@@ -76,11 +76,11 @@ export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> 
 
 interface FlagWord {
   readonly flag: string
-  /** The value when it is part of the flag's word. */
+  /** Value, when it is part of the flag's word. */
   readonly attached: Value | undefined
 }
 
-/** The flags in one word: `--flag`, `--flag=value`, `-it`, `-eNAME=value`. */
+/** Splits a word into flags: `--flag`, `--flag=value`, `-it`, `-eNAME=value`. */
 function flagsIn(word: Value): readonly FlagWord[] {
   const [first = '', ...rest] = word
   const text = typeof first === 'string' ? first : ''
@@ -120,7 +120,7 @@ interface Flag {
 
 class ContainerFlags {
   readonly env: Map<string, Value>
-  /** Words of the command up to the image. They name variables, whose values are in `env`. */
+  /** Words of the command before the image. They refer to variables, whose values are in `env`. */
   readonly words: Value[] = []
   readonly volumes: EntryContainer['volumes'][number][] = []
   readonly notes: Note[] = []
@@ -136,13 +136,13 @@ class ContainerFlags {
     else if (meaning === 'tell' || meaning === 'tell-switch') {
       this.notes.push({
         field: flag,
-        text: 'this flag of the container is not taken over on a cluster',
+        text: 'this container flag has no effect in a cluster',
         loses: true,
       })
     } else if (meaning === undefined) {
       this.notes.push({
         field: shown(flag),
-        text: 'this flag is unknown and skipped on a cluster',
+        text: 'this flag is unknown and has no effect in a cluster',
         loses: true,
       })
     }
@@ -164,7 +164,7 @@ class ContainerFlags {
   }
 
   #volume(text: string): void {
-    // A drive letter has a colon of its own.
+    // A drive letter contains a colon.
     const [, host, mount, mode] = /^((?:[A-Za-z]:)?[^:]+):([^:]+)(?::(.*))?$/.exec(text) ?? []
     this.#add(host, mount, /(^|,)ro(,|$)/.test(mode ?? ''), '-v')
   }
@@ -184,7 +184,7 @@ class ContainerFlags {
     else
       this.notes.push({
         field: flag,
-        text: 'only folders of the host are taken over as volumes',
+        text: 'only host folders are converted to volumes',
         loses: true,
       })
   }
