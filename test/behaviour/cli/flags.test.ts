@@ -113,7 +113,10 @@ await t.test('doctor: each target takes the options that concern it', async (t) 
     t.same(named.sort(), [...refused].sort(), `${target.join(' ')}: all of them at once`)
   }
   const alone = await runGatehouse(['doctor', closed, '--redirect-uri', 'http://x/'])
-  t.match(alone, { code: 2, stderr: /--redirect-uri: is for --client-id, --register or --login/ })
+  t.match(alone, {
+    code: 2,
+    stderr: /--redirect-uri: has no effect without --client-id, --register or --login/,
+  })
 })
 
 /** Commands that write a log, and a line of theirs at a level. */

@@ -217,7 +217,7 @@ t.test('files: whose file it is follows from its path, else from its contents', 
   t.equal(by('[mcp_servers.a]\ncommand = "x"\n'), 'codex')
   t.equal(by('# c\nextensions:\n  a:\n    cmd: x\n'), 'goose')
   t.equal(by('// c\n{"mcpServers": {"a": {"command": "x"}}}'), 'plain')
-  t.throws(() => by('{"other": 1}'), /standard input holds no MCP servers/)
+  t.throws(() => by('{"other": 1}'), /standard input contains no MCP servers/)
   t.throws(() => by('{"mcpServers": []}'), /"mcpServers" must be an object with one member per server/)
 })
 

@@ -18,7 +18,7 @@ import { canRunInThread, startThread } from './thread.ts'
 
 export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
-  /** Reason for the failure, or the unmet probeReadiness condition after the start deadline. */
+  /** Reason for the failure, or the unmet readiness condition after the start deadline. */
   readonly why?: string
   /** Last lines of its output. */
   readonly lines?: readonly string[]

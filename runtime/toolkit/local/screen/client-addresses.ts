@@ -1,5 +1,5 @@
 /**
- * The virtual servers of a session as their clients see them: address, probeReadiness, and each backend's health from the
+ * The virtual servers of a session as their clients see them: address, readiness, and each backend's health from the
  * running server's `/status`.
  *
  * An address is ready when all of its backends respond, because a client that connects earlier misses tools. A backend

@@ -1,5 +1,6 @@
 /**
- * Examines a running Gatehouse server by the paths that need no login: is it there, is it ready, how are its backends.
+ * Checks a running Gatehouse server through the paths that need no login: whether it runs and is ready, and its
+ * backends.
  */
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'
@@ -23,8 +24,8 @@ async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/health')
   const proof = `curl -si ${facts.target.origin}/health`
   if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
-  if (reply.status === 200) return ok('it runs')
-  return failed('gateway.other', `status ${reply.status} of /health, ${mediaType(reply)}`, { proof })
+  if (reply.status === 200) return ok('running')
+  return failed('gateway.other', `status ${reply.status} from /health, ${mediaType(reply)}`, { proof })
 }
 
 async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -34,10 +35,10 @@ async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
   const body = jsonFields(reply.body)
   if (reply.status === 200) return ok('ready')
   if (reply.status !== 503 || body === undefined) {
-    return failed('gateway.other', `status ${reply.status} of /readyz`, { proof })
+    return failed('gateway.other', `status ${reply.status} from /readyz`, { proof })
   }
   const { reason } = body
-  return failed('gateway.not-ready', typeof reason === 'string' ? reason : 'no reason is given', { proof })
+  return failed('gateway.not-ready', typeof reason === 'string' ? reason : 'no reason', { proof })
 }
 
 async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {

@@ -1,6 +1,4 @@
-/**
- * Examines the Redis that sessions and logins are to be stored in. Reads only.
- */
+/** Checks the Redis for sessions and logins. Reads only. */
 import { inspectRedis, type RedisConfig, type RedisFacts } from '../../../store/index.ts'
 import { isLoopbackHost, unbracket } from '../../../net/index.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
@@ -8,7 +6,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 
 export interface RedisOptions {
-  /** redis:// or rediss://, with a user name and a database number, without a password. */
+  /** redis:// or rediss://, optionally with a user name and a database number, without a password. */
   readonly url: URL
   readonly password?: string | undefined
   /** PEM. */
