@@ -29,7 +29,7 @@ export function commandsOf(
       load: async () => (await import('./vmcp/vmcp.ts')).addVmcpCommand(program),
     },
     relay: {
-      summary: 'the public end of tunnels',
+      summary: 'run a self-hosted relay for tunnels',
       load: async () => (await import('../tools/relay/command.ts')).addRelayCommand(program),
     },
     validate: {

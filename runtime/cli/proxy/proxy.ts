@@ -40,7 +40,7 @@ import { version } from '../../toolkit/terminal/version.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import type { LockKeeper } from '../../vmcp/index.ts'
-import type { LockPlace } from '../../tools/lock/index.ts'
+import type { LockStorage } from '../../tools/lock/index.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
 import { addProxyFlags, environmentHelp, loginFailed } from '../../toolkit/targets/proxy-flags.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
@@ -155,7 +155,7 @@ interface ProxyPins {
   readonly flag: '--tool-lock' | '--pin-first'
   readonly locks: readonly RuntimeToolLock[]
   /** Where a new lock is written when the target has none. */
-  readonly store?: LockPlace
+  readonly store?: LockStorage
 }
 
 /** Returns undefined when the definitions of the target are not checked. Throws INVALID_CONFIG. */

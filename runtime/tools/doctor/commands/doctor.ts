@@ -103,7 +103,7 @@ function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
 function refuseOthers(kind: TargetKind, flags: DoctorFlags, command: Command): void {
   const { name, takes } = targets[kind]
   const applicable: ReadonlySet<string> = new Set([kind, ...takes, ...everywhere])
-  const inapplicable = givenOptions(command).filter((option) => !taken.has(option.attributeName()))
+  const inapplicable = givenOptions(command).filter((option) => !applicable.has(option.attributeName()))
   if (inapplicable.length > 0)
     throw invalidConfig(inapplicable.map(({ long }) => `${long}: has no effect with ${name}`).join('\n'))
   const { clientId, register, login } = flags
