@@ -48,8 +48,8 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
   const broken = await runGatehouse(['policy', 'test', '-f', join(folder, 'broken.yaml')])
   t.equal(broken.code, 2)
   for (const message of [
-    'broken.yaml:2: tests[0].name: must be a text',
-    'broken.yaml:3: tests[0].call.promt: is not known; known are tool, prompt, resource, backend, original, arguments, hints',
+    'broken.yaml:2: tests[0].name: must be a string',
+    'broken.yaml:3: tests[0].call.promt: unknown field; expected one of tool, prompt, resource, backend, original, arguments, hints',
     'broken.yaml:4: tests[0].expect: must be allow or deny',
   ])
     t.match(broken.stderr, message)
@@ -127,6 +127,6 @@ t.test('explain: on manifests, in text and JSON', async (t) => {
   })
   t.match(await runGatehouse(['policy', 'explain', ...manifests]), {
     code: 2,
-    stderr: /name one of --tool, --prompt and --resource/,
+    stderr: /specify one of --tool, --prompt and --resource/,
   })
 })

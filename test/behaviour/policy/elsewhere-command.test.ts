@@ -91,7 +91,7 @@ t.test('explain: the question, and with --ask the decision', async (t) => {
   const told = await explain('search')
   t.match(told, {
     code: 2,
-    stdout: /^decided elsewhere: http.*\(authzenv1\); --ask asks it\n {2}the question: \{"subject"/,
+    stdout: /^decided elsewhere: http.*\(authzenv1\); use --ask to ask it\n {2}the question: \{"subject"/,
   })
   t.match(JSON.parse((await explain('search', '-o', 'json')).stdout), {
     decision: 'elsewhere',
@@ -149,7 +149,7 @@ t.test(
 
     const same = await replay(logs['all'], config, '--ask')
     t.match(same, { code: 0, stdout: /^3 decisions: 2 unchanged, 0 changed, 1 inconclusive/ })
-    t.match(same.stdout, 'inconclusive lines do not tell: a decision (1)')
+    t.match(same.stdout, 'inconclusive lines lack: a decision (1)')
     point.decide = () => true
     const changed = await replay(logs['all'], config, '--ask')
     t.match(changed, { code: 1, stdout: /github_delete: deny becomes allow by authzenv1/ })
