@@ -7,7 +7,7 @@
 import { writeYaml } from '../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'
 import type { LocalObject } from '../toolkit/manifests/objects.ts'
-import { settledCluster } from '../toolkit/local/cluster/settled.ts'
+import { settledCluster } from '../toolkit/local/cluster/settled-cluster.ts'
 import { exitCode, print, printError, printJson } from '../toolkit/terminal/output.ts'
 import { runtimeImage } from '../toolkit/terminal/version.ts'
 import { forTerminal } from '../toolkit/terminal/plain-text.ts'

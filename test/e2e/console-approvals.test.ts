@@ -95,7 +95,7 @@ t.test(
     await button.waitFor()
     await rig.offer({ ...after, tools: [changed(approved, { description: 'Sends a file' }), slashes] })
     await button.click()
-    t.match(await page.getByRole('alert').textContent(), /has changed since the review/)
+    t.match(await page.getByRole('alert').textContent(), /something else by now/)
     t.equal(rig.read(), lockText(before), 'nothing was written')
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByText('+description: Sends a file').waitFor()

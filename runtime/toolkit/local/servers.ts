@@ -5,7 +5,7 @@
 import { type Fields, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { parseVmcpConfig, readTextFile, type VmcpConfig } from '../../config/index.ts'
 import { externalPoint, type PolicySet, type RuntimePoint } from '../../policy/index.ts'
-import { settledCluster } from './cluster/settled.ts'
+import { settledCluster } from './cluster/settled-cluster.ts'
 import { standardText } from '../terminal/input.ts'
 import { readManifests } from '../manifests/read.ts'
 

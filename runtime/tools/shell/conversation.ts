@@ -16,7 +16,7 @@ import {
 import { runProgram, runStdio, watchGroups } from '../../proxy/index.ts'
 import type { RootLog } from '../../observe/index.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
-import { startedCommand } from '../../toolkit/local/processes/installed.ts'
+import { startedCommand } from '../../toolkit/local/processes/npx.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
 import { version } from '../../toolkit/terminal/version.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'

@@ -7,7 +7,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { checkBrowser } from '../sign-in/authorize.ts'
 import { checkLoginClient } from '../sign-in/client.ts'
-import { giveBack } from '../sign-in/give-back.ts'
+import { cleanUpLogin } from '../sign-in/clean-up.ts'
 import type { SignInOptions } from '../sign-in/state.ts'
 import { checkCode, checkGranted, checkRenewal } from '../sign-in/tokens.ts'
 import {
@@ -134,7 +134,7 @@ const signIn: readonly Row[] = (
   ] as const
 ).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-const end: Row = { id: 'give-back', hop: 'end', needs: [], object: issuer, run: giveBack, always: true }
+const end: Row = { id: 'give-back', hop: 'end', needs: [], object: issuer, run: cleanUpLogin, always: true }
 
 const token: Row = { id: 'token', hop: 'token', needs: ['endpoint'], object: target, run: checkToken }
 

@@ -59,7 +59,7 @@ t.test('a lock that changed between the look and the click is not overwritten', 
   await until(async () => (await rig.drift())[0]?.approvedDigest !== seen.approvedDigest)
   t.match(await rig.approve(seen), {
     status: 409,
-    json: { code: 'APPROVAL_STALE', title: /lock has changed since the review/ },
+    json: { code: 'APPROVAL_STALE', title: /lock says something else/ },
   })
   t.match(await rig.approve(seen, { approvedDigest: undefined }), { status: 409 }, 'not without it either')
   t.match(await rig.approve(seen, { approvedDigest: 'x' }), { status: 400 })

@@ -8,7 +8,7 @@ import { endSession } from '../remote/session.ts'
 import type { SignIn } from './state.ts'
 import { ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 
-export async function giveBack(facts: RemoteFacts): Promise<CheckOutcome> {
+export async function cleanUpLogin(facts: RemoteFacts): Promise<CheckOutcome> {
   const { signIn, peers } = facts
   if (signIn?.ready === undefined) return skipped('no login was started')
   const { ready, issued, redirect } = signIn
