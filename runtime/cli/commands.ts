@@ -17,7 +17,7 @@ export function commandsOf(
 ): Readonly<Record<string, CommandRow>> {
   return {
     proxy: {
-      summary: 'a transparent proxy in front of one MCP server',
+      summary: 'run a transparent proxy in front of one MCP server',
       load: async () =>
         (await import('./proxy/proxy.ts')).addProxyCommand(program, {
           virtualServer: async (request) =>
@@ -25,7 +25,7 @@ export function commandsOf(
         }),
     },
     vmcp: {
-      summary: 'many MCP servers behind one address',
+      summary: 'serve many MCP servers behind one address',
       load: async () => (await import('./vmcp/vmcp.ts')).addVmcpCommand(program),
     },
     relay: {
@@ -45,7 +45,7 @@ export function commandsOf(
       load: async () => (await import('../tools/lock/command.ts')).addLockCommand(program),
     },
     dev: {
-      summary: 'run manifests here, without a cluster',
+      summary: 'run manifests on this machine, without a cluster',
       load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
@@ -69,14 +69,14 @@ export function commandsOf(
       load: async () => (await import('../tools/shell/command.ts')).addPromptsCommand(program),
     },
     import: {
-      summary: 'turn the servers of MCP clients, or of ToolHive, into manifests',
+      summary: 'convert the servers of MCP clients, or of ToolHive, to manifests',
       load: async () => {
         const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
         ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
       },
     },
     client: {
-      summary: 'put the gateway into MCP clients, and take it out',
+      summary: 'add the gateway to MCP clients, or remove it',
       load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
     },
     doctor: {

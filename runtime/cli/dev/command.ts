@@ -11,7 +11,7 @@ import { parsePort, parseSeconds, collect } from '../../toolkit/terminal/options
 
 export function addDevCommand(program: Command): void {
   addProcessLogFlags(program.command('dev'))
-    .summary('run manifests here, without a cluster')
+    .summary('run manifests on this machine, without a cluster')
     .description(
       'Runs the manifests of a cluster on this machine. Validates them with the webhook’s code, runs the same hooks,\n' +
         'and starts the rendered servers as local processes. An edit of the files takes effect at once.\n' +

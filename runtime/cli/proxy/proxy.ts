@@ -80,7 +80,7 @@ export interface ProxyFeatures {
 export function addProxyCommand(program: Command, features: ProxyFeatures = {}): Command {
   const command = program
     .command('proxy')
-    .summary('a transparent proxy in front of one MCP server')
+    .summary('run a transparent proxy in front of one MCP server')
     .description(
       'Forwards requests to the MCP server at --target-uri. The proxy can log in to that server (OAuth, bearer token,\n' +
         'token exchange) and can require OIDC tokens from its own clients.',

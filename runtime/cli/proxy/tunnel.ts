@@ -72,7 +72,8 @@ export function addProxyTunnelCommand(proxy: Command): void {
         `The variable ${variables.tunnelAuthToken.name} contains the token for relay and exec.\n` +
         '\nExample:\n' +
         '  gatehouse proxy tunnel http://127.0.0.1:9000 notes --oidc-issuer https://id.example.com \\\n' +
-        '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'',
+        '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'\n' +
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.',
     )
     .action(async (target: string, name: string, input: TunnelInput) => {
       const debug = isDebugging()

@@ -46,7 +46,7 @@ const backendHelp =
 export function addVmcpCommand(program: Command): void {
   const vmcp = program
     .command('vmcp')
-    .summary('many MCP servers behind one address')
+    .summary('serve many MCP servers behind one address')
     .description(
       'Runs virtual MCP servers, which serve many backends behind one address, and writes and checks their configuration.',
     )
@@ -58,6 +58,10 @@ export function addVmcpCommand(program: Command): void {
       'Runs all checks that serve runs before it starts, and prints a summary of the configuration.',
     )
     .requiredOption('-c, --config <file>', 'configuration file')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse vmcp validate --config vmcp.yaml\n\nExit codes: 0 valid, 2 invalid or unreadable configuration, or wrong usage.',
+    )
     .action(async (options: { readonly config: string }) => {
       const env = environment()
       const flags = { host: '127.0.0.1', port: '0', allowedOrigins: [] }
@@ -82,6 +86,11 @@ export function addVmcpCommand(program: Command): void {
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('-o, --output <file>', 'file to write, or - for standard output (default: -)')
     .addOption(new Option('-c, --config <file>', 'alias of --output').conflicts('output'))
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse vmcp init --group demo --backend files=http://127.0.0.1:8001/mcp -o vmcp.yaml\n' +
+        '\nExit codes: 0 written, 2 wrong usage, or the file exists or cannot be written.',
+    )
     .action((options: InitOptions) => {
       const text = starterFile(options.group, options.backend)
       const { output = options.config ?? '-' } = options
@@ -94,7 +103,7 @@ function addServe(vmcp: Command): void {
   addLogFlags(vmcp.command('serve'))
     .summary('run a virtual MCP server')
     .description(
-      'Serves the backends of a configuration file, or those of --backend, behind one address until a signal.',
+      'Serves the backends of a configuration file, or those of --backend, behind one address, in the foreground until a signal.',
     )
     .option('-c, --config <file>', 'configuration file; changes take effect without a restart')
     .option('--group <name>', 'name of the group for --backend, instead of --config')

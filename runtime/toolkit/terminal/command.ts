@@ -113,6 +113,12 @@ export class NamedArgument extends Argument {
   }
 }
 
+/** True for defaults that carry no information. */
+function isTrivial(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return value === false
+  return value instanceof Map ? value.size === 0 : Object.keys(value).length === 0
+}
+
 class CliHelp extends Help {
   override padWidth(command: Command, helper: Help): number {
     return Math.min(super.padWidth(command, helper), maxTermWidth)
@@ -120,10 +126,7 @@ class CliHelp extends Help {
 
   /** Omits trivial defaults such as `(default: [])` and `(default: false)`. */
   override optionDescription(option: Option): string {
-    const value: unknown = option.defaultValue
-    if (value !== false && !(Array.isArray(value) && value.length === 0))
-      return super.optionDescription(option)
-    return option.description
+    return isTrivial(option.defaultValue) ? option.description : super.optionDescription(option)
   }
 
   /** Joins the lines of long descriptions, so that they wrap at the width of the terminal. */

@@ -127,7 +127,8 @@ function addStatus(client: Command): void {
       .command('status')
       .summary('show the state of the gateway’s entry in each client')
       .description(
-        'States: absent (no entry), connected (the entry from add), differs (an entry of this name with other contents),\n' +
+        'Shows the state of the gateway’s entry in each client.\n' +
+          'States: absent (no entry), connected (the entry from add), differs (an entry of this name with other contents),\n' +
           'shadowed (another file of the client takes precedence), unreadable (the file cannot be parsed).',
       ),
   )
@@ -193,7 +194,7 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
     .addHelpText(
       'after',
       '\nExamples:\n' +
-        '  gatehouse import                                  show all servers and how they convert\n' +
+        '  gatehouse import                                     show all servers and how they convert\n' +
         '  gatehouse import cursor claude-desktop --save mcp/   write manifests, then: gatehouse dev -f mcp/\n' +
         '  gatehouse import .mcp.json --save mcp/ --resolve-env\n' +
         '  gatehouse import vscode --save mcp/ --target cluster --oidc-config company --audience tools\n' +

@@ -67,7 +67,7 @@ function addTest(policy: Command): void {
     )
     .option(
       '-p, --policies <path>',
-      `${policiesHelp}(default: the policies that the test file refers to)`,
+      `${policiesHelp} (default: the policies that the test file refers to)`,
       collect,
       [],
     )

@@ -40,6 +40,11 @@ export function addRelayCommand(program: Command): void {
       `file with the token that tunnels must present (default: the variable ${variables.tunnelAuthToken.name})`,
     )
     .option('--debug', 'log at debug level')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse relay --domain tunnels.example.com --public-url https://*.tunnels.example.com --auth-token-file token\n' +
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
+    )
     .action(async (flags: RelayFlags) => {
       process.exitCode = await relay(flags, isDebugging())
     })

@@ -13,7 +13,7 @@ import { runningServers } from '../../toolkit/targets/running.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
 const target =
-  'URL, name of a server that "gatehouse dev" or "gatehouse run" runs, or resource in the current cluster'
+  'TARGET: URL, name of a server that "gatehouse dev" or "gatehouse run" runs, or resource in the current cluster'
 const exitCodes =
   '\nExit codes: 0 done, 1 the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.'
 

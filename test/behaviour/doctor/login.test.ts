@@ -227,7 +227,7 @@ const staged: readonly Staged[] = [
       hop: 'token',
       code: 'refresh.not-issued',
       result: 'warning',
-      observed: /ends in 3\d{3} s/,
+      observed: /expires in 3\d{3} s/,
     },
   },
   {

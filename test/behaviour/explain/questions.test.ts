@@ -168,14 +168,14 @@ const prefixRows: readonly Row[] = [
     { name: 'down_ping', claims: root },
     'not_found',
     'backend',
-    /what backend down offers is not known/,
+    /the items of backend down are unknown/,
   ],
   [
     'may the script tool be called?',
     { name: 'execute_tool_script', claims: ben },
     'allow',
     'policy',
-    /tools of the server itself are permitted/,
+    /tools of the server itself are allowed/,
   ],
 ]
 const priorityRows: readonly Row[] = [

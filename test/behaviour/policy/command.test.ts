@@ -60,7 +60,7 @@ t.test('a document of policies: what would be overlooked is refused', async (t) 
   const rows: readonly (readonly [string, RegExp])[] = [
     [`entities_json: '${entities}'`, /p\.yaml: entities_json: unknown field; expected one of policies, /],
     [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a string/],
-    ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: is not known/],
+    ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: unknown field/],
   ]
   for (const [line, stderr] of rows) {
     const folder = t.testdir({ 'p.yaml': `${policies}${line}\n` })
@@ -98,7 +98,7 @@ t.test('standard input: read once, and for one option alone', async (t) => {
   t.match(both, { code: 2, stderr: /only one of --new and --audit can read standard input/ })
   t.match(await runGatehouse(['policy', 'test', '-f', '-', '-p', folder], ''), {
     code: 2,
-    stderr: /-: no document in it/,
+    stderr: /-: contains no documents/,
   })
   const tests = await runGatehouse(['policy', 'test', '-f', '-', '-p', '-'], fixtures)
   t.match(tests, { code: 2, stderr: /only one of -f and --policies can read standard input/ })

@@ -72,7 +72,7 @@ t.test('replay: of the audit log that a server wrote', async (t) => {
     t.match(await runGatehouse(['policy', 'replay', '--audit', foreign, '--new', same]), {
       code: 2,
       stdout: /^0 decisions/,
-      stderr: /other\.log: no line has a decision/,
+      stderr: /other\.log: no line contains a decision/,
     })
   }
 })

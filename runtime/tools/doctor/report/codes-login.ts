@@ -94,7 +94,7 @@ export const loginCodes = {
   },
   'token.expired': {
     expected: 'a token that is valid now',
-    fix: 'Sign in again, or use the refresh token.',
+    fix: 'Log in again, or use the refresh token.',
   },
   'token.not-yet-valid': {
     expected: 'a token that is valid now',
