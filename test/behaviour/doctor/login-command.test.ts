@@ -61,7 +61,7 @@ await t.test('two at once: the second takes another port', async (t) => {
 await t.test('Ctrl-C while the browser is away: told, given back, exit code 1', async (t) => {
   const stage = await stageFor(t)
   const run = start([stage.url])
-  await run.waitFor(/Waiting for the browser to come back, for 300 s at most/)
+  await run.waitFor(/Waiting up to 300 s for the browser to return/)
   run.child.kill('SIGINT')
   const { code, stdout } = await run.ended
   t.equal(code, 1)
