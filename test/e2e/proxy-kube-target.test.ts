@@ -102,7 +102,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   await t.test('cluster: one that does not respond, and none at all', async (t) => {
     t.match(await run('/nonexistent/config', ['stdio', 'notes']), {
       code: 2,
-      stderr: /the kubeconfig cannot be read/,
+      stderr: /cannot read the kubeconfig/,
     })
     t.match(await run('', ['stdio', 'notes']), {
       code: 2,

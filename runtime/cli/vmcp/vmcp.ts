@@ -177,8 +177,8 @@ function withToolSearch(config: VmcpConfig): VmcpConfig {
 }
 
 /** `gatehouse dev` runs each virtual server in one process, with a console. */
-function withWorkers(config: VmcpConfig, given: number | undefined, isLocal: boolean): VmcpConfig {
-  const workers = isLocal ? 1 : (given ?? config.operational.workers)
+function withWorkers(config: VmcpConfig, workersFlag: number | undefined, isLocal: boolean): VmcpConfig {
+  const workers = isLocal ? 1 : (workersFlag ?? config.operational.workers)
   return workers === undefined ? config : { ...config, operational: { ...config.operational, workers } }
 }
 

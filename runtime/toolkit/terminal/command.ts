@@ -96,8 +96,12 @@ export function droppedOptions(action: Command): readonly string[] {
   const dropped: string[] = []
   for (let above = action.parent; above; above = above.parent) {
     const { options } = above
-    const given = options.filter((option) => above?.getOptionValueSource(option.attributeName()) === 'cli')
-    dropped.push(...given.flatMap(({ long }) => (long && !(long === '--debug' && writesLog) ? [long] : [])))
+    const setOptions = options.filter(
+      (option) => above?.getOptionValueSource(option.attributeName()) === 'cli',
+    )
+    dropped.push(
+      ...setOptions.flatMap(({ long }) => (long && !(long === '--debug' && writesLog) ? [long] : [])),
+    )
   }
   return dropped
 }

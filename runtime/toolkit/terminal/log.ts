@@ -18,7 +18,7 @@ export interface LogFlags {
 }
 
 /** Flags of the running command. */
-let given: LogFlags = {}
+let currentFlags: LogFlags = {}
 
 /** Adds the flags to a command. */
 export function addLogFlags(command: Command): Command {
@@ -31,7 +31,7 @@ export function addLogFlags(command: Command): Command {
     )
     .addOption(new Option('--log-level <level>', 'minimum level to write').choices(logLevels))
     .hook('preAction', (_command, action) => {
-      given = { ...action.opts<LogFlags>(), debug: isDebugGiven(action) }
+      currentFlags = { ...action.opts<LogFlags>(), debug: isDebugGiven(action) }
     })
 }
 
@@ -44,7 +44,7 @@ function isDebugGiven(action: Command): boolean {
 
 /** True when the running command has `--debug`. */
 export function isDebugging(): boolean {
-  return given.debug === true
+  return currentFlags.debug === true
 }
 
 export interface CommandLogOptions {
@@ -58,8 +58,8 @@ export interface CommandLogOptions {
 export function commandLog({ name, level }: CommandLogOptions): RootLog {
   return makeLog({
     name,
-    level: given.logLevel ?? (given.debug ? 'debug' : level),
-    format: logFormatFor(given.logFormat, process.stderr),
+    level: currentFlags.logLevel ?? (currentFlags.debug ? 'debug' : level),
+    format: logFormatFor(currentFlags.logFormat, process.stderr),
     colour: isColoured(process.stderr, environment()),
   })
 }

@@ -146,8 +146,8 @@ const outcomes = {
   removed: 'Removed, because it was created for the entry:',
 } as const
 
-function showSnippet(...given: Parameters<typeof snippetOf>): void {
-  const [connection, key, scope] = given
+function showSnippet(...snippetArguments: Parameters<typeof snippetOf>): void {
+  const [connection, key, scope] = snippetArguments
   const { text, command, link } = snippetOf(connection, key, scope)
   const { title, pickUp } = clientRow(connection.client)
   print(`${title}: add this to its configuration`)

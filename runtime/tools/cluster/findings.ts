@@ -177,10 +177,10 @@ function generationOf(object: Fields): number {
 }
 
 function failedReason(object: Fields): string {
-  const refused = listAt(object, 'status', 'conditions').some(
+  const isRejected = listAt(object, 'status', 'conditions').some(
     (condition) => condition['type'] === 'ReplicaFailure' && condition['status'] === 'True',
   )
-  return refused ? 'FailedCreate' : 'ProgressDeadlineExceeded'
+  return isRejected ? 'FailedCreate' : 'ProgressDeadlineExceeded'
 }
 
 /** Maximum number of pods per workload. The others are only counted. */

@@ -23,8 +23,8 @@ import type {
  * Rejects with INVALID_CONFIG when the policies are unusable, and with INVALID_PARAMS when the arguments are not an
  * object.
  */
-export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promise<Explanation> {
-  const question = { ...given, name: ownName(snapshot, given) }
+export async function explain(snapshot: Snapshot, rawQuestion: ExplainQuestion): Promise<Explanation> {
+  const question = { ...rawQuestion, name: ownName(snapshot, rawQuestion) }
   const { action, name } = question
   if (action === 'call_tool' && snapshot.own.includes(name)) {
     const steps = [

@@ -29,10 +29,10 @@ export function readState(path: string | undefined): Readonly<Record<string, Giv
 }
 
 function stateOf(value: unknown, path: string, violations: Violation[]): GivenState {
-  const given: Fields = isFields(value) ? value : {}
+  const fields: Fields = isFields(value) ? value : {}
   if (!isFields(value)) violations.push({ path, message: 'must be an object' })
-  const { tools, health, error, circuit } = given
-  for (const name of Object.keys(given)) {
+  const { tools, health, error, circuit } = fields
+  for (const name of Object.keys(fields)) {
     if (!['tools', 'health', 'error', 'circuit'].includes(name))
       violations.push({
         path: `${path}.${name}`,

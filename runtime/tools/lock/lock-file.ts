@@ -120,6 +120,6 @@ function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true })
   } catch {
-    // The folder does not exist any more.
+    // The folder no longer exists.
   }
 }

@@ -72,11 +72,11 @@ class LockFolder implements LockStorage {
    */
   with(config: VmcpConfig): VmcpConfig {
     this.#kinds = kindsOf(config)
-    const given = new Set(config.toolLocks?.map(({ backend }) => backend))
+    const configured = new Set(config.toolLocks?.map(({ backend }) => backend))
     const known = new Map<string, StoredLock>()
     const problems: string[] = []
     for (const { name } of config.backends ?? []) {
-      if (given.has(name)) continue
+      if (configured.has(name)) continue
       try {
         const stored = readLock(this.#fileOf(name), name, this.#known.get(name))
         if (stored) known.set(name, stored)
@@ -111,7 +111,7 @@ class LockFolder implements LockStorage {
 }
 
 function withStoredLocks(config: VmcpConfig, stored: readonly RuntimeToolLock[]): VmcpConfig {
-  const given = new Set(config.toolLocks?.map(({ backend }) => backend))
+  const configured = new Set(config.toolLocks?.map(({ backend }) => backend))
   if (config.pinning?.noLock === 'block')
     throw invalidConfig(
       '--pin-first: cannot be combined with pinning.noLock: block, which blocks every backend without a lock',
@@ -119,7 +119,7 @@ function withStoredLocks(config: VmcpConfig, stored: readonly RuntimeToolLock[])
   return {
     ...config,
     pinning: { onChanged: 'freeze', onNew: 'block', onRemoved: 'warn', ...config.pinning, noLock: 'pin' },
-    toolLocks: [...(config.toolLocks ?? []), ...stored.filter(({ backend }) => !given.has(backend))],
+    toolLocks: [...(config.toolLocks ?? []), ...stored.filter(({ backend }) => !configured.has(backend))],
   }
 }
 

@@ -88,11 +88,11 @@ function targetOf(
   kind: BackendKind,
   name: string,
   { remoteUrl, transport }: Readonly<Record<string, unknown>>,
-  given: string | undefined,
+  urlOverride: string | undefined,
 ): LockTarget | undefined {
-  const url = given ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
+  const url = urlOverride ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
   if (url === undefined) return undefined
-  const isSse = given === undefined && transport === 'sse'
+  const isSse = urlOverride === undefined && transport === 'sse'
   return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
 }
 

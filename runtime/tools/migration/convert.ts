@@ -125,20 +125,20 @@ function nameOf(file: string, ofInput: string): string {
 
 /** Names in use, by the documents and by added objects. */
 class Names {
-  readonly #taken = new Set<string>()
+  readonly #used = new Set<string>()
 
   constructor(sources: readonly SourceDocument[]) {
     for (const { doc } of sources) {
       const { name, namespace } = fieldsOf(doc['metadata'])
-      this.#taken.add(keyOf(String(doc['kind']), namespace, String(name)))
+      this.#used.add(keyOf(String(doc['kind']), namespace, String(name)))
     }
   }
 
   /** Returns false when the name is already in use. */
   claim(kind: string, namespace: unknown, name: string): boolean {
     const key = keyOf(kind, namespace, name)
-    if (this.#taken.has(key)) return false
-    this.#taken.add(key)
+    if (this.#used.has(key)) return false
+    this.#used.add(key)
     return true
   }
 }

@@ -10,9 +10,9 @@ const secretsFile = 'secrets.yaml'
 
 /** `paths` are the input paths. Output names are relative to the input folder of their source. */
 export function migrationFiles(migration: Migration, paths: readonly string[]): readonly FolderFile[] {
-  const taken = new Set<string>([secretsFile])
+  const usedNames = new Set<string>([secretsFile])
   const files = [...migration.files].map(([source, docs]) => ({
-    name: freeName(nameOf(source, paths), taken),
+    name: freeName(nameOf(source, paths), usedNames),
     text: documentsText(docs),
     secret: docs.some(({ kind }) => kind === 'Secret'),
   }))
@@ -37,9 +37,9 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-function freeName(wanted: string, taken: Set<string>): string {
+function freeName(wanted: string, usedNames: Set<string>): string {
   let name = wanted
-  for (let n = 2; taken.has(name); n++) name = wanted.replace(/\.yaml$/, `-${n}.yaml`)
-  taken.add(name)
+  for (let n = 2; usedNames.has(name); n++) name = wanted.replace(/\.yaml$/, `-${n}.yaml`)
+  usedNames.add(name)
   return name
 }

@@ -83,8 +83,8 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
 
 function tokenSource({ authTokenFile }: RelayFlags): (() => Secret) | undefined {
   if (authTokenFile !== undefined) return rotatingSecret(authTokenFile)
-  const given = readVariable(environment(), variables.tunnelAuthToken)
-  if (given === undefined) return undefined
-  const secret = new Secret(given)
+  const tokenText = readVariable(environment(), variables.tunnelAuthToken)
+  if (tokenText === undefined) return undefined
+  const secret = new Secret(tokenText)
   return () => secret
 }

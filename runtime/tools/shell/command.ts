@@ -109,11 +109,11 @@ function capital(text: string): string {
 }
 
 /** Rejects options about the connection to a server when a command is started instead. */
-function refuseWithout(action: Command, given: readonly string[]): void {
+function refuseWithout(action: Command, words: readonly string[]): void {
   const hasCommand = process.argv.includes('--')
   const ofServers = action.options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined)
   refuseIdle(action, [
-    ['namespace', !hasCommand && !isUrl(given[0] ?? ''), 'applies to a resource name in the cluster'],
+    ['namespace', !hasCommand && !isUrl(words[0] ?? ''), 'applies to a resource name in the cluster'],
     ...ofServers.map(
       (option) =>
         [option.attributeName(), !hasCommand, 'applies to a server, not to a command after --'] as const,
@@ -121,7 +121,7 @@ function refuseWithout(action: Command, given: readonly string[]): void {
   ])
 }
 
-interface OperationRow extends Omit<Operands, 'given' | 'pairs'> {
+interface OperationRow extends Omit<Operands, 'words' | 'pairs'> {
   readonly name: string
   readonly summary: string
   readonly arguments: string
@@ -167,11 +167,11 @@ function operation(parent: Command, row: OperationRow): void {
       'after',
       `\nExamples:\n${row.examples.map((line) => `  gatehouse ${line}`).join('\n')}\n${exitCodes}`,
     )
-    .action(async (given: string[], typed: ShellFlags, action: Command) => {
-      refuseWithout(action, given)
+    .action(async (words: string[], typed: ShellFlags, action: Command) => {
+      refuseWithout(action, words)
       const flags = { ...typed, verbose: typed.verbose || isDebugging() }
       const { runOperation } = await import('./run.ts')
-      const operands = { given, needed: row.needed, pairs: acceptsArguments }
+      const operands = { words, needed: row.needed, pairs: acceptsArguments }
       process.exitCode = await runOperation(operands, flags, row.run(flags))
     })
 }

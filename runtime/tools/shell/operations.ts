@@ -101,8 +101,8 @@ export async function callTool(
   pairs: readonly string[],
   flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
-  const given = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
-  const result = await client.request('tools/call', withArguments(name, given))
+  const callArguments = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
+  const result = await client.request('tools/call', withArguments(name, callArguments))
   const fields = fieldsOf(result)
   const failed = fields['isError'] === true
   if (flags.output === 'json') printRaw(result)
@@ -130,8 +130,8 @@ export async function getPrompt(
   flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
   // Prompt arguments are always strings.
-  const given = await argumentsFrom(pairs, flags, async () => undefined)
-  const result = await client.request('prompts/get', withArguments(name, given))
+  const callArguments = await argumentsFrom(pairs, flags, async () => undefined)
+  const result = await client.request('prompts/get', withArguments(name, callArguments))
   if (flags.output === 'json') printRaw(result)
   else printText(promptText(fieldsOf(result)))
   return exitCode.ok
@@ -155,8 +155,8 @@ export async function readResource(client: McpClient, uri: string, output: Outpu
   return exitCode.ok
 }
 
-function withArguments(name: string, given: JsonObject): JsonObject {
-  return new JsonObject(none.with({ name: JSON.stringify(name), arguments: given.bytes }))
+function withArguments(name: string, callArguments: JsonObject): JsonObject {
+  return new JsonObject(none.with({ name: JSON.stringify(name), arguments: callArguments.bytes }))
 }
 
 function printRaw(result: Buffer): void {

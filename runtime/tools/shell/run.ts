@@ -29,7 +29,7 @@ export interface ShellFlags extends ProxyInput, ArgumentFlags {
 export type ShellOperation = (client: McpClient, operands: readonly string[]) => Promise<number>
 
 export interface Operands {
-  readonly given: readonly string[]
+  readonly words: readonly string[]
   /** Names of the required operands after TARGET. */
   readonly needed: readonly string[]
   /** True when name=value pairs can follow. */
@@ -44,7 +44,7 @@ export async function runOperation(
   flags: ShellFlags,
   operation: ShellOperation,
 ): Promise<number> {
-  const { operands: words, command } = splitOperands(operands.given, process.argv)
+  const { operands: words, command } = splitOperands(operands.words, process.argv)
   const rest = command ? words : words.slice(1)
   checkCount(words, rest, operands, command !== undefined)
   if (!command && flags.env.length > 0)

@@ -51,10 +51,10 @@ function urlFrom(text: string): URL {
 }
 
 /** Parses the values of `-e NAME[=VALUE]`. */
-export function variablesFrom(given: readonly string[]): Record<string, string> {
+export function variablesFrom(definitions: readonly string[]): Record<string, string> {
   const env = environment()
   return Object.fromEntries(
-    given.map((text) => {
+    definitions.map((text) => {
       const at = text.indexOf('=')
       if (at === 0 || text === '') throw invalidConfig('-e: must be NAME or NAME=VALUE')
       if (at > 0) return [text.slice(0, at), text.slice(at + 1)]

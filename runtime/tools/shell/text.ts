@@ -24,8 +24,8 @@ export function toolRow(tool: Fields): TextRow {
 }
 
 export function promptRow(prompt: Fields): TextRow {
-  const given: readonly unknown[] = Array.isArray(prompt['arguments']) ? prompt['arguments'] : []
-  const names = given
+  const promptArguments: readonly unknown[] = Array.isArray(prompt['arguments']) ? prompt['arguments'] : []
+  const names = promptArguments
     .filter(isFields)
     .map(({ name, required }) => argumentForm(textOf(name), 'string', required === true))
   return { head: [textOf(prompt['name']), ...names].join(' '), details: summaryOf(prompt) }

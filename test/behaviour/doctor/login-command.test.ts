@@ -110,7 +110,7 @@ await t.test('wrong usage: exit code 2, and no secret in the message', async (t)
     [['--login'], /specify one of: the URL/],
     [
       ['--login', url, '--token-file', secret, '--register'],
-      /--token-file: not with .*\n.*--register: not with/,
+      /--token-file: cannot be combined .*\n.*--register: cannot be combined/,
     ],
     [
       ['--login', url, '--client-secret-file', secret],

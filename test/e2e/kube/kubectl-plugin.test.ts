@@ -329,6 +329,9 @@ case "$1" in port-forward) echo 'Forwarding from 127.0.0.1:40123 -> 8080'; echo 
     t.equal(status.code, 1)
     t.match(status.stdout, /mcpserver\/files/)
     t.match(status.stderr, /^no permission to list virtualmcpservers in namespace team$/m)
-    t.match(await run(['status', '--context', 'other']), { code: 2, stderr: /no context other; known: test/ })
+    t.match(await run(['status', '--context', 'other']), {
+      code: 2,
+      stderr: /no context other; expected one of test/,
+    })
   })
 })

@@ -14,7 +14,7 @@ export interface FileRow {
   /**
    * Absolute, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
    * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or
-   * `$NAME:FOLDER`: an environment variable, else that folder at home. `*` stands for one name.
+   * `$NAME:FOLDER`: an environment variable, otherwise that folder in the home folder. `*` matches one name.
    */
   readonly path: string
   readonly on?: readonly Platform[]

@@ -19,21 +19,21 @@ export interface ConvertedArguments {
   readonly positions: readonly number[]
 }
 
-/** `taken` contains the variable names in use. `keep` leaves secrets in the arguments. */
+/** `usedNames` contains the variable names in use. `keep` leaves secrets in the arguments. */
 export function convertArguments(
   args: readonly Value[],
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
   keep: boolean,
 ): ConvertedArguments {
   const variables = new Map<string, Value>()
   const positions: number[] = []
   const converted = args.map((value, index) => {
     const text = literalOf(value)
-    if (text === undefined) return value.map((part) => variableReference(part, variables, taken)).join('')
+    if (text === undefined) return value.map((part) => variableReference(part, variables, usedNames)).join('')
     const secret = keep ? undefined : secretIn(text, literalOf(args[index - 1] ?? []) ?? '')
     if (!secret) return escapeReferences(text)
     positions.push(index + 1)
-    const name = freeName(secret.name ?? `ARG_${index + 1}`, new Set([...taken, ...variables.keys()]))
+    const name = freeName(secret.name ?? `ARG_${index + 1}`, new Set([...usedNames, ...variables.keys()]))
     variables.set(name, [text.slice(secret.start, secret.end)])
     return `${escapeReferences(text.slice(0, secret.start))}$(${name})${escapeReferences(text.slice(secret.end))}`
   })
@@ -45,11 +45,11 @@ export function convertArguments(
 function variableReference(
   part: string | Reference,
   variables: Map<string, Value>,
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
 ): string {
   if (typeof part === 'string') return escapeReferences(part)
   const known = [...variables].find(([, value]) => value.length === 1 && value[0] === part)?.[0]
-  const name = known ?? freeName(envName(part.name), new Set([...taken, ...variables.keys()]))
+  const name = known ?? freeName(envName(part.name), new Set([...usedNames, ...variables.keys()]))
   variables.set(name, [part])
   return `$(${name})`
 }
@@ -105,9 +105,9 @@ function urlSecret(text: string, from: number): SecretRange | undefined {
     : { start: from, end: text.length, name: undefined }
 }
 
-function freeName(wanted: string, taken: ReadonlySet<string>): string {
+function freeName(wanted: string, usedNames: ReadonlySet<string>): string {
   for (let n = 1; ; n++) {
     const name = n === 1 ? wanted : `${wanted}_${n}`
-    if (!taken.has(name)) return name
+    if (!usedNames.has(name)) return name
   }
 }

@@ -25,13 +25,13 @@ export class ConversionContext {
   readonly #secrets: SecretStore
 
   constructor(
-    given: { name: string; original: string; annotations: Readonly<Record<string, string>> },
+    entry: { name: string; original: string; annotations: Readonly<Record<string, string>> },
     options: ConvertOptions,
     secrets: SecretStore,
   ) {
-    this.name = given.name
-    this.original = given.original
-    this.annotations = given.annotations
+    this.name = entry.name
+    this.original = entry.original
+    this.annotations = entry.annotations
     this.options = options
     this.#secrets = secrets
   }

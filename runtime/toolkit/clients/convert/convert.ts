@@ -89,13 +89,13 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       return result('not taken', [error.message])
     }
   })
-  const taken = [...byContent.values()].toSorted((a, b) =>
+  const servers = [...byContent.values()].toSorted((a, b) =>
     a.manifest.metadata.name < b.manifest.metadata.name ? -1 : 1,
   )
   return {
     entries: converted,
-    members: taken.map(withOrigin),
-    entrance: taken.length > 0 ? entranceOf(taken, options) : [],
+    members: servers.map(withOrigin),
+    entrance: servers.length > 0 ? entranceOf(servers, options) : [],
     secrets: secrets.collected(),
   }
 }
@@ -137,10 +137,10 @@ function withOrigin({ manifest, origins }: ConvertedServer): ConvertedManifest {
   return { ...manifest, metadata: { ...metadata, annotations } }
 }
 
-function entranceOf(taken: readonly ConvertedServer[], options: ConvertOptions): ConvertedManifest[] {
+function entranceOf(servers: readonly ConvertedServer[], options: ConvertOptions): ConvertedManifest[] {
   const { group, incoming } = options
-  const workloads = taken.map(({ manifest }) => manifest.metadata.name)
-  const tools = taken.flatMap(({ manifest, allow }) =>
+  const workloads = servers.map(({ manifest }) => manifest.metadata.name)
+  const tools = servers.flatMap(({ manifest, allow }) =>
     allow === undefined ? [] : [{ workload: manifest.metadata.name, filter: allow }],
   )
   const aggregation =

@@ -19,13 +19,13 @@ export function objectName(name: string): string {
   return `server-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
-/** Returns the first free name of `name`, `name-2`, `name-3` … and adds it to `taken`. */
-export function claimName(name: string, taken: Set<string>): string {
+/** Returns the first free name of `name`, `name-2`, `name-3` … and adds it to `usedNames`. */
+export function claimName(name: string, usedNames: Set<string>): string {
   for (let n = 1; ; n++) {
     const suffix = n === 1 ? '' : `-${n}`
     const claimed = `${shortName(name, maxName - suffix.length)}${suffix}`
-    if (taken.has(claimed)) continue
-    taken.add(claimed)
+    if (usedNames.has(claimed)) continue
+    usedNames.add(claimed)
     return claimed
   }
 }

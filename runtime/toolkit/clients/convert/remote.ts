@@ -55,14 +55,14 @@ function repairViolations(
 ): ManifestDraft {
   const violations = context.options.violationsOf(manifest)
   const notes: Note[] = []
-  const refused = new Set(
+  const rejected = new Set(
     violations.flatMap(
       ({ path }) => /^spec\.headerForward\.addHeadersFromSecret\[(\d+)\]/.exec(path)?.[1] ?? [],
     ),
   )
-  const kept = headers.filter((_header, index) => !refused.has(String(index)))
+  const kept = headers.filter((_header, index) => !rejected.has(String(index)))
   for (const [index, { headerName }] of headers.entries()) {
-    if (refused.has(String(index)))
+    if (rejected.has(String(index)))
       notes.push({ field: `header ${headerName}`, text: 'cannot be forwarded', loses: true })
   }
   context.forget(

@@ -107,10 +107,10 @@ function keyOf(name: string): string {
   return name.replaceAll(/[^-._a-zA-Z0-9]/g, '_').slice(0, 240) || 'value'
 }
 
-function freeKey(wanted: string, taken: ReadonlyMap<string, string>): string {
+function freeKey(wanted: string, usedKeys: ReadonlyMap<string, string>): string {
   for (let n = 1; ; n++) {
     const key = n === 1 ? wanted : `${wanted}_${n}`
-    if (!taken.has(key)) return key
+    if (!usedKeys.has(key)) return key
   }
 }
 

@@ -33,9 +33,9 @@ export function serverDraft(program: EntryProgram, context: ConversionContext): 
   const notes: Note[] = []
   const command = context.text(program.command, 'command')
   const { env, secrets } = variablesOf(program, context)
-  const taken = new Set(program.env.keys())
+  const usedNames = new Set(program.env.keys())
   const filled = program.args.map((value, index) => context.filled(value, `argument ${index + 1}`))
-  const { args, literal, variables, positions } = convertArguments(filled, taken, options.keepSecretArgs)
+  const { args, literal, variables, positions } = convertArguments(filled, usedNames, options.keepSecretArgs)
   for (const [name, value] of variables) secrets.push(variable(name, context.secret(name, value)))
   for (const position of positions) {
     notes.push({

@@ -12,7 +12,7 @@ import { shown } from './members.ts'
 import { programName } from './package.ts'
 import { fillValue, literalOf, splitValue, type Value } from './value.ts'
 
-type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'tell' | 'switch' | 'tell-switch'
+type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'note' | 'switch' | 'note-switch'
 
 /** Flags by meaning. All flags except switches have a value. */
 const flags: Readonly<Record<Meaning, string>> = {
@@ -22,7 +22,7 @@ const flags: Readonly<Record<Meaning, string>> = {
   drop: `--name --hostname -h --domainname --label -l --label-file --annotation --platform --pull --log-driver --log-opt
     --restart -p --publish --expose --attach -a --detach-keys --cidfile --stop-signal --stop-timeout --health-cmd
     --health-interval --health-retries --health-start-interval --health-start-period --health-timeout --pidfile --tz`,
-  tell: `--env-file --entrypoint --network --net --network-alias --net-alias --ip --ip6 --link --link-local-ip --mac-address
+  note: `--env-file --entrypoint --network --net --network-alias --net-alias --ip --ip6 --link --link-local-ip --mac-address
     --add-host --dns --dns-option --dns-opt --dns-search -u --user --group-add --userns -w --workdir -m --memory
     --memory-reservation --memory-swap --memory-swappiness --kernel-memory --cpus -c --cpu-shares --cpu-period --cpu-quota
     --cpu-rt-period --cpu-rt-runtime --cpuset-cpus --cpuset-mems --pids-limit --shm-size --ulimit --sysctl --oom-score-adj
@@ -31,14 +31,14 @@ const flags: Readonly<Record<Meaning, string>> = {
     --volume-driver --volumes-from --security-opt --cap-add --cap-drop --secret --pod`,
   switch: `-i --interactive -t --tty --rm --init -d --detach -q --quiet -P --publish-all --sig-proxy --no-healthcheck
     --disable-content-trust --replace --rmi --tls-verify`,
-  'tell-switch': '--privileged --read-only --oom-kill-disable --use-api-socket --env-host --no-hosts',
+  'note-switch': '--privileged --read-only --oom-kill-disable --use-api-socket --env-host --no-hosts',
 }
 const meanings: Readonly<Record<string, Meaning>> = Object.fromEntries(
   Object.entries(flags).flatMap(([meaning, names]) =>
     names.split(/\s+/).map((name) => [name, meaning as Meaning] as const),
   ),
 )
-const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'tell-switch'])
+const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'note-switch'])
 
 /** Global flags with a value, before `run`. */
 const globalFlags: ReadonlySet<string> = new Set(
@@ -133,7 +133,7 @@ class ContainerFlags {
     this.#word(flag, meaning === 'env' && value ? this.#variable(value) : value, attached)
     if (meaning === 'volume') this.#volume(literalOf(value ?? []) ?? '')
     else if (meaning === 'mount') this.#mount(literalOf(value ?? []) ?? '')
-    else if (meaning === 'tell' || meaning === 'tell-switch') {
+    else if (meaning === 'note' || meaning === 'note-switch') {
       this.notes.push({
         field: flag,
         text: 'this container flag has no effect in a cluster',

@@ -5,7 +5,7 @@ import type { Note, Unusable } from './entry.ts'
 export class EntryMembers {
   readonly #raw: Readonly<Record<string, unknown>>
   readonly #notes: Note[]
-  readonly #taken = new Set<string>()
+  readonly #used = new Set<string>()
   /** Set when a field has an unusable type. */
   failure: Unusable | undefined
 
@@ -24,14 +24,14 @@ export class EntryMembers {
   }
 
   take(name: string): unknown {
-    this.#taken.add(name)
+    this.#used.add(name)
     return this.peek(name)
   }
 
   boolean(name: string): boolean | undefined {
     const value = this.peek(name)
     if (typeof value !== 'boolean') return undefined
-    this.#taken.add(name)
+    this.#used.add(name)
     return value
   }
 
@@ -54,7 +54,7 @@ export class EntryMembers {
   names(name: string): readonly string[] | undefined {
     const value = this.peek(name)
     if (!Array.isArray(value)) return this.texts(name)
-    this.#taken.add(name)
+    this.#used.add(name)
     const names = value.map((item: unknown) => (isFields(item) ? asText(item['name']) : asText(item)))
     return names.every((item) => item !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
@@ -77,13 +77,13 @@ export class EntryMembers {
   inner(name: string): EntryMembers | undefined {
     const value = this.peek(name)
     if (!isFields(value)) return undefined
-    this.#taken.add(name)
+    this.#used.add(name)
     return new EntryMembers(value, this.#notes)
   }
 
   noteIfSet(field: string, text: string, { loses }: { readonly loses: boolean }): void {
-    const isSet = this.has(field) && !this.#taken.has(field)
-    this.#taken.add(field)
+    const isSet = this.has(field) && !this.#used.has(field)
+    this.#used.add(field)
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
@@ -94,7 +94,7 @@ export class EntryMembers {
 
   noteUnknown(): void {
     for (const field of Object.keys(this.#raw)) {
-      if (this.#taken.has(field) || !this.has(field)) continue
+      if (this.#used.has(field) || !this.has(field)) continue
       this.#notes.push({ field: shown(field), text: 'is an unknown field', loses: true })
     }
   }

@@ -91,9 +91,9 @@ type TargetKind = keyof typeof targets
 
 function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
   const values: Readonly<Record<string, unknown>> = { ...flags, url }
-  const given = (Object.keys(targets) as TargetKind[]).filter((kind) => values[kind] !== undefined)
-  const [only] = given
-  if (only === undefined || given.length > 1)
+  const selected = (Object.keys(targets) as TargetKind[]).filter((kind) => values[kind] !== undefined)
+  const [only] = selected
+  if (only === undefined || selected.length > 1)
     throw invalidConfig(
       'specify one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster',
     )

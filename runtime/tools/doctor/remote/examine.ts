@@ -221,13 +221,13 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     proxy,
     lookup,
     provider,
-    token: given,
+    token: presetToken,
     login: signInOptions,
     onFinding,
     depth = 'client',
   } = options
   const { target: url, clientId, redirectUri, register = false, watchMs = 0, origin } = options
-  const secrets = [given, signInOptions?.clientSecret, ...url.searchParams.values()].filter(
+  const secrets = [presetToken, signInOptions?.clientSecret, ...url.searchParams.values()].filter(
     (secret) => secret !== undefined,
   )
   const clean = makeClean(secrets)
@@ -242,7 +242,7 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
       signIn: { options: signInOptions, issued: { refresh: new Set(), access: new Set() } },
     }),
   }
-  if (given !== undefined) facts.token = given
+  if (presetToken !== undefined) facts.token = presetToken
   if (provider !== undefined) facts.profile = profileNamed(provider)
   if (depth === 'issuer') {
     // Keep the original text, because issuers are compared byte for byte.

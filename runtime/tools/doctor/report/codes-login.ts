@@ -70,7 +70,7 @@ export const loginCodes = {
   },
   'client.unknown': {
     expected: 'the client id is registered',
-    fix: 'The authorization server does not know the client: delete the registration that the MCP client has stored, or correct the id.',
+    fix: 'The client is unknown to the authorization server: delete the registration that the MCP client has stored, or correct the id.',
   },
   'client.redirect': {
     expected: 'the redirect URI is registered for the client',
@@ -82,7 +82,7 @@ export const loginCodes = {
   },
   'client.target': {
     expected: 'the resource parameter is accepted',
-    fix: 'The authorization server does not know the resource: define it there under the URL of the MCP server.',
+    fix: 'The resource is unknown to the authorization server: define it there under the URL of the MCP server.',
   },
   'client.unreachable': {
     expected: 'the authorization endpoint responds',

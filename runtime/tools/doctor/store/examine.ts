@@ -43,8 +43,8 @@ async function checkConnection(facts: StoreFacts): Promise<CheckOutcome> {
     return ok('PING')
   }
   const text = reasonOf(found.reason)
-  const refused = /WRONGPASS|NOAUTH|invalid (?:username-)?password|NOPERM|without any password/i.test(text)
-  return failed(refused ? 'redis.credentials' : 'redis.unreachable', text)
+  const isRejected = /WRONGPASS|NOAUTH|invalid (?:username-)?password|NOPERM|without any password/i.test(text)
+  return failed(isRejected ? 'redis.credentials' : 'redis.unreachable', text)
 }
 
 function reasonOf(reason: unknown): string {

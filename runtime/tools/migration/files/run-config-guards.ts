@@ -46,8 +46,8 @@ export function convertGuards(parts: RunConfigParts): void {
 function convertPolicyField({ reader, draft }: RunConfigParts): void {
   const config = reader.fields('authz_config')
   if (!config) return
-  const { policies: given, entities_json: entitiesJson } = fieldsOf(config['cedar'])
-  if (config['type'] !== 'cedarv1' || !Array.isArray(given)) {
+  const { policies: policyTexts, entities_json: entitiesJson } = fieldsOf(config['cedar'])
+  if (config['type'] !== 'cedarv1' || !Array.isArray(policyTexts)) {
     draft.note(
       'authz_config',
       'refused',
@@ -55,7 +55,10 @@ function convertPolicyField({ reader, draft }: RunConfigParts): void {
     )
     return
   }
-  const inline = { policies: given as unknown, ...(typeof entitiesJson === 'string' && { entitiesJson }) }
+  const inline = {
+    policies: policyTexts as unknown,
+    ...(typeof entitiesJson === 'string' && { entitiesJson }),
+  }
   draft.doc['spec'] = { ...fieldsOf(draft.doc['spec']), authzConfig: { type: 'inline', inline } }
 }
 

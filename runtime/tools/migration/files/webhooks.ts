@@ -65,16 +65,16 @@ type Lists = Readonly<Partial<Record<(typeof lists)[number], readonly unknown[]>
 
 /** Returns the spec, and the name of the Secret for values from files. */
 function specOf(
-  given: Lists,
+  webhookLists: Lists,
   wanted: string,
   context: ObjectContext,
 ): { readonly spec: Fields; readonly secret: string | undefined } {
-  const keys = lists.flatMap((list) => (given[list] ?? []).flatMap((entry) => keysOf(fieldsOf(entry))))
+  const keys = lists.flatMap((list) => (webhookLists[list] ?? []).flatMap((entry) => keysOf(fieldsOf(entry))))
   const stringData = Object.fromEntries(keys.map((key) => [key, '']))
   const secret = keys.length === 0 ? undefined : context.add('Secret', wanted, { type: 'Opaque', stringData })
   const spec = Object.fromEntries(
     lists.flatMap((list) => {
-      const entries = given[list]
+      const entries = webhookLists[list]
       return entries ? [[list, entries.map((entry) => webhookOf(entry, secret ?? ''))] as const] : []
     }),
   )
