@@ -25,7 +25,7 @@ export { decodeText, encodeText, type FileText, maxFileBytes } from './document/
 export { applyChanges, type TextChange, invertChanges } from './edit/changes.ts'
 export { dropEntry, type Edit, type EditTarget, entryAt, putEntry } from './edit/edit.ts'
 export { type ClientEntry, type EntryProgram, referencesOf } from './entries/entry.ts'
-export { shown } from './entries/members.ts'
+export { printableName } from './entries/members.ts'
 export { packageName } from './entries/package.ts'
 export { readEntries } from './entries/read.ts'
 export type { Reference, Value } from './entries/value.ts'

@@ -79,20 +79,20 @@ function valueOf(
     const secret = find(objects, 'Secret', namespace, secretKeyRef.name)
     const value = secret && dataOf(secret)[secretKeyRef.key]
     if (value !== undefined || secretKeyRef.optional) return value
-    throw missing('Secret', secretKeyRef.name, secretKeyRef.key, entry.name)
+    throw missingReference('Secret', secretKeyRef.name, secretKeyRef.key, entry.name)
   }
   if (configMapKeyRef) {
     const map = find(objects, 'ConfigMap', namespace, configMapKeyRef.name)
     const value = map?.data?.[configMapKeyRef.key]
     if (value !== undefined || configMapKeyRef.optional) return value
-    throw missing('ConfigMap', configMapKeyRef.name, configMapKeyRef.key, entry.name)
+    throw missingReference('ConfigMap', configMapKeyRef.name, configMapKeyRef.key, entry.name)
   }
   if (fieldRef?.fieldPath === 'metadata.name') return `${object.metadata.name}-local`
   if (fieldRef?.fieldPath === 'metadata.namespace') return namespace
   return entry.value
 }
 
-function missing(kind: string, name: string, key: string, variable: string): GatehouseError {
+function missingReference(kind: string, name: string, key: string, variable: string): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', {
     detail: `${variable} needs key "${key}" of ${kind} "${name}", but no manifest declares it`,
   })

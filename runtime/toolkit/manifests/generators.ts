@@ -26,7 +26,7 @@ function objectOf(generator: Fields, kind: string, file: string): LocalObject {
   if (typeof name !== 'string') throw invalidConfig(`${file}: a generator has no name`)
   const folder = resolve(file, '..')
   const values = [
-    ...texts(generator['envs']).flatMap((path) => lines(read(folder, path, file))),
+    ...texts(generator['envs']).flatMap((path) => parseLines(read(folder, path, file))),
     ...texts(generator['literals']).map((text) => pairOf(text)),
     ...texts(generator['files']).map((text): [string, string] => {
       const [key, path] = text.includes('=') ? pairOf(text) : [basename(text), text]
@@ -49,7 +49,7 @@ function read(folder: string, path: string, file: string): string {
 }
 
 /** Parses `NAME=value` lines. Skips blank lines and comments. Keeps values unchanged, including quotes. */
-function lines(text: string): [string, string][] {
+function parseLines(text: string): [string, string][] {
   return text
     .split(/\r?\n/)
     .filter((line) => line.trim() !== '' && !line.trimStart().startsWith('#'))

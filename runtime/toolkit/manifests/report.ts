@@ -76,7 +76,9 @@ function junit(checked: readonly CheckedManifest[]): string {
       .join('\n')
     const attributes = `classname="${xml(manifest.file)}" name="${xml(nameOf(manifest))}"`
     const inner = [
-      failure === '' ? '' : `<failure message="${xml(counted(violations.length))}">${xml(failure)}</failure>`,
+      failure === ''
+        ? ''
+        : `<failure message="${xml(errorCountText(violations.length))}">${xml(failure)}</failure>`,
       warnings.length === 0 ? '' : `<system-out>${xml(warnings.join('\n'))}</system-out>`,
     ].join('')
     return `    <testcase ${attributes}>${inner}</testcase>`
@@ -84,7 +86,7 @@ function junit(checked: readonly CheckedManifest[]): string {
   return junitReport('gatehouse validate', cases, failures)
 }
 
-function counted(errors: number): string {
+function errorCountText(errors: number): string {
   return errors === 1 ? '1 error' : `${errors} errors`
 }
 

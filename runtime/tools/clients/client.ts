@@ -10,7 +10,7 @@ import {
   maskedDiff,
   secretInUrl,
   snippetOf,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import {
@@ -235,7 +235,7 @@ export async function describeResponse(url: string): Promise<string> {
   const greeting = await greet(url, timeoutMs)
   switch (greeting.kind) {
     case 'server':
-      return `answers as ${greeting.name === undefined ? 'an MCP server' : shown(greeting.name)}`
+      return `answers as ${greeting.name === undefined ? 'an MCP server' : printableName(greeting.name)}`
     case 'login':
       return 'answers, but requires a login'
     case 'other':

@@ -8,7 +8,7 @@ import {
   clientRow,
   type Host,
   type ConversionOutcome,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 import type { painter } from '../../toolkit/terminal/output.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
@@ -29,7 +29,7 @@ export function reportLines(
   paint: ReturnType<typeof painter>,
 ): readonly string[] {
   const lines: string[] = []
-  const width = Math.max(6, ...conversion.entries.map(({ entry }) => shown(entry.name).length))
+  const width = Math.max(6, ...conversion.entries.map(({ entry }) => printableName(entry.name).length))
   for (const source of sources) {
     lines.push(paint('bold', `${titleOf(source)}  ${shortPath(source.file, host)}`))
     if (source.error !== undefined) lines.push(`  ${paint('red', 'unreadable')}  ${source.error}`)
@@ -52,9 +52,9 @@ function entryLines(
 ): readonly string[] {
   const { entry, outcome, object, secrets, notes } = converted
   const [label, style] = labels[outcome]
-  const within = entry.source.within === undefined ? [] : [`in ${shown(entry.source.within)}`]
+  const within = entry.source.within === undefined ? [] : [`in ${printableName(entry.source.within)}`]
   const why = [...within, ...notes, ...(secrets.length > 0 ? [`in Secrets: ${secrets.join(', ')}`] : [])]
-  const first = `  ${paint(style, label.padEnd(9))}  ${shown(entry.name).padEnd(width)}`
+  const first = `  ${paint(style, label.padEnd(9))}  ${printableName(entry.name).padEnd(width)}`
   const [only] = why
   if (object === undefined) return [`${first}  ${why.join('; ')}`.trimEnd()]
   const head = `${first}  ${object}`

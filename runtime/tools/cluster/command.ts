@@ -110,7 +110,7 @@ function addLogs(parent: Command): void {
   )
     .option('-f, --follow', 'keep printing new lines until interrupted', false)
     .option('--since <duration>', 'only lines that are newer, such as 10m or 2h')
-    .option('--tail <lines>', 'only the last lines of each container (default: all)', lines)
+    .option('--tail <lines>', 'only the last lines of each container (default: all)', parseLineCount)
     .option('-c, --container <name>', 'only this container (default: all)')
     .option('--server', 'for an MCPServer: the server itself instead of the proxy in front of it', false)
     .addHelpText(
@@ -124,7 +124,7 @@ function addLogs(parent: Command): void {
     })
 }
 
-function lines(text: string): number {
+function parseLineCount(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('must be a whole number of lines.')
   return Number(text)
 }

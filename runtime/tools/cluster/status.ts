@@ -195,7 +195,7 @@ function textWriter(allNamespaces: boolean): Writer {
     },
     async end(counts, unread, namespace) {
       for (const text of unread) printError(text)
-      await write(`${totals(counts, namespace)}\n`)
+      await write(`${totalsText(counts, namespace)}\n`)
     },
   }
 }
@@ -205,7 +205,7 @@ function ageOf({ created }: Row): string {
   return Number.isNaN(since) ? '' : ageText(Math.max(0, Date.now() - since))
 }
 
-function totals(counts: Counts, namespace: string | undefined): string {
+function totalsText(counts: Counts, namespace: string | undefined): string {
   const where = namespace === undefined ? '' : ` in namespace ${namespace}`
   if (counts.objects === 0) return `No objects of gatehouse.dev${where}`
   const parts = [

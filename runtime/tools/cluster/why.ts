@@ -38,7 +38,7 @@ export async function clusterWhy(word: string, flags: WhyFlags, command: string)
       [
         paint('bold', oneLine(head)),
         '',
-        ...lines(findings, paint),
+        ...findingLines(findings, paint),
         '',
         ...conclusionLines(conclusion, paint),
       ].join('\n'),
@@ -106,7 +106,7 @@ function conclusionOf({ object, reason, message, step }: WhyFinding): Conclusion
 
 const styles = { ok: 'green', warning: 'yellow', failed: 'red', unknown: 'yellow' } as const
 
-function lines(findings: readonly WhyFinding[], paint: ReturnType<typeof painter>): readonly string[] {
+function findingLines(findings: readonly WhyFinding[], paint: ReturnType<typeof painter>): readonly string[] {
   return findings.map(({ section, object, result, reason, message }) => {
     const why = reason === undefined || message.includes(reason) ? '' : `${reason}: `
     return `  ${paint(styles[result], result.padEnd(7))}  ${section.padEnd(9)}  ${oneLine(`${object}: ${why}${message}`.replace(/: $/, ''))}`

@@ -35,7 +35,7 @@ export function addDoctorCommand(program: Command): void {
     .option(
       '--login-timeout <seconds>',
       'with --login: time limit for the browser (default: 300)',
-      seconds(1, 3600),
+      secondsParser(1, 3600),
     )
     .option('--client-id <id>', 'check that this client is registered, with its redirect URI')
     .option(
@@ -45,10 +45,15 @@ export function addDoctorCommand(program: Command): void {
     .option('--redirect-uri <uri>', 'redirect URI of the client (default: http://localhost:8666/callback)')
     .option('--register', 'register a client and delete it afterwards', false)
     .option('--origin <origin>', 'check CORS for a browser client with this origin')
-    .option('--watch <seconds>', 'check that an idle stream stays open for this time', seconds(0, 600), 0)
+    .option(
+      '--watch <seconds>',
+      'check that an idle stream stays open for this time',
+      secondsParser(0, 600),
+      0,
+    )
     .option('--provider <id>', 'identity provider, if it uses a custom domain')
     .option('--ca-file <path>', 'PEM certificates to trust in addition to those of the system')
-    .option('--timeout <seconds>', 'time limit of each request', seconds(1, 120), 10)
+    .option('--timeout <seconds>', 'time limit of each request', secondsParser(1, 120), 10)
     .addOption(
       new Option('--fail-on <result>', 'minimum result for exit code 1')
         .choices(['failed', 'warning'])
@@ -77,7 +82,7 @@ export function addDoctorCommand(program: Command): void {
     })
 }
 
-function seconds(min: number, max: number): (text: string) => number {
+function secondsParser(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text)
     if (!/^\d+$/.test(text) || value < min || value > max) {

@@ -51,7 +51,7 @@ export function migrate(sources: readonly SourceDocument[], options: MigrationOp
   const secrets: Fields[] = []
   const documents = sources.map((source): MigratedDocument => {
     const added: Fields[] = []
-    const context = { ...options, ...adders(source, names, added) }
+    const context = { ...options, ...makeAdders(source, names, added) }
     const { subject, draft, outcome, shown } = convertOne(source, context)
     const isWritten = draft !== undefined && outcome !== 'not converted' && outcome !== 'skipped'
     const made = isWritten ? [...added, draft] : []
@@ -147,7 +147,7 @@ function keyOf(kind: string, namespace: unknown, name: string): string {
   return `${kind} ${typeof namespace === 'string' ? namespace : ''} ${name}`
 }
 
-function adders(
+function makeAdders(
   { doc }: SourceDocument,
   names: Names,
   added: Fields[],

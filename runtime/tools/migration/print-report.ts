@@ -27,7 +27,7 @@ export function reportLines({ documents }: Migration, paint: Paint): readonly st
     file = document.file
     lines.push(...documentLines(document, paint))
   }
-  lines.push('', summary(documents))
+  lines.push('', summarize(documents))
   return lines
 }
 
@@ -47,7 +47,7 @@ function documentLines({ subject, outcome, rows, made }: MigratedDocument, paint
   ]
 }
 
-function summary(documents: readonly MigratedDocument[]): string {
+function summarize(documents: readonly MigratedDocument[]): string {
   const counts = new Map<MigrationOutcome, number>()
   for (const { outcome } of documents) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
   return (Object.keys(outcomeColors) as MigrationOutcome[])

@@ -47,7 +47,7 @@ function junit(
   const cases = all.map(({ file, name, failures, elsewhere }) => {
     const failure =
       failures.length === 0
-        ? skipped(elsewhere)
+        ? skippedElement(elsewhere)
         : `<failure message="${xml(failures[0] ?? '')}">${xml(failures.join('\n'))}</failure>`
     return `    <testcase classname="${xml(file)}" name="${xml(name)}">${failure}</testcase>`
   })
@@ -55,7 +55,7 @@ function junit(
   return junitReport('gatehouse policy test', cases, failed, elsewhere)
 }
 
-function skipped(elsewhere: string | undefined): string {
+function skippedElement(elsewhere: string | undefined): string {
   return elsewhere === undefined ? '' : `<skipped message="${xml(`decided elsewhere: ${elsewhere}`)}"/>`
 }
 

@@ -17,7 +17,7 @@ import {
   convertEntries,
   folderFiles,
   objectName,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 import { connectClients, type Connected } from '../../toolkit/client-files/connect.ts'
 import { clientNamed } from '../../toolkit/client-files/choose.ts'
@@ -104,7 +104,7 @@ function convertOptions(
 function reportSkipped(entries: readonly ConvertedEntry[]): void {
   for (const { entry, outcome, notes } of entries) {
     if (outcome === 'not taken' || outcome === 'partly')
-      printError(`${shown(entry.name)}: ${notes.join('; ')}`)
+      printError(`${printableName(entry.name)}: ${notes.join('; ')}`)
   }
 }
 
@@ -124,7 +124,9 @@ async function save(
   })
   const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
   if (first)
-    throw invalidConfig(`--save: ${shown(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`)
+    throw invalidConfig(
+      `--save: ${printableName(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`,
+    )
   saveFolder(resolve(folder), folderFiles(conversion), { force })
 }
 

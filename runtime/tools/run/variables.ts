@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { invalidConfig } from '../../../schemas/index.ts'
-import { type ClientEntry, type Reference, referencesOf, shown } from '../../toolkit/clients/index.ts'
+import { type ClientEntry, type Reference, referencesOf, printableName } from '../../toolkit/clients/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -46,11 +46,11 @@ export function refuseUnresolved(
     for (const reference of referencesOf(entry)) {
       const { kind, name, fallback } = reference
       if ((kind !== 'env' && kind !== 'input') || (lookup(reference) ?? fallback) !== undefined) continue
-      missing.set(name, (missing.get(name) ?? new Set()).add(shown(entry.name)))
+      missing.set(name, (missing.get(name) ?? new Set()).add(printableName(entry.name)))
     }
   }
   if (missing.size === 0) return
-  const lines = [...missing].map(([name, servers]) => `${shown(name)} for ${[...servers].join(', ')}`)
+  const lines = [...missing].map(([name, servers]) => `${printableName(name)} for ${[...servers].join(', ')}`)
   throw invalidConfig(
     `--from: variables not set: ${lines.join('; ')}. Set them, or pass a file with --env-file FILE`,
   )

@@ -6,7 +6,7 @@
  */
 import { apiVersion, canonicalJson } from '../../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
-import { printable, shown } from '../entries/members.ts'
+import { printable, printableName } from '../entries/members.ts'
 import { ConversionContext, NotTaken } from './context.ts'
 import { claimName, objectName } from './names.ts'
 import type { ConvertOptions } from './options.ts'
@@ -81,7 +81,12 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       const notes = [...entry.notes, ...draft.notes]
       const outcome = notes.some(({ loses }) => loses) ? 'partly' : 'taken'
       const keys = context.keys.map(({ name: secret, key }) => `${secret}/${key}`)
-      return result(outcome, [...renamed(entry, name), ...notes.map(describe)], idOf(draft.manifest), keys)
+      return result(
+        outcome,
+        [...renameNotes(entry, name), ...notes.map(describe)],
+        idOf(draft.manifest),
+        keys,
+      )
     } catch (error) {
       if (!(error instanceof NotTaken)) throw error
       context.forget()
@@ -110,14 +115,14 @@ function mapsAsLists(_key: string, value: unknown): unknown {
 }
 
 function originOf({ source, name }: ClientEntry): string {
-  return `${source.client}/${shown(name)}`
+  return `${source.client}/${printableName(name)}`
 }
 
 function idOf({ kind, metadata }: ConvertedManifest): string {
   return `${kind}/${metadata.name}`
 }
 
-function renamed(entry: ClientEntry, name: string): readonly string[] {
+function renameNotes(entry: ClientEntry, name: string): readonly string[] {
   return entry.name === name ? [] : [`its name here is ${name}`]
 }
 

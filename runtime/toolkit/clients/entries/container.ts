@@ -8,7 +8,7 @@
 import { own } from '../../../../schemas/index.ts'
 import type { EntryContainer, Note, EntryProgram } from './entry.ts'
 import type { Unwrapped } from './bridges.ts'
-import { shown } from './members.ts'
+import { printableName } from './members.ts'
 import { programName } from './package.ts'
 import { fillValue, literalOf, splitValue, type Value } from './value.ts'
 
@@ -141,7 +141,7 @@ class ContainerFlags {
       })
     } else if (meaning === undefined) {
       this.notes.push({
-        field: shown(flag),
+        field: printableName(flag),
         text: 'this flag is unknown and has no effect in a cluster',
         loses: true,
       })

@@ -95,7 +95,7 @@ export class EntryMembers {
   noteUnknown(): void {
     for (const field of Object.keys(this.#raw)) {
       if (this.#used.has(field) || !this.has(field)) continue
-      this.#notes.push({ field: shown(field), text: 'is an unknown field', loses: true })
+      this.#notes.push({ field: printableName(field), text: 'is an unknown field', loses: true })
     }
   }
 
@@ -125,7 +125,7 @@ export function printable(text: string): string {
 }
 
 /** Shortens a name from a user's file for a table. */
-export function shown(name: string): string {
+export function printableName(name: string): string {
   const plain = printable(name)
   return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain
 }

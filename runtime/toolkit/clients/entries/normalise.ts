@@ -14,7 +14,7 @@ import type {
   EntryTarget,
   Unusable,
 } from './entry.ts'
-import { EntryMembers, shown } from './members.ts'
+import { EntryMembers, printableName } from './members.ts'
 import { startsPrograms } from './package.ts'
 import { commandWords, fillValue, literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
 
@@ -77,7 +77,7 @@ function targetOf(members: EntryMembers, context: ReadingContext): EntryTarget {
   const hasCommand = members.has(form.command) || members.has('command')
   const urlName = Object.keys(form.urls).find((field) => members.has(field))
   const kind = type === undefined ? (hasCommand ? 'stdio' : 'auto') : types[type]
-  if (kind === undefined) return unusable(`has the unsupported type "${shown(type ?? '')}"`)
+  if (kind === undefined) return unusable(`has the unsupported type "${printableName(type ?? '')}"`)
   if (kind === 'stdio') return hasCommand ? programOf(members, context) : unusable('has no command')
   if (urlName !== undefined) {
     const written = type === undefined || urlName === 'httpUrl' ? form.urls[urlName] : kind

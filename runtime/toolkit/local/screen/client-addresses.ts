@@ -58,13 +58,15 @@ export async function clientAddressesOf(
         name: parent.metadata.name,
         url: `${base}/mcp`,
         consoleUrl: view?.consoleUrl,
-        ready: status !== undefined && (missing(status).length === 0 || isWaitOver(startedAt)),
+        ready: status !== undefined && (missingBackends(status).length === 0 || isWaitOver(startedAt)),
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,
           health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
           ...(error && { error: withDetail(error.message, error.detail) }),
         })),
-        message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
+        message: status
+          ? `waiting for ${missingBackends(status).join(', ')}`
+          : messageOf(parent.status, view),
       }
     }),
   )
@@ -74,7 +76,7 @@ function isStarting({ workloads }: DisplayedSession, name: string): boolean {
   return workloads.some(({ parent, starting }) => parent.metadata.name === name && starting !== undefined)
 }
 
-function missing({ backends }: Status): string[] {
+function missingBackends({ backends }: Status): string[] {
   return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
 }
 

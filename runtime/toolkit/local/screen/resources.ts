@@ -104,7 +104,7 @@ function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): 
   const running = views.find(({ phase }) => phase === 'ready')
   return {
     state: 'failed',
-    text: joined(
+    text: joinParts(
       [...reasons.values()].join(', '),
       causes.map(nextStep).find((step) => step !== ''),
       running && `the previous version keeps running${address(running)}`,
@@ -130,7 +130,11 @@ function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   if (phase === 'not runnable') return { state: 'not run', text: why }
   if (phase === 'starting') return { state: 'starting', text: why, lines }
   const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
-  const text = joined(why, `started again, ${counted(restartsOf(views))} so far`, step || logsHint(parent))
+  const text = joinParts(
+    why,
+    `started again, ${restartCountText(restartsOf(views))} so far`,
+    step || logsHint(parent),
+  )
   return { state: 'failed', text, lines }
 }
 
@@ -139,7 +143,7 @@ function stdioFinding(views: readonly WorkloadView[]): Finding | undefined {
   const refused = views.find(({ refusal }) => refusal !== undefined)
   if (refused) {
     const text = `refused to open a session: ${refused.refusal ?? ''}`
-    return { state: 'failed', text: joined(text, logsHint(refused.parent)) }
+    return { state: 'failed', text: joinParts(text, logsHint(refused.parent)) }
   }
   const starting = views.find((view) => view.starting)?.starting
   if (!starting) return undefined
@@ -150,7 +154,7 @@ function restartsOf(views: readonly WorkloadView[]): number {
   return views.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
 }
 
-function counted(restarts: number): string {
+function restartCountText(restarts: number): string {
   return restarts === 1 ? '1 restart' : `${restarts} restarts`
 }
 
@@ -166,7 +170,7 @@ function backendFinding(object: LocalObject, { addresses }: Shown): Finding | un
     const hint = object.kind === 'MCPServer' ? logsHint(object) : ''
     return {
       state: 'failed',
-      text: joined(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
+      text: joinParts(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
     }
   }
   return undefined
@@ -184,8 +188,8 @@ function healthyFinding(object: LocalObject, views: readonly WorkloadView[], sho
   if (front) {
     const restarts = restartsOf(views)
     const last = views.find(({ lastEnd }) => lastEnd !== undefined)?.lastEnd ?? ''
-    const past = restarts === 0 ? '' : `${counted(restarts)}, the last one after: ${last}`
-    return { state: 'ready', text: joined(address(front).trim(), past) }
+    const past = restarts === 0 ? '' : `${restartCountText(restarts)}, the last one after: ${last}`
+    return { state: 'ready', text: joinParts(address(front).trim(), past) }
   }
   if (status['phase'] === 'Failed') return { state: 'failed', text: message }
   if (status['phase'] === 'Pending') return { state: 'starting', text: message }
@@ -196,7 +200,7 @@ function healthyFinding(object: LocalObject, views: readonly WorkloadView[], sho
     backends.some(({ name }) => name === object.metadata.name),
   )
   if (typeof url === 'string') {
-    return { state: 'ready', text: member ? url : joined(url, 'no virtual server uses it yet') }
+    return { state: 'ready', text: member ? url : joinParts(url, 'no virtual server uses it yet') }
   }
   return { state: 'ready', text: message }
 }
@@ -227,6 +231,6 @@ function address({ port }: WorkloadView): string {
   return port === undefined ? '' : ` on 127.0.0.1:${port}`
 }
 
-function joined(...parts: readonly (string | undefined)[]): string {
+function joinParts(...parts: readonly (string | undefined)[]): string {
   return parts.filter((part) => part !== undefined && part !== '').join('; ')
 }

@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { apiGroup, apiVersion, kinds } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
-import { listed } from '../remote/facts.ts'
+import { joinList } from '../remote/facts.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
@@ -56,7 +56,7 @@ async function checkDefinitions({ read }: ClusterFacts): Promise<CheckOutcome> {
     )
     return served ? [] : [`${name} does not serve ${version}`]
   })
-  return bad.length === 0 ? ok(`${kinds.length} kinds`) : failed('cluster.crds', listed(bad))
+  return bad.length === 0 ? ok(`${kinds.length} kinds`) : failed('cluster.crds', joinList(bad))
 }
 
 function isTrue(object: JsonRecord, type: string): boolean {
@@ -151,7 +151,7 @@ async function checkMetacontroller(facts: ClusterFacts): Promise<CheckOutcome> {
   const handled = new Set(ours.map((controller) => textAt(controller, 'spec', 'parentResource', 'resource')))
   const missing = kinds.map(({ plural }) => plural).filter((plural) => !handled.has(plural))
   if (missing.length > 0)
-    return failed('cluster.metacontroller', `no CompositeController for ${listed(missing)}`)
+    return failed('cluster.metacontroller', `no CompositeController for ${joinList(missing)}`)
   const stopped = await stoppedMetacontroller(facts)
   if (stopped !== undefined) return failed('cluster.metacontroller', stopped)
   const urls = ours.flatMap(
@@ -163,7 +163,7 @@ async function checkMetacontroller(facts: ClusterFacts): Promise<CheckOutcome> {
     ? ok(`${ours.length} controllers, version ${version}`)
     : warning(
         'cluster.revision',
-        `the hooks are called with revision ${listed(revisions)}, but this version is ${version}`,
+        `the hooks are called with revision ${joinList(revisions)}, but this version is ${version}`,
       )
 }
 

@@ -2,7 +2,7 @@
 import { apiGroup, apiVersion, type Kind, kinds } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
 import { ok, type CheckOutcome, failed, warning } from '../report/finding.ts'
-import { listed } from '../remote/facts.ts'
+import { joinList } from '../remote/facts.ts'
 import { conditionsOf, isProblem, isStale, isWarning } from '../../../toolkit/cluster/conditions.ts'
 import { type ClusterReader, itemsOf, textAt } from '../../../toolkit/cluster/objects.ts'
 
@@ -37,7 +37,7 @@ async function ofKind(
 /** Returns ok, or unknown when some kinds could not be read. */
 function okIfComplete({ unread }: ReadResources, observed: string): CheckOutcome {
   if (unread.length === 0) return ok(observed)
-  return { result: 'unknown', code: 'cluster.rights', observed: `no permission to read ${listed(unread)}` }
+  return { result: 'unknown', code: 'cluster.rights', observed: `no permission to read ${joinList(unread)}` }
 }
 
 function nameOf({ kind, object }: ClusterResource): string {
@@ -48,7 +48,7 @@ function nameOf({ kind, object }: ClusterResource): string {
 export function checkReconciled(read: ReadResources, now = Date.now()): CheckOutcome {
   const stale = read.resources.filter(({ object }) => isStale(object, now))
   if (stale.length === 0) return okIfComplete(read, `${read.resources.length} resources`)
-  return failed('cluster.stale', listed(stale.map(nameOf)))
+  return failed('cluster.stale', joinList(stale.map(nameOf)))
 }
 
 export function checkConditions(read: ReadResources): CheckOutcome {
@@ -63,5 +63,5 @@ export function checkConditions(read: ReadResources): CheckOutcome {
   )
   return bad.length === 0
     ? okIfComplete(read, 'no condition reports a problem')
-    : warning('cluster.condition', listed(bad))
+    : warning('cluster.condition', joinList(bad))
 }

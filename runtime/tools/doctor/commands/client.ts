@@ -7,7 +7,7 @@ import {
   type ClientEntry,
   type Host,
   referencesOf,
-  shown,
+  printableName,
   type Value,
 } from '../../../toolkit/clients/index.ts'
 import { canStart } from '../../../config/index.ts'
@@ -36,8 +36,8 @@ export async function* clientTargets(
     named !== undefined &&
     sources.every(({ error, entries }) => error === undefined && entries.length === 0)
   )
-    throw invalidConfig(`--entry: ${word} has no entry ${shown(named)}`)
-  if (common.token !== undefined) refuseSeveral(sources, shown(named ?? ''), host)
+    throw invalidConfig(`--entry: ${word} has no entry ${printableName(named)}`)
+  if (common.token !== undefined) refuseSeveral(sources, printableName(named ?? ''), host)
   for (const source of sources) {
     const findings = await walk(checksOf(source, host), { facts: undefined, clean: makeClean([]) })
     yield { target: shortPath(source.file, host), findings }

@@ -91,7 +91,7 @@ function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter
       `  ${paint(styles[result], result.padEnd(8))} ${hop.padEnd(width)}  ${text}`
     const folded = (result: Result): string[] => {
       const same = own.filter((finding) => finding.result === result)
-      return same.length === 0 ? [] : [line(result, paint('dim', summary(same)))]
+      return same.length === 0 ? [] : [line(result, paint('dim', summarize(same)))]
     }
     const separate = own
       .filter(({ result }) => result !== 'ok' && result !== 'skipped')
@@ -101,7 +101,7 @@ function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter
 }
 
 /** Returns the observation of a single check, or the names of several checks. */
-function summary(findings: readonly Finding[]): string {
+function summarize(findings: readonly Finding[]): string {
   const [first] = findings
   if (findings.length === 1 && first !== undefined) return `${first.id}: ${first.observed}`
   return findings.map(({ id }) => id).join(', ')

@@ -9,7 +9,7 @@ import { makePeers, type PeerOptions, type Peers } from '../../../toolkit/mcp-cl
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
-import { listed } from '../remote/facts.ts'
+import { joinList } from '../remote/facts.ts'
 
 interface GatewayFacts {
   readonly target: URL
@@ -50,7 +50,7 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
     .map(({ name, health }) => ({ name: String(name), health: String(health) }))
   const bad = states.filter(({ health }) => health !== 'healthy' && health !== 'unknown')
   if (bad.length === 0) return ok(`${states.length} backends`)
-  const seen = listed(bad.map(({ name, health }) => `${name} is ${health}`))
+  const seen = joinList(bad.map(({ name, health }) => `${name} is ${health}`))
   return bad.length === states.length ? failed('gateway.backend', seen) : warning('gateway.backend', seen)
 }
 
@@ -58,7 +58,7 @@ async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
   const problems = (await statusOf(facts))?.['problems']
   if (!Array.isArray(problems)) return skipped('one target, not a virtual server')
   const texts = problems.filter((problem) => typeof problem === 'string')
-  return texts.length === 0 ? ok('none') : warning('gateway.problem', listed(texts))
+  return texts.length === 0 ? ok('none') : warning('gateway.problem', joinList(texts))
 }
 
 async function statusOf(facts: GatewayFacts) {

@@ -44,7 +44,7 @@ async function describe(
   const { status } = reply
   const type = mediaType(reply)
   const words = explanation(reply)
-  if (status >= 300 && status < 400) return redirected(facts, reply, proof)
+  if (status >= 300 && status < 400) return redirectOutcome(facts, reply, proof)
   if (rejectsHost(status, words))
     return failed('endpoint.host', withWords(`status ${status}`, words), { proof })
   if (status === 401) return ok('requires a login (status 401)')
@@ -55,7 +55,7 @@ async function describe(
     return ok(result === undefined ? `JSON-RPC error (status ${status})` : `MCP (status ${status})`)
   }
   if (reply.ended === 'large') return failed('endpoint.too-large', `more than 256 KiB of ${type}`, { proof })
-  if (status === 404 || status === 405) return missing(facts, status, proof)
+  if (status === 404 || status === 405) return missingOutcome(facts, status, proof)
   if (status === 403)
     return failed('endpoint.forbidden', withWords('status 403 without a challenge', words), { proof })
   if (status === 429) return failed('endpoint.rate-limit', withWords('status 429', words), { proof })
@@ -73,7 +73,7 @@ async function describe(
   )
 }
 
-function redirected({ target }: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {
+function redirectOutcome({ target }: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {
   const location = header(reply, 'location') ?? ''
   const to = URL.canParse(location, target.href) ? new URL(location, target) : undefined
   const seen = `status ${reply.status} to ${to ? shownUrl(to) : 'nowhere'}`
@@ -84,7 +84,7 @@ function redirected({ target }: RemoteFacts, reply: ProbeReply, proof: string): 
 }
 
 /** Explains 404 and 405: the deprecated transport, another common path, or no server. */
-async function missing(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
+async function missingOutcome(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {
     method: 'GET',

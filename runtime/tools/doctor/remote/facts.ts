@@ -100,7 +100,7 @@ export function quoted(value: string | URL): string {
 }
 
 /** Formats a list for one line. */
-export function listed(items: readonly string[]): string {
+export function joinList(items: readonly string[]): string {
   if (items.length === 0) return 'nothing'
   return items.length > 8 ? `${items.slice(0, 8).join(', ')} and ${items.length - 8} more` : items.join(', ')
 }

@@ -7,7 +7,7 @@ import { networkFailureText } from '../../../net/index.ts'
 import { isFailure } from '../../../toolkit/mcp-client/exchange.ts'
 import { deleteRegistration, OAuthClientError, registerClient, supportsS256 } from '../../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { listed, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
+import { joinList, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
 
 const manyScopes = 20
 
@@ -15,10 +15,10 @@ export async function checkFlow({ server }: RemoteFacts): Promise<CheckOutcome> 
   const types = strings(server, 'response_types_supported')
   const grants = strings(server, 'grant_types_supported')
   if (types !== undefined && !types.includes('code')) {
-    return failed('flow.no-code', `response_types_supported: ${listed(types)}`)
+    return failed('flow.no-code', `response_types_supported: ${joinList(types)}`)
   }
   if (grants !== undefined && !grants.includes('authorization_code')) {
-    return failed('flow.no-code', `grant_types_supported: ${listed(grants)}`)
+    return failed('flow.no-code', `grant_types_supported: ${joinList(grants)}`)
   }
   return ok('authorization code')
 }
@@ -27,7 +27,7 @@ export async function checkPkce({ server }: RemoteFacts): Promise<CheckOutcome> 
   const methods = strings(server, 'code_challenge_methods_supported')
   if (methods === undefined) return failed('pkce.absent', 'no code_challenge_methods_supported')
   if (supportsS256({ issuer: '', code_challenge_methods_supported: [...methods] })) return ok('S256')
-  return failed('pkce.plain', `code_challenge_methods_supported: ${listed(methods)}`)
+  return failed('pkce.plain', `code_challenge_methods_supported: ${joinList(methods)}`)
 }
 
 export async function checkRegistration({ server, options, profile }: RemoteFacts): Promise<CheckOutcome> {
@@ -89,9 +89,9 @@ export async function checkTokenAuth({ server }: RemoteFacts): Promise<CheckOutc
   const methods = strings(server, 'token_endpoint_auth_methods_supported')
   // RFC 8414 section 2: the default is client_secret_basic.
   if (methods === undefined) return ok('not listed')
-  const seen = `token_endpoint_auth_methods_supported: ${listed(methods)}`
+  const seen = `token_endpoint_auth_methods_supported: ${joinList(methods)}`
   if (!methods.some((method) => clientAuthMethods.has(method))) return failed('token-auth.unsupported', seen)
-  return methods.includes('none') ? ok(listed(methods)) : warning('token-auth.no-public', seen)
+  return methods.includes('none') ? ok(joinList(methods)) : warning('token-auth.no-public', seen)
 }
 
 /** Returns the scopes that a client requests: those in the challenge, otherwise all in the document. */
@@ -106,9 +106,10 @@ export async function checkScopes(facts: RemoteFacts): Promise<CheckOutcome> {
   const known = strings(facts.server, 'scopes_supported')
   if (wanted.length === 0) return ok('none are requested')
   const unknown = known === undefined ? [] : wanted.filter((scope) => !known.includes(scope))
-  if (unknown.length > 0) return warning('scopes.unknown', `not in scopes_supported: ${listed(unknown)}`)
-  if (wanted.length > manyScopes) return warning('scopes.many', `${wanted.length} scopes: ${listed(wanted)}`)
-  return ok(listed(wanted))
+  if (unknown.length > 0) return warning('scopes.unknown', `not in scopes_supported: ${joinList(unknown)}`)
+  if (wanted.length > manyScopes)
+    return warning('scopes.many', `${wanted.length} scopes: ${joinList(wanted)}`)
+  return ok(joinList(wanted))
 }
 
 export async function checkRefresh({ server }: RemoteFacts): Promise<CheckOutcome> {
@@ -116,7 +117,7 @@ export async function checkRefresh({ server }: RemoteFacts): Promise<CheckOutcom
   // RFC 8414 section 2: the default is authorization_code and implicit, but many servers that omit it support refresh.
   if (grants === undefined) return ok('grant_types_supported is not listed')
   if (!grants.includes('refresh_token'))
-    return warning('refresh.none', `grant_types_supported: ${listed(grants)}`)
+    return warning('refresh.none', `grant_types_supported: ${joinList(grants)}`)
   const offline = strings(server, 'scopes_supported')?.includes('offline_access') ?? false
   return ok(offline ? 'refresh_token, with the scope offline_access' : 'refresh_token')
 }

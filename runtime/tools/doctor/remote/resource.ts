@@ -13,7 +13,7 @@ import { header, isFailure, mediaType, type ProbeReply } from '../../../toolkit/
 import { type NetworkFailure, networkFailureText } from '../../../net/index.ts'
 import type { Peers } from '../../../toolkit/mcp-client/peers.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
-import { listed, quoted, type RemoteFacts, shownUrl, strings, text } from './facts.ts'
+import { joinList, quoted, type RemoteFacts, shownUrl, strings, text } from './facts.ts'
 
 /** The response at a well-known URL. */
 export type MetadataResponse =
@@ -112,7 +112,7 @@ function checkServers(facts: RemoteFacts, document: JsonRecord, proof: string): 
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const isWeb = url?.protocol === 'https:' || (url?.protocol === 'http:' && facts.target.protocol === 'http:')
   if (!isWeb || url.username !== '' || url.search !== '' || url.hash !== '') {
-    return failed('resource-document.server-url', `authorization_servers: ${listed(servers)}`, { proof })
+    return failed('resource-document.server-url', `authorization_servers: ${joinList(servers)}`, { proof })
   }
   facts.issuer = issuer
   return undefined

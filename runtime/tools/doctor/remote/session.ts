@@ -45,7 +45,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome>
       proof: initializeCommand(target),
     })
   }
-  return opened(facts, got)
+  return openSession(facts, got)
 }
 
 function isFailureOf(got: McpReply | NetworkFailure): got is NetworkFailure {
@@ -75,7 +75,7 @@ function refusal({ reply }: McpReply): CheckOutcome | undefined {
   return failed('initialize.token', seen)
 }
 
-async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<CheckOutcome> {
+async function openSession(facts: RemoteFacts, { reply, result }: McpReply): Promise<CheckOutcome> {
   const version = text(result, 'protocolVersion')
   if (version === undefined || !allVersions.includes(version)) {
     return failed('initialize.version', `protocolVersion is ${version ?? 'missing'}`)

@@ -5,7 +5,7 @@
 import { jsonFields } from '../../../../schemas/index.ts'
 import { type JsonRecord, resourceCovers } from '../../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { clientIdOf, listed, type RemoteFacts, shownUrl, text } from './facts.ts'
+import { clientIdOf, joinList, type RemoteFacts, shownUrl, text } from './facts.ts'
 import { verdictOn } from './verdict.ts'
 
 const leewaySec = 5
@@ -66,9 +66,9 @@ async function checkAudience(claims: JsonRecord, facts: RemoteFacts): Promise<Ch
       audience === clientId ||
       (URL.canParse(audience) && resourceCovers(audience, target.href)),
   )
-  if (fits) return ok(`for ${listed(audiences)}`)
+  if (fits) return ok(`for ${joinList(audiences)}`)
   // Some servers require an audience other than their URL, so the server's response decides.
-  const seen = `aud is ${listed(audiences)}, the resource is ${named ?? shownUrl(target)}`
+  const seen = `aud is ${joinList(audiences)}, the resource is ${named ?? shownUrl(target)}`
   return (await verdictOn(facts)) === 'refused'
     ? failed('token.audience', `${seen}; the server rejects the token`)
     : warning('token.audience', seen)

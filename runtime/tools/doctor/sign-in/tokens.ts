@@ -9,7 +9,7 @@ import {
   tokenRefusal,
   type TokenSet,
 } from '../../../oauth/index.ts'
-import { listed, type RemoteFacts, text } from '../remote/facts.ts'
+import { joinList, type RemoteFacts, text } from '../remote/facts.ts'
 import { audiencesOf, claimsOf } from '../remote/token.ts'
 import { verdictOn } from '../remote/verdict.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
@@ -72,8 +72,8 @@ export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {
   // RFC 6749 section 5.1: when omitted, the granted scopes equal the requested ones.
   if (granted === undefined) return ok('as requested: the response lists none')
   const missing = ready.scopes.filter((scope) => !openIdScopes.has(scope) && !granted.includes(scope))
-  if (missing.length === 0) return ok(listed(granted))
-  const seen = `not granted: ${listed(missing)}`
+  if (missing.length === 0) return ok(joinList(granted))
+  const seen = `not granted: ${joinList(missing)}`
   const isDemanded = challenge?.params.get('scope') !== undefined
   if (isDemanded || (await verdictOn(facts)) === 'scope') return failed('scopes.not-granted', seen)
   return warning('scopes.not-granted', seen)
@@ -104,7 +104,7 @@ export async function checkRenewal(facts: RemoteFacts): Promise<CheckOutcome> {
     })
     if (!adopt(facts, renewed)) return failed('code.response', 'the renewed access_token cannot be sent')
     const lost = lostAudiences(token, renewed.accessToken)
-    if (lost.length > 0) return failed('refresh.audience', `no longer in aud: ${listed(lost)}`)
+    if (lost.length > 0) return failed('refresh.audience', `no longer in aud: ${joinList(lost)}`)
     const isSame = renewed.refreshToken === refreshToken
     return ok(`renewed; the refresh token ${isSame ? 'stays' : 'changes with each use'}`)
   } catch (error) {

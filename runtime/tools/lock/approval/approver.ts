@@ -18,7 +18,7 @@ export interface ApproverParts {
 export async function makeApprover({ env, toolLocks }: ApproverParts): Promise<Approver> {
   const paths = pathsIn(env[vmcpEnvironment.consoleManifests])
   const lockOf = (reviewed: ReviewedDrift) => lockFor(toolLocks(), reviewed)
-  if (!paths) return { way: (reviewed) => byHand(lockOf(reviewed), env, reviewed), approve: refused }
+  if (!paths) return { way: (reviewed) => byHand(lockOf(reviewed), env, reviewed), approve: rejectApproval }
   // Loads the code of the hooks, which must not be loaded in a pod.
   const { approveInFile, fileOfLock } = await import('./file.ts')
   const soughtLock = (lock: input.RuntimeToolLock, { backend }: ReviewedDrift) => ({
@@ -62,7 +62,7 @@ const ownFile = {
   why: 'the lock is in toolLocks of this server’s file, or in a file of --pin-first: change it there, then restart',
 } as const
 
-async function refused(): Promise<never> {
+async function rejectApproval(): Promise<never> {
   throw notWritten('the console has no permission to write this lock: run the displayed command')
 }
 
