@@ -145,28 +145,28 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
   })
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--check', '-o', path), {
     code: 2,
-    err: /--output: nothing is written with --check; name the folder of the locks with -f/,
+    err: /--output: has no effect with --check; specify the folder of the locks with -f/,
   })
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--format', 'json'), {
     code: 2,
-    err: /--format: is for --check/,
+    err: /--format: has no effect without --check/,
   })
   t.match(await gatehouse('lock', '--url', 'files'), { code: 2, err: /must be NAME=URL/ })
   const token = join(path, 'token')
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token), {
     code: 2,
-    err: /--bearer-token-file: .*token cannot be read/,
+    err: /--bearer-token-file: cannot read .*token/,
   })
   writeFileSync(token, 'two\nlines')
   const { code, err } = await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token)
   t.equal(code, 2)
-  t.match(err, /must hold one token of visible ASCII characters/)
+  t.match(err, /must contain one token of visible ASCII characters/)
   t.notMatch(err, /two|lines/)
   writeFileSync(
     file,
     'apiVersion: gatehouse.dev/v1beta1\nkind: MCPServer\nmetadata: {name: files}\nspec: {image: x}\n',
   )
-  t.match(await gatehouse('lock', '-f', path), { code: 2, err: /give --url files=URL/ })
+  t.match(await gatehouse('lock', '-f', path), { code: 2, err: /set --url files=URL/ })
 })
 
 t.test('what fits into no lock is not written, and what is left out is told', async (t) => {

@@ -13,7 +13,10 @@ export function addImportToolhiveCommand(parent: Command): void {
         'groups stay unchanged. An object is not written if one of its protections (policies, for example) has no counterpart.',
     )
     .option('-f, --filename <path>', 'file, folder, or - for standard input; repeatable', collect, [])
-    .option('--context [name]', 'read the objects in the cluster of this context (default: the current one)')
+    .option(
+      '--context [name]',
+      'read the objects in the cluster of this context; without a name, the current one',
+    )
     .option('-n, --namespace <name>', 'with --context: read only this namespace')
     .option('--save <folder>', 'write the manifests to this folder')
     .option('--force', 'with --save: replace existing files', false)

@@ -111,7 +111,7 @@ await t.test(
   async (t) => {
     const cases = [
       [['--url', 'https://h.example/mcp?token=canary'], /--url: must not contain a secret/],
-      [['--bearer-file', '/nonexistent/token'], /--bearer-file: there is no file \/nonexistent\/token/],
+      [['--bearer-file', '/nonexistent/token'], /--bearer-file: \/nonexistent\/token does not exist/],
     ] as const
     for (const [args, message] of cases) {
       const { code, stderr } = await gatehouse('client', 'add', 'cursor', ...args)
