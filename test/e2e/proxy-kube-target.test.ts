@@ -75,7 +75,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     const { code, stdout, stderr } = await stdio('twin')
     t.equal(code, 2)
     t.equal(stdout, '')
-    t.match(stderr, /several resources in namespace team: write mcpserver\/twin or mcpremoteproxy\/twin/)
+    t.match(stderr, /twin is ambiguous in namespace team: write mcpserver\/twin or mcpremoteproxy\/twin/)
   })
 
   await t.test('name: absent, without an address, in another namespace, of another kind', async (t) => {

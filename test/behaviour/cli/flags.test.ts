@@ -62,7 +62,7 @@ await t.test('options that would do nothing beside the others are refused by nam
       "option '--profile <id>' cannot be used with option '--scope <scope>'",
     ],
     ['client remove vscode --create', "unknown option '--create'"],
-    ['policy explain -p x --tool y --original z', '--original: is for --backend'],
+    ['policy explain -p x --tool y --original z', '--original: has no effect without --backend'],
   ]
   for (const [line, message] of rows) {
     const { code, stdout, stderr } = await runGatehouse(line.split(' '))
@@ -183,7 +183,7 @@ await t.test(
     })
     t.match(status, {
       status: 2,
-      stderr: 'Error: --kubeconfig: there is no kubeconfig; name one here, or in KUBECONFIG\n',
+      stderr: 'Error: --kubeconfig: no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG\n',
     })
     const list = spawnSync(process.execPath, [gatehouse, 'client', 'list', '--all', '-o', 'json'], {
       cwd: folder,

@@ -45,7 +45,7 @@ const refused: readonly Situation[] = [
     what: 'two of one name',
     input: [group(), group()].join('\n---\n'),
     code: 1,
-    says: /MCPGroup\/g: metadata\.name: is taken already/,
+    says: /MCPGroup\/g: metadata\.name: is already used/,
   },
 ]
 

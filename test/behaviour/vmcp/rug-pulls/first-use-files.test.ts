@@ -202,7 +202,7 @@ t.test('what is in the way of the file is an error at the start', async (t) => {
   const config = vmcpConfig({ files: nowhere, notes: nowhere })
   t.throws(
     () => lockFolder(folder).with(config),
-    /files\.lock\.yaml is a folder[^]*notes\.lock\.yaml is a symb/,
+    /files\.lock\.yaml is a folder[^]*notes\.lock\.yaml is a dangling symb/,
   )
 })
 
