@@ -1,4 +1,4 @@
-/** The list of commands: a name, a line for the help, and how the command is loaded when it is asked for. */
+/** The table of commands: name, summary for the help, and a loader that runs on demand. */
 import type { Command } from 'commander'
 
 export interface CommandRow {
@@ -8,8 +8,8 @@ export interface CommandRow {
 }
 
 /**
- * Every command by name. `load` puts the whole command into the program; `loadCommand` does that for a name, which
- * completion needs.
+ * Returns every command by name. `load` registers the command with `program`. Completion calls `loadCommand` to load a
+ * command by name.
  */
 export function commandsOf(
   program: Command,
@@ -17,7 +17,7 @@ export function commandsOf(
 ): Readonly<Record<string, CommandRow>> {
   return {
     proxy: {
-      summary: 'a transparent proxy in front of one MCP server',
+      summary: 'run a transparent proxy in front of one MCP server',
       load: async () =>
         (await import('./proxy/proxy.ts')).addProxyCommand(program, {
           virtualServer: async (request) =>
@@ -25,11 +25,11 @@ export function commandsOf(
         }),
     },
     vmcp: {
-      summary: 'many MCP servers behind one address',
+      summary: 'serve many MCP servers behind one address',
       load: async () => (await import('./vmcp/vmcp.ts')).addVmcpCommand(program),
     },
     relay: {
-      summary: 'the public end of tunnels',
+      summary: 'run a self-hosted relay for tunnels',
       load: async () => (await import('../tools/relay/command.ts')).addRelayCommand(program),
     },
     validate: {
@@ -41,11 +41,11 @@ export function commandsOf(
       load: async () => (await import('./render.ts')).addRenderCommand(program),
     },
     lock: {
-      summary: 'write or check what was approved of backends (MCPToolLock)',
+      summary: 'write or check locks of approved backend definitions (MCPToolLock)',
       load: async () => (await import('../tools/lock/command.ts')).addLockCommand(program),
     },
     dev: {
-      summary: 'run manifests here, without a cluster',
+      summary: 'run manifests on this machine, without a cluster',
       load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
@@ -69,14 +69,14 @@ export function commandsOf(
       load: async () => (await import('../tools/shell/command.ts')).addPromptsCommand(program),
     },
     import: {
-      summary: 'turn the servers of MCP clients, or of ToolHive, into manifests',
+      summary: 'convert the servers of MCP clients, or of ToolHive, to manifests',
       load: async () => {
         const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
         ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
       },
     },
     client: {
-      summary: 'put the gateway into MCP clients, and take it out',
+      summary: 'add the gateway to MCP clients, or remove it',
       load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
     },
     doctor: {
@@ -84,11 +84,11 @@ export function commandsOf(
       load: async () => (await import('../tools/doctor/command.ts')).addDoctorCommand(program),
     },
     cluster: {
-      summary: 'what runs in a cluster, and why something does not',
+      summary: 'show the Gatehouse resources of a cluster, and why one is not ready',
       load: async () => (await import('../tools/cluster/command.ts')).addClusterCommand(program),
     },
     explain: {
-      summary: 'say why somebody can or cannot use a tool',
+      summary: 'explain why a caller can or cannot use a tool',
       load: async () => (await import('../tools/explain/command.ts')).addExplainCommand(program),
     },
     policy: {
@@ -104,12 +104,12 @@ export function commandsOf(
       load: async () => (await import('./completion.ts')).addCompletionCommand(program),
     },
     __complete: {
-      summary: 'what may come next on the command line',
+      summary: 'print completion candidates for a command line',
       hidden: true,
       load: async () => (await import('./completion.ts')).addCompleteCommand(program, loadCommand),
     },
     unpack: {
-      summary: 'copy this program, to run inside another image',
+      summary: 'copy this program, to run it inside another image',
       hidden: true,
       load: async () => (await import('./unpack.ts')).addUnpackCommand(program),
     },

@@ -1,7 +1,7 @@
 /**
- * `gatehouse completion SHELL`: the script that makes a shell complete commands, options and values.
+ * `gatehouse completion SHELL` prints a script that completes commands, options and values.
  *
- * The scripts ask the program itself (`gatehouse __complete -- words`), so they never go out of date.
+ * The scripts call the program (`gatehouse __complete -- words`), so they never go out of date.
  */
 import { Argument, type Command } from 'commander'
 import { print } from '../toolkit/terminal/output.ts'
@@ -35,13 +35,13 @@ function __gatehouse_complete
     set -l words (commandline -opc) (commandline -ct)
     $words[1] __complete -- $words[2..-1] 2>/dev/null
 end
-# Files only where nothing else is known.
+# Complete file names when the program returns no candidates.
 complete -c gatehouse -n 'test (count (__gatehouse_complete)) -gt 0' -f -a '(__gatehouse_complete)'
 `
 
 const scripts = { bash, zsh, fish } as const
 
-const installed = {
+const installCommands = {
   bash: 'gatehouse completion bash > ~/.local/share/bash-completion/completions/gatehouse',
   zsh: 'gatehouse completion zsh > "${fpath[1]}/_gatehouse"',
   fish: 'gatehouse completion fish > ~/.config/fish/completions/gatehouse.fish',
@@ -52,10 +52,10 @@ export function addCompletionCommand(program: Command): void {
     .command('completion')
     .summary('print the script that completes commands in a shell')
     .description('Prints a script for the shell. It completes commands, options and their values.')
-    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
+    .addArgument(new Argument('<shell>', 'shell to print the script for').choices(Object.keys(scripts)))
     .addHelpText(
       'after',
-      `\nInstall:\n${Object.values(installed)
+      `\nInstall:\n${Object.values(installCommands)
         .map((line) => `  ${line}`)
         .join('\n')}\n\nExit codes: 0 done, 2 wrong usage.`,
     )
@@ -64,15 +64,15 @@ export function addCompletionCommand(program: Command): void {
     })
 }
 
-/** The command that the scripts call: one candidate a line, a tab and what it is about. */
+/** Adds the command that the scripts call. It prints one candidate per line: the word, a tab and a description. */
 export function addCompleteCommand(program: Command, load: (name: string) => Promise<void>): void {
   program
     .command('__complete', { hidden: true })
     .argument('[words...]')
     .action(async (words: string[]) => {
       const { candidates } = await import('./help/complete.ts')
-      const asked = words.slice(0, -1).find((word) => !word.startsWith('-'))
-      if (asked !== undefined) await load(asked)
+      const name = words.slice(0, -1).find((word) => !word.startsWith('-'))
+      if (name !== undefined) await load(name)
       const lines = candidates(program, words).map(
         ({ word, about }) => `${word}\t${about.replace(/\s+/g, ' ')}`,
       )

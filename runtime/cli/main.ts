@@ -1,16 +1,15 @@
 #!/usr/bin/env node
 /**
- * The `gatehouse` command: wires the features to one command tree. Nothing is decided here.
+ * The `gatehouse` command: assembles the command tree and runs it.
  *
- * Only the command that is asked for is loaded, with what it needs; of the others the name and a line for the help are
- * known.
+ * Only the requested command is loaded. The other commands are registered with their name and summary.
  */
 import type { CliCommand } from '../toolkit/terminal/command.ts'
 import { commandsOf } from './commands.ts'
 import { rootCommand, runProgram } from '../toolkit/terminal/program.ts'
 const program = rootCommand('gatehouse')
 program
-  .description('One guarded entrance to all of a team’s MCP servers.')
+  .description('A secure gateway for all MCP servers of a team.')
   .option('--debug', 'log at debug level', false)
   .addHelpText(
     'after',
@@ -21,7 +20,7 @@ program
 
 const commands = commandsOf(program, loadCommand)
 
-/** Loads a command in place of its mere name; other words are left to whoever reads them. */
+/** Replaces the placeholder of a command with the command. Ignores unknown names. */
 async function loadCommand(name: string): Promise<void> {
   const row = Object.hasOwn(commands, name) ? commands[name] : undefined
   const shown = program.commands as CliCommand[]
@@ -31,18 +30,18 @@ async function loadCommand(name: string): Promise<void> {
   await row.load()
 }
 
-/** The command that is asked for, or asked about with `help`. */
-function askedFor(args: readonly string[]): string | undefined {
+/** Returns the name of the requested command, also after `help`. */
+function requestedCommand(args: readonly string[]): string | undefined {
   const words = args.filter((arg) => !arg.startsWith('-'))
   return words[0] === 'help' ? words[1] : words[0]
 }
 
-const asked = askedFor(process.argv.slice(2))
+const requested = requestedCommand(process.argv.slice(2))
 for (const [name, { summary, hidden = false, load }] of Object.entries(commands)) {
-  if (name === asked) await load()
+  if (name === requested) await load()
   else program.command(name, { hidden }).summary(summary)
 }
-// No command has shown its arguments yet, so none does in this list; what comes below has its own.
+// Placeholders have no arguments, so this list shows none. The help of each command does.
 program.configureHelp({ subcommandTerm: (command) => command.name() })
 
 await runProgram(program)

@@ -1,13 +1,13 @@
 /**
- * `gatehouse render -f`: the child objects that the hooks make of manifests, as YAML, offline.
+ * `gatehouse render -f` prints the child objects that the hooks create from manifests, as YAML, offline.
  *
- * The hooks run in a cluster in memory in which every workload is taken as ready, until nothing changes: the state that
- * a healthy cluster comes to.
+ * The hooks run against an in-memory cluster whose workloads are always ready, until nothing changes. The output is the
+ * state that a healthy cluster converges to.
  */
 import { writeYaml } from '../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'
 import type { LocalObject } from '../toolkit/manifests/objects.ts'
-import { settledCluster } from '../toolkit/local/cluster/settled.ts'
+import { settledCluster } from '../toolkit/local/cluster/settled-cluster.ts'
 import { exitCode, print, printError, printJson } from '../toolkit/terminal/output.ts'
 import { runtimeImage } from '../toolkit/terminal/version.ts'
 import { forTerminal } from '../toolkit/terminal/plain-text.ts'
@@ -26,13 +26,17 @@ export function addRenderCommand(program: Command): void {
     .command('render')
     .summary('print the child objects of manifests, offline')
     .description(
-      'Runs the reconcile hooks in memory and prints every object they would create: Deployments, Services,\n' +
-        'ConfigMaps, service accounts and roles, in a state in which all workloads are ready.',
+      'Runs the reconcile hooks in memory and prints every object that they would create: Deployments, Services,\n' +
+        'ConfigMaps, service accounts and roles. The output assumes that all workloads are ready.',
     )
-    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
-    .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'))
-    .option('--image <ref>', 'runtime image to put into pods', runtimeImage)
-    .option('--status', 'print the parents with their status instead of their children', false)
+    .requiredOption(
+      '-f, --filename <path>',
+      'manifest file, folder, or - for standard input; repeatable',
+      collect,
+    )
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['yaml', 'json']).default('yaml'))
+    .option('--image <ref>', 'runtime image of the pods', runtimeImage)
+    .option('--status', 'print the input objects with their status instead of the child objects', false)
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse render -f manifests/examples/quickstart | kubectl apply --dry-run=client -f -\n' +
@@ -60,7 +64,7 @@ async function render(options: Options): Promise<number> {
   return failed.length > 0 ? exitCode.failed : exitCode.ok
 }
 
-/** Returns the error of a resource for which the hooks render no children; empty if they do. */
+/** Returns the error of a resource for which the hooks render no children, or an empty list. */
 function failureOf({ kind, metadata, status }: LocalObject): readonly string[] {
   const conditions = listOf(fieldsOf(status)['conditions']).filter(isFields)
   const failed = conditions.find(
@@ -72,7 +76,7 @@ function failureOf({ kind, metadata, status }: LocalObject): readonly string[] {
   return [forTerminal(`${kind} ${name}: not rendered: ${String(failed['message'])}`)]
 }
 
-/** What the hook asked for: without what only the cluster in memory added. */
+/** Returns the object as the hook rendered it, without fields that the in-memory cluster added. */
 function desired(object: LocalObject): LocalObject {
   const text = object.metadata.annotations?.[lastAppliedAnnotation]
   return text ? (JSON.parse(text) as LocalObject) : object

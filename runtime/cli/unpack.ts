@@ -1,8 +1,8 @@
 /**
- * `gatehouse unpack FOLDER`: copies this program so that it runs in any Linux container, whatever its image holds.
+ * `gatehouse unpack FOLDER` copies this program so that it runs in any Linux container, regardless of its image.
  *
- * An init container of the runtime image does this before a stdio server starts in its own image: the copy has Node, the
- * dynamic loader and every shared library that Node uses, and is started through that loader.
+ * An init container with the runtime image runs it before a stdio server starts in its own image. The copy contains
+ * Node, the dynamic loader and every shared library that Node uses. The loader starts it.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -14,7 +14,7 @@ import { print } from '../toolkit/terminal/output.ts'
 export function addUnpackCommand(program: Command): void {
   program
     .command('unpack', { hidden: true })
-    .argument('<folder>', 'where to; it is made when absent')
+    .argument('<folder>', 'target folder, created if needed')
     .description('Copies this program with its loader and libraries, to run inside another image.')
     .action((folder: string) => {
       unpack(folder)
@@ -32,12 +32,12 @@ function unpack(folder: string): void {
   const loader = files.find((path) => /^ld-(linux|musl)[^/]*\.so/.test(basename(path)))
   if (isSea()) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'unpack works in the runtime image only, not in the single executable',
+      detail: 'unpack works only in the runtime image, not in the single executable',
     })
   }
   if (process.platform !== 'linux' || !loader) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'unpack works on Linux with a dynamically linked Node only',
+      detail: 'unpack works only on Linux with a dynamically linked Node',
     })
   }
   mkdirSync(join(folder, 'lib'), { recursive: true })
@@ -48,7 +48,10 @@ function unpack(folder: string): void {
     if (path !== process.execPath) copyFileSync(path, join(folder, 'lib', basename(path)))
 }
 
-/** What the launcher needs beside it. A program that runs from its sources has none of it, and cannot be unpacked. */
+/**
+ * Files that the launcher needs next to it. They exist only after a build, so a program run from source cannot be
+ * unpacked.
+ */
 const parts = ['gatehouse.js', 'package.json', 'runtime', 'cedar'] as const
 
 function copyProgram(folder: string): void {
@@ -56,7 +59,7 @@ function copyProgram(folder: string): void {
   for (const part of parts) {
     if (!existsSync(join(from, part))) {
       throw new GatehouseError('INVALID_CONFIG', {
-        detail: `unpack copies a built program, and ${join(from, part)} is missing: run it from an image or after make build`,
+        detail: `unpack needs a built program, but ${join(from, part)} is missing: run it from an image, or after make build`,
       })
     }
     cpSync(join(from, part), join(folder, part), { recursive: true })

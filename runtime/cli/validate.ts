@@ -1,6 +1,4 @@
-/**
- * `gatehouse validate -f`: any manifests, offline, with the admission webhook's own code.
- */
+/** `gatehouse validate -f` checks manifests offline, with the code of the admission webhook. */
 import { type Command, Option } from 'commander'
 import {
   type CheckedManifest,
@@ -27,15 +25,19 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .summary('check manifests offline')
     .description(
-      'Checks manifests exactly as the admission webhook would, without a cluster, and what they refer to:\n' +
-        'a reference to an object that is not given is an error when others of its kind are, else a warning;\n' +
-        'a key that a given Secret or ConfigMap does not have is an error. Secrets and ConfigMaps that are not\n' +
-        'given are counted, and named in a warning when a given one has a similar name. A folder with a\n' +
-        'kustomization is a set of its own. Documents of other API groups are skipped.',
+      'Checks manifests without a cluster, with the code of the admission webhook, and checks their references:\n' +
+        '- A missing object is an error when the input contains others of its kind, otherwise a warning.\n' +
+        '- A missing key in a Secret or ConfigMap of the input is an error.\n' +
+        '- Missing Secrets and ConfigMaps are only counted, with a warning when the input has one with a similar name.\n' +
+        'Each folder with a kustomization is checked as a separate set. Documents of other API groups are skipped.',
     )
-    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
+    .requiredOption(
+      '-f, --filename <path>',
+      'manifest file, folder, or - for standard input; repeatable',
+      collect,
+    )
     .addOption(
-      new Option('-o, --output <format>', 'how to report')
+      new Option('-o, --output <format>', 'output format')
         .choices(['text', ...Object.keys(reportFormats)])
         .default('text'),
     )
@@ -65,8 +67,8 @@ async function validate(options: Options): Promise<number> {
   if (note !== undefined) printError(`note: ${note}`)
   const code = invalid.length > 0 ? exitCode.failed : exitCode.ok
   if (options.output !== 'text') return code
-  const others = manifests.length - manifests.filter(isOurs).length
-  const skipped = others > 0 ? `, ${others} of other API groups skipped` : ''
+  const foreign = manifests.length - manifests.filter(isOurs).length
+  const skipped = foreign > 0 ? `, ${foreign} of other API groups skipped` : ''
   print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${skipped}`)
   return code
 }

@@ -1,4 +1,4 @@
-/** `gatehouse version`: what this build is, for people and for scripts. */
+/** `gatehouse version` prints the versions and the platform of this build. */
 import { type Command, Option } from 'commander'
 import { print, printJson } from '../toolkit/terminal/output.ts'
 import { version } from '../toolkit/terminal/version.ts'
@@ -7,8 +7,8 @@ export function addVersionCommand(program: Command): void {
   program
     .command('version')
     .summary('print the version, the platform and the protocol revisions')
-    .description('Prints what this build is. With -o json for scripts.')
-    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .description('Prints the versions of Gatehouse and Node, the platform, and the supported MCP revisions.')
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText('after', '\nExample:\n  gatehouse version -o json\n\nExit codes: 0 done, 2 wrong usage.')
     .action(async ({ output }: { readonly output: 'text' | 'json' }) => {
       const facts = await factsOf()

@@ -64,7 +64,7 @@ t.test('validate: two documents of one name are an error', async (t) => {
   const group = 'apiVersion: gatehouse.dev/v1beta1\nkind: MCPGroup\nmetadata: {name: g}\nspec: {}\n'
   const { code, stderr } = await runGatehouse(['validate', '-f', '-'], `${group}---\n${group}`)
   t.equal(code, 1)
-  t.match(stderr, /MCPGroup\/g: metadata\.name: is taken already, at -:1/)
+  t.match(stderr, /MCPGroup\/g: metadata\.name: is already used at -:1/)
 })
 
 t.test(

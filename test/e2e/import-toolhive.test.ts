@@ -98,8 +98,8 @@ t.test('import toolhive: standard input and output, and wrong usage', async (t) 
   const checked = await runGatehouse(['validate', '-f', '-'], ran.stdout)
   t.equal(checked.code, 0, checked.stderr)
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
-    [[], /give -f FILE, or --context/],
-    [['-f', '-', '-n', 'a'], /--namespace: only with --context/],
+    [[], /specify -f FILE, or --context/],
+    [['-f', '-', '-n', 'a'], /--namespace: requires --context/],
     [['-f', '-', '--tool', 'echo'], /--tool: must be NAME=BACKEND\.TOOL/],
     [['-f', join(folder, 'absent')], /no such file or folder/],
   ]

@@ -131,10 +131,10 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
       err: message,
     })
   }
-  t.match(await gatehouse('lock'), { code: 2, err: /give -f with manifests, or --url NAME=URL/ })
+  t.match(await gatehouse('lock'), { code: 2, err: /use -f with manifests, or --url NAME=URL/ })
   t.match(await gatehouse('lock', '--url', 'files=http://127.0.0.1:1/mcp'), {
     code: 2,
-    err: /files: cannot be listed/,
+    err: /files: cannot list its definitions/,
   })
   const lost = await gatehouse('lock', '--url', 'files=http://127.0.0.1:1/mcp', '--check', '--format', 'json')
   t.equal(lost.code, 2)
@@ -145,28 +145,28 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
   })
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--check', '-o', path), {
     code: 2,
-    err: /--output: nothing is written with --check; name the folder of the locks with -f/,
+    err: /--output: has no effect with --check; specify the folder of the locks with -f/,
   })
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--format', 'json'), {
     code: 2,
-    err: /--format: is for --check/,
+    err: /--format: has no effect without --check/,
   })
   t.match(await gatehouse('lock', '--url', 'files'), { code: 2, err: /must be NAME=URL/ })
   const token = join(path, 'token')
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token), {
     code: 2,
-    err: /--bearer-token-file: .*token cannot be read/,
+    err: /--bearer-token-file: cannot read .*token/,
   })
   writeFileSync(token, 'two\nlines')
   const { code, err } = await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token)
   t.equal(code, 2)
-  t.match(err, /must hold one token of visible ASCII characters/)
+  t.match(err, /must contain one token of visible ASCII characters/)
   t.notMatch(err, /two|lines/)
   writeFileSync(
     file,
     'apiVersion: gatehouse.dev/v1beta1\nkind: MCPServer\nmetadata: {name: files}\nspec: {image: x}\n',
   )
-  t.match(await gatehouse('lock', '-f', path), { code: 2, err: /give --url files=URL/ })
+  t.match(await gatehouse('lock', '-f', path), { code: 2, err: /set --url files=URL/ })
 })
 
 t.test('what fits into no lock is not written, and what is left out is told', async (t) => {
@@ -180,11 +180,11 @@ t.test('what fits into no lock is not written, and what is left out is told', as
   t.match(await gatehouse('lock', ...flags, '-o', path), {
     code: 2,
     out: '',
-    err: /files: no lock is written: spec\.tools: expected at most 1000 items/,
+    err: /files: lock not written: spec\.tools: expected at most 1000 items/,
   })
   t.match(await gatehouse('lock', '--url', `../up=${backend.url}`, '-o', path), {
     code: 2,
-    err: /\.\.\/up: no lock is written: .*name/,
+    err: /\.\.\/up: lock not written: .*name/,
   })
   t.strictSame(readdirSync(path), [])
   backend.tools = [approved, named('big', 'x'.repeat(1_100_000))]
@@ -199,7 +199,7 @@ t.test('what fits into no lock is not written, and what is left out is told', as
   writeFileSync(two, second)
   t.match(await gatehouse('lock', ...flags, '-f', path, '-o', path), {
     code: 2,
-    err: /files: no lock is written: there are 2 locks of it/,
+    err: /files: lock not written: it has 2 locks/,
   })
   t.equal(readFileSync(join(path, 'files.lock.yaml'), 'utf8'), lock, 'the first stays as it was')
 })

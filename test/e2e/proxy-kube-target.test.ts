@@ -75,13 +75,13 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     const { code, stdout, stderr } = await stdio('twin')
     t.equal(code, 2)
     t.equal(stdout, '')
-    t.match(stderr, /several resources in namespace team: write mcpserver\/twin or mcpremoteproxy\/twin/)
+    t.match(stderr, /twin is ambiguous in namespace team: write mcpserver\/twin or mcpremoteproxy\/twin/)
   })
 
   await t.test('name: absent, without an address, in another namespace, of another kind', async (t) => {
     t.match(await stdio('nobody'), {
       code: 1,
-      stderr: /no MCP server called nobody in namespace team \(context test\)/,
+      stderr: /no MCP server named nobody in namespace team \(context test\)/,
     })
     const young = await stdio('young')
     t.match(
@@ -99,14 +99,14 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match(stderr, /kubectl port-forward -n team service\/inside 8080:8080/)
   })
 
-  await t.test('cluster: one that does not answer, and none at all', async (t) => {
+  await t.test('cluster: one that does not respond, and none at all', async (t) => {
     t.match(await run('/nonexistent/config', ['stdio', 'notes']), {
       code: 2,
-      stderr: /the kubeconfig cannot be read/,
+      stderr: /cannot read the kubeconfig/,
     })
     t.match(await run('', ['stdio', 'notes']), {
       code: 2,
-      stderr: /TARGET: notes is no http or https URL, and there is no kubeconfig to look it up in/,
+      stderr: /TARGET: notes is not an http or https URL, and there is no kubeconfig to look it up/,
     })
     const gone = join(t.testdir({}), 'gone')
     writeFileSync(
@@ -122,7 +122,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     )
     t.match(await run(gone, ['stdio', 'notes']), {
       code: 1,
-      stderr: /the cluster http:\/\/127\.0\.0\.1:9 .* does not answer/,
+      stderr: /the cluster http:\/\/127\.0\.0\.1:9 .* does not respond/,
     })
   })
 

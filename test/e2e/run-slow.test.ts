@@ -71,7 +71,7 @@ await t.test('dev: a slow server is shown with its age, its output and its end',
   await dev.waitFor(/^MCPServer slow: starting \(10 s\): no response yet$/m)
   t.match(dev.output(), /^fetching the package$/m)
   open()
-  await dev.waitFor(/^v: behind it: slow$/m)
+  await dev.waitFor(/^v: backends: slow$/m)
   t.equal(read().filter(({ what }) => what === 'start').length, 1, 'one process')
   process.kill(read()[0]?.pid ?? 0, 'SIGKILL')
   await dev.waitFor(

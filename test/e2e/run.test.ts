@@ -113,7 +113,7 @@ await t.test('run: a URL that is silent gets an address at once, and each change
   await running.waitFor(/^there: answers$/m)
   await running.waitFor(/^The server answers\.$/m)
   await everything.kill()
-  await running.waitFor(/^there: does not answer any more$/m)
+  await running.waitFor(/^there: no longer answers$/m)
   t.equal(await running.interrupt(), 0)
 })
 

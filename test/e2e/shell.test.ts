@@ -61,20 +61,20 @@ await t.test('tools call: the ways to give arguments', async (t) => {
   t.match(await call('get-sum', 'a:=1', 'b:=2'), { stdout: /is 3/ })
   for (const [words, message] of [
     [['get-sum', 'a=one', 'b=2'], /^Error: a: must be number, as the schema of the tool requires\n$/],
-    [['get-sum', 'a:=x'], /a: after := stands JSON/],
-    [['get-sum', 'a=1', 'a=2'], /a: is given twice/],
+    [['get-sum', 'a:=x'], /a: the value after := must be JSON/],
+    [['get-sum', 'a=1', 'a=2'], /a: occurs twice/],
     [['get-sum', '=1'], /"=1": must be name=value/],
     [['get-sum', '--args', '[1]'], /--args: must be a JSON object such as/],
     [['get-sum', '--args', '{"a":1,"a":2}'], /--args: a member occurs twice/],
     [['get-sum', '--args', '{"a":tru}'], /--args: must be a JSON object/],
-    [['get-sum', '--args', '{}', '--args-file', file], /exclude one another/],
+    [['get-sum', '--args', '{}', '--args-file', file], /cannot be combined/],
     [
       ['get-sum', '--args-file', '/nonexistent'],
-      /--args-file: \/nonexistent cannot be read: there is no such file/,
+      /--args-file: cannot read \/nonexistent: there is no such file/,
     ],
-    [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\? it has echo, /],
-    [['no-such', 'a=1'], /the server has no tool "no-such"; it has echo, /],
-    [[], /TOOL is missing behind TARGET/],
+    [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\? available: echo, /],
+    [['no-such', 'a=1'], /the server has no tool "no-such"; available: echo, /],
+    [[], /TOOL is missing after TARGET/],
   ] as const) {
     const ended = await call(...words)
     t.match(ended, { code: 2, stdout: '', stderr: message }, words.join(' '))
@@ -101,7 +101,7 @@ await t.test('tools call: JSON arrives as it was written, and leaves as the serv
   const failed = await runGatehouse(['tools', 'call', fixture.url, 'test_error_handling'])
   t.match(failed, { code: 1, stdout: '', stderr: /^Error: / })
   const image = await runGatehouse(['tools', 'call', fixture.url, 'test_image_content'])
-  t.match(image, { code: 0, stdout: /^\[image image\/png, \d+ bytes; -o json has it\]\n$/ })
+  t.match(image, { code: 0, stdout: /^\[image image\/png, \d+ bytes; use -o json to print it\]\n$/ })
 })
 
 for (const era of ['session', 'stateless', 'both'] as const) {
@@ -118,7 +118,7 @@ for (const era of ['session', 'stateless', 'both'] as const) {
       const slow = await call('test_tool_with_progress')
       t.match(slow, { code: 0, stderr: /^50\/100 50 %/m }, 'progress on standard error')
       const asked = await call('test_elicitation', 'message=Your name?')
-      t.match(asked, { stderr: /asks: Your name\?\. Declined: there is no terminal to ask on/ })
+      t.match(asked, { stderr: /asks: Your name\?\. Declined, because there is no terminal/ })
       t.match(asked.stdout, /decline/)
       const mirrored = await runGatehouse(['tools', 'list', ...target, '-o', 'json', ...command])
       t.match(mirrored, { code: 0, stderr: '' })
@@ -185,7 +185,7 @@ await t.test('TARGET is the name of what gatehouse run runs', async (t) => {
   const other = await runGatehouse(['tools', 'list', 'other'], '', env)
   t.match(other, {
     code: 2,
-    stderr: /; other does not run here either, where gatehouse, some do\n$/,
+    stderr: /; no server other runs on this machine either \(running: gatehouse, some\)\n$/,
   })
   await running.interrupt()
   t.match(await runGatehouse(['tools', 'list', 'some'], '', env), { code: 2 }, 'gone with the session')
@@ -196,7 +196,7 @@ await t.test('what goes wrong has one message and a code', async (t) => {
   for (const [args, code, message] of [
     [['tools', 'list'], 2, /TARGET is missing/],
     [['tools', 'list', 'ftp://x'], 2, /TARGET: must be/],
-    [['tools', 'list', 'http://u:p@127.0.0.1/mcp'], 2, /must not carry credentials/],
+    [['tools', 'list', 'http://u:p@127.0.0.1/mcp'], 2, /must not contain credentials/],
     [['tools', 'list', `http://127.0.0.1:${port}/mcp`], 1, /^Error: .*could not be reached/],
     [
       ['tools', 'list', '--', '/no/such/program'],
@@ -208,13 +208,13 @@ await t.test('what goes wrong has one message and a code', async (t) => {
       1,
       /^Error: node: exited with code 7\n {2}no licence\n$/,
     ],
-    [['tools', 'list', '--'], 2, /after -- stands a command/],
-    [['tools', 'list', 'x', '--', 'node'], 2, /TARGET and a command exclude one another/],
-    [['tools', 'list', '-e', 'A=1', 'http://127.0.0.1/mcp'], 2, /-e: is for a command/],
+    [['tools', 'list', '--'], 2, /add a command that speaks MCP after --/],
+    [['tools', 'list', 'x', '--', 'node'], 2, /TARGET and a command cannot be combined/],
+    [['tools', 'list', '-e', 'A=1', 'http://127.0.0.1/mcp'], 2, /-e: applies to a command/],
     [
       ['tools', 'list', '--timeout', '1', '--', 'node', '-e', 'setInterval(()=>{},1e6)'],
       1,
-      /said nothing for 1 s/,
+      /no message from the server for 1 s/,
     ],
     [['tools', 'list', '-o', 'yaml', 'x'], 2, /Allowed choices are text, json/],
   ] as const) {

@@ -1,8 +1,8 @@
 /**
- * `gatehouse dev -f`: the manifests that run in a cluster, run here, without a cluster.
+ * `gatehouse dev -f` runs the manifests of a cluster on this machine.
  *
- * Reads and validates them with the webhook's code, runs the same hooks in process, starts what they render as local
- * processes, and follows every edit of the files.
+ * It validates them with the webhook's code, runs the same hooks in process, starts the rendered servers as local
+ * processes, and applies every edit of the files.
  */
 import type { Command } from 'commander'
 import type { DevOptions } from './dev.ts'
@@ -11,29 +11,34 @@ import { parsePort, parseSeconds, collect } from '../../toolkit/terminal/options
 
 export function addDevCommand(program: Command): void {
   addProcessLogFlags(program.command('dev'))
-    .summary('run manifests here, without a cluster')
+    .summary('run manifests on this machine, without a cluster')
     .description(
-      'Runs the manifests of a cluster on this machine: validates them with the webhook’s code, runs the same\n' +
-        'hooks, and starts what they render as local processes. A server runs the command in its annotation\n' +
-        'gatehouse.dev/local-command in place of its image ({port} is replaced; PORT is set).',
+      'Runs the manifests of a cluster on this machine. Validates them with the webhook’s code, runs the same hooks,\n' +
+        'and starts the rendered servers as local processes. An edit of the files takes effect at once.\n' +
+        'A server runs the command in its annotation gatehouse.dev/local-command instead of its image. Gatehouse\n' +
+        'replaces {port} in the command with the assigned port and sets the variable PORT.',
     )
-    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
+    .requiredOption(
+      '-f, --filename <path>',
+      'manifest file, folder, or - for standard input; repeatable',
+      collect,
+    )
     .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)
     .option(
       '--start-timeout <seconds>',
-      'time after which a server that is not ready is told',
+      'report a server that is not ready after this time',
       parseSeconds,
       30,
     )
     .option(
       '--pin-first <folder>',
-      'trust on first use: what a backend is first seen to offer is approved, its lock written to this folder, and enforced',
+      'trust on first use: approve the first definitions of each backend, write their lock to this folder, and enforce it',
     )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse dev -f manifests/examples/quickstart\n' +
-        '\nExit codes: 0 stopped by a signal, 1 the manifests are invalid, 2 wrong usage, unreadable input or a\n' +
-        'port or folder that cannot be used. "gatehouse logs NAME" shows the output of one server.',
+        '\nExit codes: 0 stopped by a signal, 1 the manifests are invalid, 2 wrong usage, unreadable input, or a\n' +
+        'port or folder that cannot be used.\n\n"gatehouse logs NAME" prints the output of one server.',
     )
     .action(async (options: DevOptions, command: Command) => {
       const { runDev } = await import('./dev.ts')

@@ -1,6 +1,6 @@
 /**
- * A `gatehouse dev` from start to end: reads and checks the manifests, runs them in a session, follows every edit, shows
- * the screen, and says at the end what ran.
+ * Runs `gatehouse dev`: reads and checks the manifests, runs them in a session, applies every edit, draws the screen,
+ * and prints a summary of the session at the end.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,10 +33,10 @@ export interface DevOptions extends ProcessLogs {
   readonly pinFirst?: string
 }
 
-/** How often the running servers are asked for the health of their backends. */
+/** Interval at which backend health is read from the running servers. */
 const refreshMs = 1000
 
-/** Returns the exit code. Throws INVALID_CONFIG for what cannot be read or cannot be run. */
+/** Returns the exit code. Throws INVALID_CONFIG when the input cannot be read or run. */
 export async function runDev(options: DevOptions): Promise<number> {
   const stop = new AbortController()
   const stopped = stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
@@ -50,13 +50,13 @@ export async function runDev(options: DevOptions): Promise<number> {
   }
   if (options.pinFirst !== undefined && !first.docs.some(({ kind }) => kind === 'VirtualMCPServer'))
     failure(
-      '--pin-first: pins backends of virtual servers, and there is no VirtualMCPServer among the manifests',
+      '--pin-first: has no effect, because the manifests contain no VirtualMCPServer whose backends it could pin',
     )
   await refuseTakenPort(first.docs, options.port)
   const folder = sessionFolder()
   const startedAt = performance.now()
   const logs = new LogFiles(join(folder, 'logs'), (error) =>
-    failure(`output is not stored any more, so "gatehouse logs" has no more of it: ${messageOf(error)}`),
+    failure(`server output is no longer stored, so "gatehouse logs" cannot show it: ${messageOf(error)}`),
   )
   const display = new Display({
     title: `gatehouse dev · ${options.filename.join(' ')}`,
@@ -85,7 +85,7 @@ export async function runDev(options: DevOptions): Promise<number> {
     onError: failure,
   })
   const reload = async () => {
-    const next = tried(read)
+    const next = readOrReport(read)
     display.problems = next.problems
     if (!next.problems) display.noteEdit(await session.declare(next.docs))
     display.redraw(session)
@@ -116,7 +116,7 @@ interface Loaded {
   readonly problems: string
 }
 
-/** Reads and checks the manifests. Throws INVALID_CONFIG for what cannot be read. */
+/** Reads and checks the manifests. Throws INVALID_CONFIG when they cannot be read. */
 function load(paths: readonly string[], validate: ValidateResource): Loaded {
   const manifests = readManifests(paths, standardText)
   const problems = describeViolations(checkManifests(manifests, { validate }))
@@ -125,8 +125,8 @@ function load(paths: readonly string[], validate: ValidateResource): Loaded {
   return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }
 }
 
-/** While servers run, what cannot be read is a problem like any other. */
-function tried(read: () => Loaded): Loaded {
+/** Returns a read error as a problem to display, because the servers are already running. */
+function readOrReport(read: () => Loaded): Loaded {
   try {
     return read()
   } catch (error) {
@@ -136,17 +136,17 @@ function tried(read: () => Loaded): Loaded {
 
 function nothingToRun(paths: readonly string[]) {
   return invalidConfig(
-    `${paths.join(', ')}: no resource of gatehouse.dev in it. The configuration of an MCP client becomes manifests by ` +
-      `"gatehouse import ${paths[0] ?? ''} --save FOLDER", or runs at once by "gatehouse run --from ${paths[0] ?? ''}".`,
+    `${paths.join(', ')}: no resource of gatehouse.dev found. To convert the configuration of an MCP client, run ` +
+      `"gatehouse import ${paths[0] ?? ''} --save FOLDER"; to run it directly, "gatehouse run --from ${paths[0] ?? ''}".`,
   )
 }
 
-/** Clients have the address in their configuration: another port is the user's choice. */
+/** Clients store the address in their configuration, so the user must choose another port. */
 async function refuseTakenPort(docs: readonly LocalObject[], port: number): Promise<void> {
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)
-  const other = next === undefined ? 'choose another with --port' : `use --port ${next}, which is free`
-  throw invalidConfig(`port ${port} is in use by another program; end that program, or ${other}`)
+  const other = next === undefined ? 'choose another port with --port' : `use --port ${next}, which is free`
+  throw invalidConfig(`port ${port} is in use by another program; stop that program, or ${other}`)
 }
 
 function sessionFolder(): string {

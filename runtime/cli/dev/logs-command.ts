@@ -1,4 +1,4 @@
-/** `gatehouse logs NAME`: the output of one server of a running `gatehouse dev`. */
+/** `gatehouse logs NAME` prints the output of one server of a running `gatehouse dev`. */
 import type { Command } from 'commander'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 
@@ -7,15 +7,15 @@ export function addLogsCommand(program: Command): void {
     .command('logs')
     .summary('print the output of a server that "gatehouse dev" runs')
     .description(
-      'Prints what the processes of one resource have written while "gatehouse dev" runs it. Lines are as the programs\n' +
-        'wrote them, with secrets if they print secrets; on a terminal without control characters.',
+      'Prints the output of one resource that "gatehouse dev" runs: the lines of all of its processes, as they were\n' +
+        'written. They can contain secrets. On a terminal, control characters are removed.',
     )
-    .argument('<name>', 'name of the resource, such as an MCPServer')
-    .option('-f, --follow', 'go on with what is written from now on', false)
+    .argument('<name>', 'name of the resource, for example of an MCPServer')
+    .option('-f, --follow', 'keep printing new lines until interrupted', false)
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse logs everything -f\n' +
-        '\nExit codes: 0 printed, or stopped by a signal, 2 nothing of that name runs.',
+        '\nExit codes: 0 printed, or stopped by a signal, 2 no running resource has this name.',
     )
     .action(async (name: string, { follow }: { follow: boolean }) => {
       const { showLogs } = await import('./logs.ts')

@@ -1,6 +1,3 @@
-/**
- * `gatehouse logs`: the output of a resource that a running `gatehouse dev` stores.
- */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -13,7 +10,7 @@ import { sessionFolders } from '../../toolkit/targets/running.ts'
 
 const followEveryMs = 200
 
-/** Prints the output of the newest session that has such a resource. Returns the exit code. */
+/** Prints the output of the resource in the newest session that has it. Returns the exit code. */
 export async function showLogs(
   name: string,
   options: { follow: boolean; stop: AbortSignal },
@@ -24,7 +21,7 @@ export async function showLogs(
   while (options.follow && !options.stop.aborted) {
     await sleep(followEveryMs, undefined, { signal: options.stop }).catch(() => undefined)
     if (!existsSync(file)) break
-    // A new file has begun when this one is shorter than what was shown.
+    // A file shorter than the offset has been rotated: start from its beginning.
     offset = await copyFrom(file, lstatSync(file).size < offset ? 0 : offset, write)
   }
   return exitCode.ok
@@ -38,20 +35,20 @@ function logFileOf(name: string): string {
     folders.flatMap((folder) => readdirSync(folder)).map((file) => file.replace(/\.log.*/, '')),
   )
   if (names.size > 0)
-    throw invalidConfig(`no output of "${name}"; there is some of ${[...names].sort().join(', ')}`)
+    throw invalidConfig(`no output of "${name}"; stored output: ${[...names].sort().join(', ')}`)
   throw invalidConfig(
-    `no "gatehouse dev" of this user stores output below ${tmpdir()}; start one, or set TMPDIR as it has it`,
+    `no running "gatehouse dev" of this user found below ${tmpdir()}; start one, or set TMPDIR to the value that it uses`,
   )
 }
 
-/** Newest first. */
+/** Returns the log folders of all sessions, newest first. */
 function logFolders(): string[] {
   return sessionFolders(['gatehouse-dev-'])
     .map(({ folder }) => join(folder, 'logs'))
     .filter((logs) => existsSync(logs))
 }
 
-/** Copies a file from an offset to standard output; resolves with the offset of its end. */
+/** Copies a file from an offset to standard output. Returns the offset of its end. */
 async function copyFrom(path: string, offset: number, write: (chunk: Buffer) => void): Promise<number> {
   const file = await open(path, 'r')
   let end = offset

@@ -1,19 +1,19 @@
 /**
- * What may come next on the command line: the commands, options and values that fit the words before the cursor.
+ * Completes a command line: returns the commands, options and values that can follow the words before the cursor.
  *
- * Shells ask while somebody types, so only the command in question is loaded. File names are the shell's own business: a
- * place that takes one gets no candidates.
+ * Shells call this on every keystroke, so only the command in question is loaded. Arguments that accept a file get no
+ * candidates, because the shell completes file names.
  */
 import type { Command, Option } from 'commander'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 
-/** One candidate: the word, and a line about it. */
+/** A candidate: the word and a one-line description. */
 export interface Completion {
   readonly word: string
   readonly about: string
 }
 
-/** Candidates for the last of `words`, which may be ''. `words` begins after the name of the program. */
+/** Returns the candidates for the last of `words`, which may be ''. `words` begins after the name of the program. */
 export function candidates(program: Command, words: readonly string[]): Completion[] {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
@@ -26,7 +26,10 @@ export function candidates(program: Command, words: readonly string[]): Completi
     const option = optionOf(command, flag)
     return starting(
       typed,
-      (option ? valuesOf(option) : []).map((one) => ({ ...one, word: `${flag}=${one.word}` })),
+      (option ? valuesOf(option) : []).map((candidate) => ({
+        ...candidate,
+        word: `${flag}=${candidate.word}`,
+      })),
     )
   }
   if (typed.startsWith('-')) return starting(typed, optionsOf(command))
@@ -36,14 +39,15 @@ export function candidates(program: Command, words: readonly string[]): Completi
   )
 }
 
-/** Follows the words to the command that they are about, and counts its operands. */
+/** Follows the words to the innermost command and counts its operands. */
 function walk(program: Command, words: readonly string[]): { command: Command; operands: number } {
   let command = program
   let operands = 0
   for (const [index, word] of words.entries()) {
     const previous = optionOf(command, words[index - 1] ?? '')
     if (word.startsWith('-') || (previous && takesValue(previous))) continue
-    const next = operands === 0 ? command.commands.find((one) => one.name() === word) : undefined
+    const next =
+      operands === 0 ? command.commands.find((subcommand) => subcommand.name() === word) : undefined
     if (next) command = next
     else operands++
   }
@@ -66,7 +70,10 @@ function commandsOf(command: Command): Completion[] {
   return command
     .createHelp()
     .visibleCommands(command)
-    .map((one) => ({ word: one.name(), about: one.summary() || one.description() }))
+    .map((subcommand) => ({
+      word: subcommand.name(),
+      about: subcommand.summary() || subcommand.description(),
+    }))
 }
 
 function optionsOf(command: Command): Completion[] {

@@ -1,11 +1,11 @@
 /**
- * `gatehouse proxy SERVER_NAME`: a transparent proxy in front of one MCP server, in the foreground until SIGINT or
+ * `gatehouse proxy SERVER_NAME` runs a transparent proxy in front of one MCP server, in the foreground until SIGINT or
  * SIGTERM.
  *
- * Flags come from the table in runtime/config; everything is checked there before anything is opened. Standard output
- * carries one line, from which scripts read the port; the log and messages to the user go to standard error.
- * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,
- * 128 plus the signal number when a signal stopped the login.
+ * The flags come from the table in runtime/config, which checks all of them before anything is opened. Standard output
+ * carries one line, from which scripts read the port. The log and messages for the user go to standard error.
+ * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed, 128 plus the signal
+ * number when a signal stopped the login.
  * Source: docs/specification/proxy-command.md.
  */
 import type { Command } from 'commander'
@@ -40,7 +40,7 @@ import { version } from '../../toolkit/terminal/version.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import type { LockKeeper } from '../../vmcp/index.ts'
-import type { LockPlace } from '../../tools/lock/index.ts'
+import type { LockStorage } from '../../tools/lock/index.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
 import { addProxyFlags, environmentHelp, loginFailed } from '../../toolkit/targets/proxy-flags.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
@@ -50,20 +50,20 @@ import { addProxyTunnelCommand } from './tunnel.ts'
 import { bindError } from '../../toolkit/terminal/options.ts'
 
 const defaultGraceMs = 5_000
-/** A proxy stands in front of one server, so there is nothing to choose between. */
+/** A proxy has one target, so its callers cannot choose between several upstreams. */
 const maxUpstreams = 1
 
-/** A configuration file that asks for more than forwarding, as the file of a virtual server. */
+/** A proxy configuration that needs more than forwarding, converted to the configuration of a virtual server. */
 export interface VirtualServerRequest {
   readonly config: VmcpConfig
-  /** Stores the lock of the target, where it has none. */
+  /** Stores the lock of the target when there is none yet. */
   readonly lockKeeper?: LockKeeper | undefined
-  /** Sections of the file that ask for it. */
+  /** Sections of the file, and flags, that require a virtual server. */
   readonly sections: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly host: string
   readonly port: number
-  /** Undefined: plain HTTP. */
+  /** Undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
   /** File of an embedded authorization server. */
@@ -71,21 +71,21 @@ export interface VirtualServerRequest {
   readonly debug: boolean
 }
 
-/** What other features do for this command. */
+/** Features of other modules that this command uses. */
 export interface ProxyFeatures {
-  /** Serves until a signal; resolves with the exit code. Must serve every section of the file, or throw. */
+  /** Serves until a signal and resolves with the exit code. Must serve every section of the file, or throw. */
   readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
 }
 
 export function addProxyCommand(program: Command, features: ProxyFeatures = {}): Command {
   const command = program
     .command('proxy')
-    .summary('a transparent proxy in front of one MCP server')
+    .summary('run a transparent proxy in front of one MCP server')
     .description(
-      'Forwards requests to the MCP server at --target-uri. Can sign in to it (OAuth, bearer token, token exchange),\n' +
-        'and can protect its own endpoint with OIDC.',
+      'Forwards requests to the MCP server at --target-uri. The proxy can log in to that server (OAuth, bearer token,\n' +
+        'token exchange) and can require OIDC tokens from its own clients.',
     )
-    .argument('<SERVER_NAME>', 'name of the proxy; put it after -- if a command below has the same name')
+    .argument('<SERVER_NAME>', 'name of the proxy; write -- before a name that is also a subcommand')
     .option('--debug', 'log at debug level')
   addProxyFlags(command)
   addLogFlags(command)
@@ -116,49 +116,54 @@ async function run(
 ): Promise<number> {
   const env = environment()
   const pins = await pinsOf(input, name)
-  const asking = [
+  const deepFlags = [
     ...(pins ? [pins.flag] : []),
     ...(input.webhookConfig === undefined ? [] : ['--webhook-config']),
   ]
   if (input.config === undefined) {
-    if (asking.length === 0) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
-    const { file, env: extended } = deepProxyFile(name, input, env, asking)
-    return serveDeep(file, { input, env: extended, pins, sections: asking, debug, features })
+    if (deepFlags.length === 0)
+      return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
+    const { file, env: extended } = deepProxyFile(name, input, env, deepFlags)
+    return serveDeep(file, { input, env: extended, pins, sections: deepFlags, debug, features })
   }
   const file = loadProxyFile(input.config)
   const isStdio = file.stdio !== undefined || file.attach !== undefined
-  if (isStdio && asking.length > 0)
+  if (isStdio && deepFlags.length > 0)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${asking.join(', ')}: the target must be a URL, not a program`,
+      detail: `${deepFlags.join(', ')}: the target must be a URL, not a program`,
     })
   if (isStdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = authServerFileBeside(input.config)
-  const deep = [...needsVirtualServer(file), ...asking]
+  const deep = [...needsVirtualServer(file), ...deepFlags]
   if (deep.length === 0) {
-    const config = await checked(() => resolveProxyFile(name, file, input, env, { debug }), authServerFile)
+    const config = await resolveWithAuthServer(
+      () => resolveProxyFile(name, file, input, env, { debug }),
+      authServerFile,
+    )
     return serve(config, authServerFile)
   }
   requireNoOtherFlags(input, deep)
   if (pins && file.name !== name)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${pins.flag}: the file is that of ${file.name}, not of ${name}`,
+      detail: `${pins.flag}: the configuration file is for ${file.name}, not for ${name}`,
     })
   return serveDeep(file, { input, env, pins, sections: deep, authServerFile, debug, features })
 }
 
-/** What the target is compared with. */
+/** The locks that the target's definitions are compared with. */
 interface ProxyPins {
   readonly flag: '--tool-lock' | '--pin-first'
   readonly locks: readonly RuntimeToolLock[]
-  /** Where the lock is written, when there is none. */
-  readonly place?: LockPlace
+  /** Where a new lock is written when the target has none. */
+  readonly store?: LockStorage
 }
 
-/** Undefined: nothing is compared. Throws INVALID_CONFIG. */
+/** Returns undefined when the definitions of the target are not checked. Throws INVALID_CONFIG. */
 async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise<ProxyPins | undefined> {
   if (toolLock !== undefined && pinFirst !== undefined)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--pin-first: cannot be combined with --tool-lock; it reads the lock of its file as well',
+      detail:
+        '--pin-first: cannot be combined with --tool-lock, because it already reads the lock in its file',
     })
   if (toolLock !== undefined) {
     const { proxyLocks } = await import('../../tools/lock/index.ts')
@@ -166,32 +171,34 @@ async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise
   }
   if (pinFirst === undefined) return undefined
   const { lockFile } = await import('../../tools/lock/index.ts')
-  return { flag: '--pin-first', locks: [], place: lockFile(pinFirst, name) }
+  return { flag: '--pin-first', locks: [], store: lockFile(pinFirst, name) }
 }
 
 interface DeepOptions {
   readonly input: ProxyInput
   readonly env: Readonly<Record<string, string | undefined>>
   readonly pins: ProxyPins | undefined
-  /** What asks for it. */
+  /** Sections of the file, and flags, that require a virtual server. */
   readonly sections: readonly string[]
   readonly authServerFile?: string | undefined
   readonly debug: boolean
   readonly features: ProxyFeatures
 }
 
-/** Serves a proxy that must understand every message. */
+/** Serves a proxy that must parse every message. */
 async function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
   const { input, env, pins, sections, authServerFile, debug, features } = options
   if (!features.virtualServer) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${sections.join(', ')}` })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `this build does not support: ${sections.join(', ')}`,
+    })
   }
   const { webhookConfig } = input
-  const asked = webhookConfig && { webhooks: await webhooksOf(webhookConfig, env, file.webhooks) }
-  const { config, env: extended } = virtualServerOf({ ...file, ...asked }, env, pins?.locks)
+  const withFlag = webhookConfig && { webhooks: await webhooksOf(webhookConfig, env, file.webhooks) }
+  const { config, env: extended } = virtualServerOf({ ...file, ...withFlag }, env, pins?.locks)
   return features.virtualServer({
-    config: pins?.place ? pins.place.with(config) : config,
-    lockKeeper: pins?.place,
+    config: pins?.store ? pins.store.with(config) : config,
+    lockKeeper: pins?.store,
     sections,
     env: extended,
     host: input.host ?? file.host,
@@ -215,15 +222,15 @@ async function webhooksOf(
   })
 }
 
-/** A person at a terminal is offered the login that the target wants; a program is not. */
+/** Adds the login that the target requires when standard error is a terminal. */
 function withOfferedLogin(config: ProxySettings): ProxySettings {
   const offered =
     process.stderr.isTTY && config.workers === 1 ? offeredLogin(config, environment()) : undefined
   return offered ? { ...config, remote: offered } : config
 }
 
-/** The settings of the proxy, after they and those of the authorization server were found to be good together. */
-async function checked(
+/** Returns the settings of the proxy after checking them together with those of the authorization server. */
+async function resolveWithAuthServer(
   resolve: () => ProxySettings,
   authServerFile: string | undefined,
 ): Promise<ProxySettings> {
@@ -273,7 +280,7 @@ async function serveWith(
     ...(authServer ? { authServer } : {}),
   }
   if (isWorker) {
-    // What goes wrong here is told by the primary process.
+    // The primary process reports failures of a worker.
     return runWorker(config, parts).then(
       () => exitCode.ok,
       () => exitCode.failed,
@@ -281,7 +288,7 @@ async function serveWith(
   }
   const starting = config.workers > 1 ? runPrimary(config, parts) : runProxy(config, parts)
   const proxy = await starting.catch((error: unknown) => {
-    // Warnings come before the error that ends it all.
+    // Print the warnings before the error.
     log.flush()
     throw bindError(error, 'proxy')
   })
@@ -295,7 +302,7 @@ async function serveWith(
     `Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`,
   )
   await stopped
-  print(`Stopping; requests in flight have ${graceMs / 1000} seconds`)
+  print(`Stopping; waiting up to ${graceMs / 1000} seconds for requests in flight`)
   await proxy.close({ graceMs })
   log.flush()
   return exitCode.ok

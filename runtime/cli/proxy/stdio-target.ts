@@ -1,9 +1,10 @@
 /**
- * `gatehouse proxy --config` for a server that speaks MCP on standard streams: served as streamable HTTP on `/mcp`, or over
- * HTTP+SSE (deprecated) on `/sse` when `proxyMode` says so.
+ * `gatehouse proxy --config` for a server that speaks MCP on standard streams. It serves streamable HTTP on `/mcp`, or
+ * HTTP+SSE (deprecated) on `/sse` when `proxyMode` is set to it.
  *
- * A program is run here, inside the container of a stdio server. A container that runs with its image's own entrypoint is
- * attached to, from a container beside the proxy. Neither protects anything: the proxy in front does.
+ * With `stdio`, the program runs here, inside the container of a stdio server. With `attach`, this process runs in a
+ * container next to the proxy and attaches to a container that runs its image's own entrypoint. Neither authenticates
+ * clients: the proxy in front does.
  */
 import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { environment, type ProxyInput, shutdownGraceMs, vmcpEnvironment } from '../../config/index.ts'
@@ -21,7 +22,7 @@ import { version } from '../../toolkit/terminal/version.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { expand } from '../../toolkit/local/pods.ts'
 
-const served: ReadonlySet<string> = new Set([
+const supportedFields: ReadonlySet<string> = new Set([
   'name',
   'stdio',
   'attach',
@@ -39,7 +40,8 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
   checkFile(file)
   if (flags.tlsCertFile !== undefined || flags.tlsKeyFile !== undefined)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--tls-cert-file, --tls-key-file: are for the proxy in front of a stdio server',
+      detail:
+        '--tls-cert-file, --tls-key-file: not supported for a stdio target; set them on the proxy in front of it',
     })
   const log = commandLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
@@ -49,7 +51,7 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     mode: file.proxyMode ?? 'streamable-http',
     log,
     version,
-    // What the server says about itself belongs to the container's log as it is.
+    // The server's standard error belongs in the container's log unchanged.
     onLine: printError,
   } as const
   const bridge = await (file.attach
@@ -66,9 +68,9 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
 }
 
 function checkFile(file: ProxyFile): void {
-  const beside = Object.keys(file).filter((field) => !served.has(field))
-  if (beside.length === 0) return
-  const detail = `${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`
+  const unsupported = Object.keys(file).filter((field) => !supportedFields.has(field))
+  if (unsupported.length === 0) return
+  const detail = `${unsupported.join(', ')}: not supported for a stdio target; set them on a proxy in front of it`
   throw new GatehouseError('INVALID_CONFIG', { detail })
 }
 
@@ -98,14 +100,14 @@ function attachTo(
   if (!api) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        'attach: the Kubernetes API is reached from a pod only; outside of a cluster name a program in stdio',
+        'attach: works only in a pod, because it needs the Kubernetes API; outside of a cluster, set a program in stdio',
     })
   }
   const self = environment()[vmcpEnvironment.podName] ?? ''
-  // Without it two proxies could not be told apart.
+  // The pod name distinguishes two proxies.
   if (self === '')
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `attach: the variable ${vmcpEnvironment.podName} must name the pod that this runs in`,
+      detail: `attach: the variable ${vmcpEnvironment.podName} must contain the name of the pod of this process`,
     })
   const events = makeEvents()
   logEvents(events, common.log)
@@ -120,7 +122,7 @@ function attachTo(
   })
 }
 
-/** The server gets the environment of the container, without what is ours. */
+/** Returns the environment of the container without the variables of Gatehouse. */
 function childEnvironment(): Record<string, string> {
   const own: Record<string, string> = {}
   for (const [name, value] of Object.entries(environment())) {

@@ -1,9 +1,9 @@
 /**
- * `gatehouse proxy stdio TARGET`: lets an MCP client that starts programs use a server that speaks HTTP.
+ * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that speaks HTTP.
  *
  * TARGET is the URL of the server, or the name of a resource in the cluster of the current kubeconfig. Standard output
- * carries messages and nothing else. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 wrong
- * usage or configuration, 3 the login failed.
+ * carries MCP messages only. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 wrong usage
+ * or configuration, 3 the login failed.
  * Source: docs/specification/proxy-command.md (`proxy stdio`).
  */
 import type { Command } from 'commander'
@@ -26,17 +26,17 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 export function addProxyStdioCommand(proxy: Command): void {
   const command = proxy
     .command('stdio')
-    .summary('speak MCP on standard input and output, forwarded to a server')
+    .summary('connect a client that speaks stdio to an HTTP server')
     .description(
-      'For MCP clients that start a program per server: messages go from standard input to the server and back.\n' +
-        'Signs in to the server like the proxy command does.',
+      'For MCP clients that start one program per server. Forwards messages between standard input and output and the\n' +
+        'server, and logs in to the server like "gatehouse proxy".',
     )
     .argument(
       '<TARGET>',
       'URL of the server (https://mcp.example.com/mcp), or a resource name in the current cluster',
     )
     .option('--debug', 'log at debug level')
-    .option('-n, --namespace <name>', 'namespace of the resource; default: that of the current context')
+    .option('-n, --namespace <name>', 'namespace of the resource (default: that of the current context)')
   addLogFlags(command)
   addProxyFlags(
     command,
@@ -52,9 +52,7 @@ export function addProxyStdioCommand(proxy: Command): void {
     )
     .action(async (target: string, input: ProxyInput & { debug?: boolean; namespace?: string }) => {
       const debug = isDebugging()
-      refuseIdle(command, [
-        ['namespace', !isUrl(target), 'is for the name of a resource, and TARGET is a URL'],
-      ])
+      refuseIdle(command, [['namespace', !isUrl(target), 'applies to a resource name, but TARGET is a URL']])
       process.exitCode = await bridge(target, input, debug)
     })
 }
@@ -73,7 +71,8 @@ async function bridge(
   )
   if (config.exchange && config.remote.kind !== 'oauth') {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--token-exchange-url: needs --remote-auth here, because there is no other token to exchange',
+      detail:
+        '--token-exchange-url: requires --remote-auth here, because there is no other token to exchange',
     })
   }
   const log = commandLog({ level: config.debug ? 'debug' : 'warn', name: 'proxy-stdio' })

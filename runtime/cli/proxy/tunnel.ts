@@ -1,9 +1,9 @@
 /**
- * `gatehouse proxy tunnel TARGET SERVER_NAME`: the proxy, made reachable from outside through a tunnel, in the
- * foreground until SIGINT or SIGTERM.
+ * `gatehouse proxy tunnel TARGET SERVER_NAME` runs the proxy behind a public tunnel, in the foreground until SIGINT or
+ * SIGTERM.
  *
  * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
- * the public URL, one line for each time that it changes, and nothing else. Exit codes as for the proxy command.
+ * only the public URL, one line whenever it changes. Exit codes as for the proxy command.
  * Source: docs/specification/proxy-command.md (`proxy tunnel`).
  */
 import type { Command } from 'commander'
@@ -32,7 +32,7 @@ type TunnelInput = ProxyInput & {
   readonly insecureUnauthenticated?: boolean
 }
 
-const notHere: ReadonlySet<string> = new Set([
+const excludedFlags: ReadonlySet<string> = new Set([
   '--target-uri',
   '--host',
   '--tls-cert-file',
@@ -47,18 +47,21 @@ const notHere: ReadonlySet<string> = new Set([
 export function addProxyTunnelCommand(proxy: Command): void {
   const command = proxy
     .command('tunnel')
-    .summary('the proxy, made reachable from outside')
-    .description('Exposes an MCP server through a tunnel, with the whole proxy in front of it.')
+    .summary('expose a server on the internet through the proxy')
+    .description('Exposes an MCP server through a tunnel, behind a proxy with all of its checks.')
     .argument('<TARGET>', 'URL of the MCP server, without a path, or a resource name in the current cluster')
     .argument('<SERVER_NAME>', 'name of the proxy')
     .option('--debug', 'log at debug level')
-    .option('-n, --namespace <name>', 'namespace of the resource; default: that of the current context')
-    .requiredOption('--tunnel-provider <name>', tunnelProviders.join(', '))
-    .option('--provider-args <json>', 'settings of the provider, a JSON object', '{}')
-    .option('--dry-run', 'check everything and open nothing')
-    .option('--insecure-unauthenticated', 'open the tunnel although no --oidc-* flag protects it')
+    .option('-n, --namespace <name>', 'namespace of the resource (default: that of the current context)')
+    .requiredOption('--tunnel-provider <name>', `one of ${tunnelProviders.join(', ')}`)
+    .option('--provider-args <json>', 'settings of the provider as a JSON object', '{}')
+    .option('--dry-run', 'check all settings without opening the tunnel')
+    .option(
+      '--insecure-unauthenticated',
+      'allow a tunnel without --oidc-* flags, open to anyone with the URL',
+    )
   addLogFlags(command)
-  addProxyFlags(command, ({ flag }) => !notHere.has(flag))
+  addProxyFlags(command, ({ flag }) => !excludedFlags.has(flag))
   command
     .addHelpText(
       'after',
@@ -66,16 +69,15 @@ export function addProxyTunnelCommand(proxy: Command): void {
         '  ssh    host, user, port, remote-bind ([address:]port), identity-file, url\n' +
         '  relay  url, hostname, auth-token-file (a self-hosted `gatehouse relay`)\n' +
         '  exec   command (list; {target} and {port} are filled in), url-pattern, auth-token-env\n' +
-        `The variable ${variables.tunnelAuthToken.name} holds the token of relay and exec.\n` +
+        `The variable ${variables.tunnelAuthToken.name} contains the token for relay and exec.\n` +
         '\nExample:\n' +
         '  gatehouse proxy tunnel http://127.0.0.1:9000 notes --oidc-issuer https://id.example.com \\\n' +
-        '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'',
+        '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'\n' +
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.',
     )
     .action(async (target: string, name: string, input: TunnelInput) => {
       const debug = isDebugging()
-      refuseIdle(command, [
-        ['namespace', !isUrl(target), 'is for the name of a resource, and TARGET is a URL'],
-      ])
+      refuseIdle(command, [['namespace', !isUrl(target), 'applies to a resource name, but TARGET is a URL']])
       process.exitCode = await tunnel(target, name, input, debug)
     })
 }
@@ -96,7 +98,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
   checks.throwIfAny()
   if (!config || !provider) throw new GatehouseError('INTERNAL')
   if (input.dryRun) {
-    printError('The settings are valid; nothing was opened (--dry-run)')
+    printError('The settings are valid. The tunnel was not opened (--dry-run).')
     return exitCode.ok
   }
   const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy-tunnel' })
@@ -124,7 +126,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
   return exitCode.ok
 }
 
-/** Clients bring the path; that of a resource is known, and shown with the public URL. */
+/** Clients add the path to a URL target. The path of a resource is known, and is printed with the public URL. */
 async function readTarget(
   target: string,
   namespace: string | undefined,

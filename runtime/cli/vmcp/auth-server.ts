@@ -1,8 +1,9 @@
 /**
- * The embedded authorization server of a configuration file: where its own file is, and opening it for a host.
+ * Finds and opens the embedded authorization server of a configuration file.
  *
- * It is the file `authserver-config.yaml` in the directory of the host's file; none there means no embedded server,
- * one that cannot be read or used is an error. Its own settings take effect at the next start, its keys at once.
+ * Its file is `authserver-config.yaml` in the directory of the host's file. Without the file there is no embedded
+ * server; an unreadable or invalid file is an error. Changed settings take effect at the next start, changed keys
+ * immediately.
  * Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'
@@ -21,7 +22,10 @@ import {
   tellLoss,
 } from '../../observe/index.ts'
 
-/** The path of the file beside `configFile`; undefined when there is none. A link to nothing is a file. */
+/**
+ * Returns the path of the file next to `configFile`, or undefined when it does not exist. A dangling link is treated as
+ * a file.
+ */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined
   const path = join(dirname(configFile), authServerFile)
@@ -32,22 +36,22 @@ export interface AuthServerOptions {
   readonly log: Log
   readonly env?: Environment
   readonly maxUpstreams?: number
-  /** The event stream of the host; default one that is written to the log. */
+  /** Event stream of the host. Default: a new stream that is written to the log. */
   readonly events?: Events | undefined
-  /** What the processes of one server share. */
+  /** Store that the processes of one server share. */
   readonly shared?: Store | undefined
   /** Audit settings of the host. */
   readonly audit?: VmcpConfig['audit']
 }
 
-/** Opens the server of a file, hands it to `work`, and closes it when `work` is done. */
+/** Opens the server of a file, passes it to `work`, and closes it when `work` is done. */
 export async function withAuthServer<T>(
   path: string | undefined,
   options: AuthServerOptions,
   work: (server: HostedAuthServer | undefined) => Promise<T>,
 ): Promise<T> {
   if (path === undefined) return work(undefined)
-  // Most hosts have none, and start without loading it.
+  // Most hosts have no authorization server and should start without loading its code.
   const { openAuthServer } = await import('../../authserver/index.ts')
   const { env = environment(), audit: settings, events = makeEvents(), ...parts } = options
   const stopLog = options.events ? () => {} : logEvents(events, parts.log)
@@ -72,16 +76,16 @@ export async function withAuthServer<T>(
   }
 }
 
-/** One line for each event; there is nothing secret in them. */
+/** Writes one audit line per event. Events contain no secrets. */
 function record(audit: AuditTrail, { type, sessionHash, ...event }: AuthServerEvent): void {
   audit.authorization({ ...event, type: `auth_${type}`, session: sessionHash })
 }
 
-/** Gathers the errors of several checks, so that one run names them all. */
+/** Collects the errors of several checks, so that one run reports all of them. */
 export class Checks {
   readonly #violations: string[] = []
 
-  /** The check's answer; undefined when it found errors. Whatever is no error of configuration is thrown on. */
+  /** Returns the result of the check, or undefined when it threw INVALID_CONFIG. Rethrows other errors. */
   async run<T>(check: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await check()
@@ -92,7 +96,7 @@ export class Checks {
     }
   }
 
-  /** Throws INVALID_CONFIG with everything that was found. */
+  /** Throws INVALID_CONFIG with all collected errors. */
   throwIfAny(): void {
     if (this.#violations.length > 0) {
       throw new GatehouseError('INVALID_CONFIG', { detail: this.#violations.join('\n') })

@@ -1,4 +1,4 @@
-/** The web console beside a virtual server: what it is started with, and what it sees. */
+/** The web console of a virtual server: its settings and its data sources. */
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { type Environment, type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type {
@@ -20,24 +20,24 @@ export interface ConsoleParts {
   readonly config: VmcpConfig
   readonly events: Events
   readonly log: Log
-  /** Of the server beside it; without one the console serves plain HTTP too. */
+  /** Certificate of the virtual server. Undefined when the console serves plain HTTP. */
   readonly certificate: ServedCertificate | undefined
 }
 
-/** A console that will be opened once its server runs. */
+/** A console that is opened after its server has started. */
 export interface PreparedConsole {
-  /** For the server, from its start on. */
+  /** Records calls from the start of the server. */
   readonly recorder: CallRecorder
   open(server: VmcpServer): Promise<RunningConsole>
 }
 
-/** The console that the configuration, or `gatehouse dev`, asks for; undefined when there is none. */
+/** Returns the console that the configuration or `gatehouse dev` enables, or undefined. */
 export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConsole | undefined> {
   const { events, log, certificate } = parts
   const found = settingsOf(parts)
   if (!found) return undefined
   const { payloads, access, ...settings } = found
-  // Most servers have none, and start without loading it.
+  // Most servers have no console and should start without loading its code.
   const { CallRecorder, startConsole } = await import('../../console/index.ts')
   const recorder = new CallRecorder({ events, payloads })
   return {
@@ -62,14 +62,14 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
   }
 }
 
-/** Where replicas share sessions they share the console's calls. */
+/** Replicas that share sessions also share the console's calls. */
 function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
   const redis = sessionRedis(config, env)
   return redis && makeRecordStream(redis, `${redis.keyPrefix}console-calls`)
 }
 
 interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl'> {
-  /** Who has which role is read from the settings in force. */
+  /** Roles are read from the current settings, not from here. */
   readonly access: AnonymousOptions | Omit<OidcOptions, 'roles'>
   readonly payloads: 'none' | 'failures' | 'all'
 }
@@ -79,7 +79,7 @@ export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }
 
-/** What `gatehouse dev` says counts more: it serves this machine only. */
+/** Settings from `gatehouse dev` take precedence, because it serves this machine only. */
 function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
   const token = env[vmcpEnvironment.consoleToken]
   if (token) {

@@ -1,7 +1,8 @@
 /**
- * Runs a virtual server in this process with everything that belongs to it, until a signal: its embedded authorization
- * server, and changes of its file.
- * Source: docs/specification/virtual-server.md; docs/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
+ * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes of its
+ * file.
+ * Source: docs/specification/virtual-server.md; docs/specification/external-auth.md#embeddedAuthServer,
+ * embeddedAuthServer.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import { MergedPages, processText } from '../../../schemas/metrics/index.ts'
@@ -46,21 +47,21 @@ import { bindError } from '../../toolkit/terminal/options.ts'
 export interface ReadConfig {
   readonly config: VmcpConfig
   readonly checksum: string | undefined
-  /** Backends of the file that the configuration is without. */
+  /** Backends of the file that were removed from the configuration because of errors. */
   readonly excluded: readonly ExcludedBackend[]
 }
 
 export interface ServedFile {
-  /** Reads the configuration, also after a change. Throws INVALID_CONFIG. */
+  /** Reads the configuration, at the start and after each change. Throws INVALID_CONFIG. */
   readonly read: () => ReadConfig
-  /** The file to watch; undefined: the configuration never changes. */
+  /** File to watch. Undefined when the configuration never changes. */
   readonly path: string | undefined
   readonly authServerFile: string | undefined
   readonly maxUpstreams?: number
   readonly env: Environment
 }
 
-/** Which problems of single backends are errors: all of them, or none, because such a backend is excluded. */
+/** Which problems of a single backend are errors. With `none`, the backend is excluded instead. */
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
@@ -92,20 +93,20 @@ export async function readChecked(
     await checks.run(() => check(loaded.config, parts, loaded.excluded))
     await checks.run(() => checkToolLocks(loaded.config))
   }
-  for (const one of more) await checks.run(one)
+  for (const check of more) await checks.run(check)
   checks.throwIfAny()
   // `loaded` is only undefined if there is a problem, and then throwIfAny() throws.
   return { ...(loaded ?? read()), parts }
 }
 
-/** Stands for a server whose file has errors: they are known, and others must not follow from them. */
+/** Replaces an authorization server whose file has errors, to avoid follow-up errors. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
   try {
     return loadAuthServerConfig(path, env)
   } catch {
-    // Reported by the check of that file.
+    // The check of that file reports the error.
     return undefined
   }
 }
@@ -114,10 +115,10 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores locks of backends that have none. */
+  /** Stores locks of backends that have none yet. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
-  /** Undefined: plain HTTP. */
+  /** Undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
@@ -133,11 +134,11 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   const log = commandLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
   const events = makeEvents()
   const stopLog = logEvents(events, log)
-  const told = { log, events, graceMs }
-  if (isWorker) await serveWorker(options, read, told)
-  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read, told)
+  const context = { log, events, graceMs }
+  if (isWorker) await serveWorker(options, read, context)
+  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read, context)
   else
-    await serveOne(options, read, told, async () => {
+    await serveOne(options, read, context, async () => {
       await stopSignal(new AbortController())
       log.info('stopping')
       return { graceMs }
@@ -147,18 +148,18 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   return exitCode.ok
 }
 
-interface Told {
+interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Undefined: the default of the server. */
+  /** Undefined for the default of the server. */
   readonly graceMs: number | undefined
 }
 
-/** Serves until `until` is settled, with the time that requests in flight have from then on. */
+/** Serves until `until` settles. Its result limits how long requests in flight may take from then on. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,
-  { log, events, graceMs }: Told,
+  { log, events, graceMs }: ServeContext,
   until: (server: VmcpServer) => Promise<{ readonly graceMs: number | undefined }>,
   worker?: ServingWorker & { readonly logins: Store },
 ): Promise<void> {
@@ -196,7 +197,7 @@ async function serveOne(
       ...start,
       configChecksum: read.checksum,
       excluded: read.excluded,
-    }).catch(notStarted)
+    }).catch(rethrowStartError)
     let end: { readonly graceMs: number | undefined } = { graceMs }
     try {
       const opened = await console?.open(server)
@@ -210,15 +211,15 @@ async function serveOne(
   }).finally(() => certificate?.close())
 }
 
-function notStarted(error: unknown): never {
+function rethrowStartError(error: unknown): never {
   throw bindError(error, 'the virtual server')
 }
 
-/** Owns the processes that serve, with what they share; answers no request itself. */
+/** Manages the worker processes and their shared memory. Serves no requests. */
 async function servePrimary(
   { host, port = vmcpDefaults.port, version }: ServeCommandOptions,
   { config, parts }: CheckedConfig,
-  { log, graceMs }: Told,
+  { log, graceMs }: ServeContext,
 ): Promise<void> {
   for (const warning of startWarnings(config, parts)) log.warn(warning)
   const stopped = stopSignal(new AbortController())
@@ -231,29 +232,29 @@ async function servePrimary(
     log,
     offers: {
       ...offerMemory(),
-      metrics: briefly(async () => {
+      metrics: cacheBriefly(async () => {
         const texts = (await workers.ask('metrics.text')).filter(isText)
         return pages.render(
           new Map([...texts.map(({ id, text }): [string, string] => [id, text]), ['', processText(version)]]),
         )
       }),
     },
-  }).catch(notStarted)
-  log.info('virtual MCP server is served by several processes', { ...workers.address, workers: count })
+  }).catch(rethrowStartError)
+  log.info('virtual MCP server served by several processes', { ...workers.address, workers: count })
   await stopped
   log.info('stopping')
   await workers.close(graceMs ?? vmcpDefaults.graceMs)
 }
 
-/** How long the sum of all counts: whoever asks more often has no more of it. */
+/** Cache lifetime of the merged metrics. */
 const pageMs = 1_000
 
-/** The result of `work`, the same one for a moment. */
-function briefly<T>(work: () => Promise<T>): () => Promise<T> {
-  let made: { readonly at: number; readonly result: Promise<T> } | undefined
+/** Caches the result of `work` for `pageMs`. */
+function cacheBriefly<T>(work: () => Promise<T>): () => Promise<T> {
+  let cached: { readonly at: number; readonly result: Promise<T> } | undefined
   return () => {
-    if (!made || performance.now() - made.at > pageMs) made = { at: performance.now(), result: work() }
-    return made.result
+    if (!cached || performance.now() - cached.at > pageMs) cached = { at: performance.now(), result: work() }
+    return cached.result
   }
 }
 
@@ -261,9 +262,13 @@ function isText(value: unknown): value is { readonly id: string; readonly text: 
   return isFields(value) && typeof value['id'] === 'string' && typeof value['text'] === 'string'
 }
 
-/** One of the processes that serve, until its primary says otherwise. */
-async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told: Told): Promise<void> {
-  // A terminal signals all processes at once; it is the primary that ends this one.
+/** Serves in a worker process until the primary stops it. */
+async function serveWorker(
+  options: ServeCommandOptions,
+  read: ReadConfig,
+  context: ServeContext,
+): Promise<void> {
+  // A terminal signals all processes at once. Ignore the signal: the primary stops this process.
   void stopSignal(new AbortController())
   await serveAsWorker(async (link) => {
     const started = Promise.withResolvers<VmcpServer>()
@@ -272,7 +277,7 @@ async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told:
       started.resolve(server)
       return stop.promise
     }
-    const served = serveOne(options, read, told, until, { link, ...sharedMemory(link.channel) })
+    const served = serveOne(options, read, context, until, { link, ...sharedMemory(link.channel) })
     served.catch(started.reject)
     const { relayPort } = await started.promise
     return {
@@ -299,12 +304,15 @@ function watch({ path, read }: ServedFile, server: VmcpServer, events: Events): 
     try {
       server.reload(config, file)
     } catch {
-      // The server has told that it refuses the file.
+      // The server has already reported the error.
     }
   })
 }
 
-/** The client's token is swapped for the upstream's, unless the file says how else the target is authenticated to. */
+/**
+ * Replaces the client's token with the upstream's token, unless the file configures other authentication for the
+ * target.
+ */
 export function withSwap(
   config: VmcpConfig,
   authServerFile: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * What the workers of a virtual server share where there is no Redis, in the memory of their primary. Each kind of record has
- * a memory of its own, so that what fills one takes nothing from the others.
+ * Shares memory of the primary process with the workers of a virtual server, when there is no Redis. Each kind of
+ * record has a separate store, so that one kind cannot evict another.
  */
 import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore } from '../../store/index.ts'
 import type { Store, StoreCall } from '../../store/index.ts'
@@ -14,10 +14,10 @@ const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
   logins: {},
 }
 
-/** The primary answers at once; one that does not is as good as gone. */
+/** The primary responds immediately. A primary that does not is treated as gone. */
 const longestMs = 10_000
 
-/** The side of the primary. */
+/** Returns the handlers of the primary. */
 export function offerMemory(of: Readonly<Record<Kind, MemoryStoreOptions>> = bounds): Handlers {
   return Object.fromEntries(
     Object.entries(of).map(([kind, options]) => {
@@ -27,7 +27,7 @@ export function offerMemory(of: Readonly<Record<Kind, MemoryStoreOptions>> = bou
   )
 }
 
-/** The side of a worker. */
+/** Returns the stores of a worker. */
 export function sharedMemory(channel: WorkerChannel): Readonly<Record<Kind, Store>> {
   const store = (kind: Kind) =>
     makeRemoteStore((call) => channel.call(nameOf(kind), call, { withinMs: longestMs }))

@@ -1,6 +1,6 @@
 /**
- * Configurations made from a group name and a list of backends: the starter file of `vmcp init`, and the quick mode of
- * `vmcp serve --group`, which runs without a file and therefore only on this machine.
+ * Creates configurations from a group name and a list of backends: the starter file of `vmcp init`, and the quick mode
+ * of `vmcp serve --group`. Quick mode has no file, and listens on loopback addresses only.
  */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -19,34 +19,34 @@ export function starterFile(group: string, backends: readonly string[]): string 
 }
 
 /**
- * Readable by its owner only; a half-written file is never seen. Throws INVALID_CONFIG when it cannot be written, or is there
- * already and not empty: it may have been worked on.
+ * Writes the file atomically, readable by its owner only. Throws INVALID_CONFIG when it cannot be written, or when it
+ * exists and is not empty, because it may contain edits.
  */
 export function writeStarter(path: string, text: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.size)
-    throw invalidConfig(`${path} is there already: remove it, or choose another file`)
+    throw invalidConfig(`${path} already exists: remove it, or choose another file`)
   const unfinished = `${path}.${process.pid}.tmp`
   try {
     writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx' })
     renameSync(unfinished, path)
   } catch (cause) {
     rmSync(unfinished, { force: true })
-    throw invalidConfig(`${path} cannot be written: ${systemReason(cause)}`, cause)
+    throw invalidConfig(`cannot write ${path}: ${systemReason(cause)}`, cause)
   }
 }
 
-/** Throws INVALID_CONFIG when there is no group, or when the address is not of this machine. */
+/** Throws INVALID_CONFIG when there is no group, or when the host is not a loopback address. */
 export function quickConfig(
   group: string | undefined,
   backends: readonly string[],
   host: string,
 ): VmcpConfig {
   if (group === undefined)
-    throw new GatehouseError('INVALID_CONFIG', { detail: 'either --config or --group must be specified' })
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'either --config or --group is required' })
   if (!isLoopbackHost(host)) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        '--host: without a configuration file there is no authentication, so only a loopback address is allowed',
+        '--host: must be a loopback address, because there is no authentication without a configuration file',
     })
   }
   return parseVmcpConfig(writeYaml(document(group, group, backends)))
@@ -68,7 +68,7 @@ function readBackend(text: string): { name: string; url: string; transport: stri
   if (name === undefined || url === undefined || !URL.canParse(url) || new URL(url).host.includes(',')) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        '--backend: must be one name=URL, as in files=http://127.0.0.1:8001/mcp; give the flag once for each',
+        '--backend: must be one name=URL, such as files=http://127.0.0.1:8001/mcp; repeat the flag for each backend',
     })
   }
   return { name, url, transport: new URL(url).pathname.endsWith('/sse') ? 'sse' : 'streamable-http' }

@@ -1,7 +1,3 @@
-/**
- * Serves a virtual server in the foreground until a signal: the part that `vmcp serve` and a proxy with policies, limits
- * or audit have in common.
- */
 import { logEvents, makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { startVmcp } from '../../vmcp/index.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
@@ -12,10 +8,13 @@ import type { VirtualServerRequest } from '../proxy/proxy.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { readChecked, withSwap } from './serve.ts'
 
-/** A proxy stands in front of one server, so there is nothing to choose between. */
+/** A proxy has one target, so its callers cannot choose between several upstreams. */
 const maxUpstreams = 1
 
-/** Serves a proxy's file as a virtual server with one backend; resolves with the exit code. */
+/**
+ * Serves a proxy's file as a virtual server with one backend, in the foreground until a signal. Resolves with the exit
+ * code.
+ */
 export async function serveAsVirtualServer(request: VirtualServerRequest): Promise<number> {
   const { env, host, port, allowedOrigins, authServerFile, lockKeeper } = request
   const { config } = await readChecked(
@@ -35,9 +34,11 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
   const events = makeEvents()
   const stopLog = logEvents(events, log)
   const certificate = request.tls && openServingCertificate(request.tls, events)
-  const beside = { log, env, events, maxUpstreams, audit: config.audit }
-  log.info('every message is read, as the file asks for more than forwarding', { sections: request.sections })
-  return withAuthServer(authServerFile, beside, async (authServer) => {
+  const parts = { log, env, events, maxUpstreams, audit: config.audit }
+  log.info('parsing every message, because the configuration needs more than forwarding', {
+    sections: request.sections,
+  })
+  return withAuthServer(authServerFile, parts, async (authServer) => {
     const server = await startVmcp(config, {
       host,
       port,

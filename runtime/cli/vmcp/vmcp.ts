@@ -1,8 +1,8 @@
 /**
  * `gatehouse vmcp serve|validate|init`: many MCP servers behind one address.
  *
- * `serve` runs in the foreground until SIGINT or SIGTERM and reloads changes of its configuration file without a
- * restart. A changed file with errors is reported and left alone; the running configuration goes on.
+ * `serve` runs in the foreground until SIGINT or SIGTERM, and applies changes of its configuration file without a
+ * restart. When a changed file has errors, it reports them and keeps the running configuration.
  * Source: docs/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
  */
 import { type Command, Option } from 'commander'
@@ -41,19 +41,27 @@ interface InitOptions {
 }
 
 const backendHelp =
-  'a backend as name=URL, repeatable; a path that ends in /sse means the HTTP+SSE (deprecated) transport'
+  'backend as name=URL, repeatable; a path that ends in /sse selects the HTTP+SSE (deprecated) transport'
 
 export function addVmcpCommand(program: Command): void {
   const vmcp = program
     .command('vmcp')
-    .summary('many MCP servers behind one address')
-    .description('Runs and prepares virtual MCP servers.')
+    .summary('serve many MCP servers behind one address')
+    .description(
+      'Runs virtual MCP servers, which serve many backends behind one address, and writes and checks their configuration.',
+    )
   addServe(vmcp)
   vmcp
     .command('validate')
     .summary('check a configuration file')
-    .description('Runs every check that serve makes before it starts.')
+    .description(
+      'Runs all checks that serve runs before it starts, and prints a summary of the configuration.',
+    )
     .requiredOption('-c, --config <file>', 'configuration file')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse vmcp validate --config vmcp.yaml\n\nExit codes: 0 valid, 2 invalid or unreadable configuration, or wrong usage.',
+    )
     .action(async (options: { readonly config: string }) => {
       const env = environment()
       const flags = { host: '127.0.0.1', port: '0', allowedOrigins: [] }
@@ -73,11 +81,16 @@ export function addVmcpCommand(program: Command): void {
   vmcp
     .command('init')
     .summary('write a starter configuration')
-    .description('Writes a configuration file for serve. A file that is there already stays.')
+    .description('Writes a configuration file for serve. Never overwrites an existing file.')
     .requiredOption('-g, --group <name>', 'name of the group of backends')
     .option('--backend <name=url>', backendHelp, collect, [])
-    .option('-o, --output <file>', 'file to write; - is standard output (default: -)')
-    .addOption(new Option('-c, --config <file>', 'another name of --output').conflicts('output'))
+    .option('-o, --output <file>', 'file to write, or - for standard output (default: -)')
+    .addOption(new Option('-c, --config <file>', 'alias of --output').conflicts('output'))
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse vmcp init --group demo --backend files=http://127.0.0.1:8001/mcp -o vmcp.yaml\n' +
+        '\nExit codes: 0 written, 2 wrong usage, or the file exists or cannot be written.',
+    )
     .action((options: InitOptions) => {
       const text = starterFile(options.group, options.backend)
       const { output = options.config ?? '-' } = options
@@ -90,47 +103,47 @@ function addServe(vmcp: Command): void {
   addLogFlags(vmcp.command('serve'))
     .summary('run a virtual MCP server')
     .description(
-      'Serves the backends of a configuration file, or those of --backend, behind one address until it is stopped.',
+      'Serves the backends of a configuration file, or those of --backend, behind one address, in the foreground until a signal.',
     )
-    .option('-c, --config <file>', 'configuration file; it is watched for changes')
-    .option('--group <name>', 'without a file: name of the group, with --backend')
+    .option('-c, --config <file>', 'configuration file; changes take effect without a restart')
+    .option('--group <name>', 'name of the group for --backend, instead of --config')
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate, PEM; reloaded when it changes')
-    .option('--tls-key-file <file>', 'its private key, PEM, without a passphrase')
-    .option('--session-ttl <duration>', 'life of a session without use (default: 30m)')
+    .option('--tls-key-file <file>', 'private key of the certificate, PEM, without a passphrase')
+    .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
       '--max-sessions <number>',
-      'sessions held at a time (default: 10000; 1000 with Redis, where the others wait in the store)',
+      'sessions in memory (default: 10000; with Redis 1000, the rest stay in the store)',
     )
     .option(
       '--workers <count>',
-      'processes that share the port, for more than one core (default: 1, or as the file says)',
+      'processes that share the port, to use several cores (default: the value in the file, or 1)',
     )
-    .option('--enable-audit', 'write an audit log when the file does not say otherwise', false)
+    .option('--enable-audit', 'write an audit log, unless the file has audit settings', false)
     .option(
       '--optimizer',
-      'clients see find_tool and call_tool in place of all tools, with search by words, when the file does not say otherwise',
+      'list find_tool and call_tool (keyword search) instead of all tools, unless the file has optimizer settings',
       false,
     )
     .option(
       '--pin-first <folder>',
-      'trust on first use: what a backend is first seen to offer is approved, its lock written to this folder, and enforced',
+      'trust on first use: approve the first definitions of each backend, write their lock to this folder, and enforce it',
     )
-    .option('--allowed-origins <origin>', 'browser origin that may connect; repeatable', collect, [])
+    .option('--allowed-origins <origin>', 'browser origin that can connect; repeatable', collect, [])
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse vmcp serve --config vmcp.yaml\n' +
         '  gatehouse vmcp serve --group demo --backend files=http://127.0.0.1:8001/mcp --backend notes=http://127.0.0.1:8002/sse\n' +
-        '\nEnvironment: GATEHOUSE_VMCP_SESSION_TTL and GATEHOUSE_VMCP_MAX_SESSIONS stand for the flags that are not given.\n' +
+        '\nEnvironment: GATEHOUSE_VMCP_SESSION_TTL and GATEHOUSE_VMCP_MAX_SESSIONS set the defaults of --session-ttl and --max-sessions.\n' +
         '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
     )
     .action(async (options: ServeOptions, command: Command) => {
-      const inFile = options.config === undefined
+      const isWithoutFile = options.config === undefined
       refuseIdle(command, [
-        ['group', inFile, 'does nothing with --config, whose file has a group'],
-        ['backend', inFile, 'does nothing with --config, whose file has the backends'],
+        ['group', isWithoutFile, 'has no effect with --config, because the file sets the group'],
+        ['backend', isWithoutFile, 'has no effect with --config, because the file lists the backends'],
       ])
       await serve(options, isDebugging())
     })
@@ -149,7 +162,7 @@ function readConfig(options: ServeOptions): ReadConfig {
   return { config: options.optimizer && !config.optimizer ? withToolSearch(audited) : audited, ...file }
 }
 
-/** Search by words: there is no service for a search by meaning. */
+/** Keyword search only: there is no embedding service. */
 function withToolSearch(config: VmcpConfig): VmcpConfig {
   return {
     ...config,
@@ -163,9 +176,9 @@ function withToolSearch(config: VmcpConfig): VmcpConfig {
   }
 }
 
-/** `gatehouse dev` runs each virtual server alone, with a console. */
-function withWorkers(config: VmcpConfig, given: number | undefined, isLocal: boolean): VmcpConfig {
-  const workers = isLocal ? 1 : (given ?? config.operational.workers)
+/** `gatehouse dev` runs each virtual server in one process, with a console. */
+function withWorkers(config: VmcpConfig, workersFlag: number | undefined, isLocal: boolean): VmcpConfig {
+  const workers = isLocal ? 1 : (workersFlag ?? config.operational.workers)
   return workers === undefined ? config : { ...config, operational: { ...config.operational, workers } }
 }
 
@@ -188,24 +201,26 @@ function withAudit(config: VmcpConfig): VmcpConfig {
 async function serve(options: ServeOptions, debug: boolean): Promise<void> {
   const env = environment()
   const { workers, ...settings } = serveSettings(options, env)
-  const place =
+  const lockStore =
     options.pinFirst === undefined
       ? undefined
       : (await import('../../tools/lock/index.ts')).lockFolder(options.pinFirst)
   const isLocal = env[vmcpEnvironment.consoleToken] !== undefined
-  let told: number | undefined
+  let reported: number | undefined
   process.exitCode = await serveVmcp({
     read: () => {
       const read = readConfig(options)
       const { workers: wanted = 1 } = read.config.operational
-      if (isLocal && wanted > 1 && wanted !== told) {
-        told = wanted
-        printError(`operational.workers is ${wanted}: gatehouse dev runs the virtual server in one process`)
+      if (isLocal && wanted > 1 && wanted !== reported) {
+        reported = wanted
+        printError(
+          `operational.workers is ${wanted}, but gatehouse dev runs the virtual server in one process`,
+        )
       }
       const config = withWorkers(read.config, workers, isLocal)
-      return { ...read, config: place ? place.with(config) : config }
+      return { ...read, config: lockStore ? lockStore.with(config) : config }
     },
-    lockKeeper: place,
+    lockKeeper: lockStore,
     path: options.config,
     authServerFile: authServerFileBeside(options.config),
     env,

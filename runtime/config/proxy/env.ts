@@ -12,26 +12,26 @@ export interface DocumentedVariable {
 }
 
 export const variables = {
-  debug: { name: 'GATEHOUSE_DEBUG', meaning: 'true turns on debug logging, like --debug' },
+  debug: { name: 'GATEHOUSE_DEBUG', meaning: 'true enables debug logging, like --debug' },
   remoteClientSecret: {
     name: 'GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET',
-    meaning: 'client secret for the target, when neither flag nor file gives one',
+    meaning: 'client secret for the target, if neither flag nor file is set',
   },
   remoteBearerToken: {
     name: 'GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN',
-    meaning: 'bearer token for the target, when neither flag nor file gives one',
+    meaning: 'bearer token for the target, if neither flag nor file is set',
   },
   oidcClientSecret: {
     name: 'GATEHOUSE_OIDC_CLIENT_SECRET',
-    meaning: 'client secret for introspection, when the flag does not give one',
+    meaning: 'client secret for introspection, if the flag is not set',
   },
   tokenExchangeClientSecret: {
     name: 'GATEHOUSE_TOKEN_EXCHANGE_CLIENT_SECRET',
-    meaning: 'client secret for token exchange, when neither flag nor file gives one',
+    meaning: 'client secret for token exchange, if neither flag nor file is set',
   },
   secretsProvider: {
     name: 'GATEHOUSE_SECRETS_PROVIDER',
-    meaning: 'where --remote-forward-headers-secret looks: environment (default) or file',
+    meaning: 'source of --remote-forward-headers-secret: environment (default) or file',
   },
   secretsDir: {
     name: 'GATEHOUSE_SECRETS_DIR',
@@ -39,62 +39,61 @@ export const variables = {
   },
   secretPrefix: {
     name: 'GATEHOUSE_SECRET_',
-    meaning: 'followed by a name: that secret, for the environment provider',
+    meaning: 'prefix of the variables that contain secrets, for the environment provider',
   },
   disableEnvFallback: {
     name: 'GATEHOUSE_DISABLE_ENV_FALLBACK',
-    meaning: 'true stops the file provider from looking into the environment for what it does not have',
+    meaning: 'true disables the environment as fallback of the file provider',
   },
   stateDir: {
     name: 'GATEHOUSE_STATE_DIR',
-    meaning: 'directory for persisted logins; default: the user’s state directory',
+    meaning: 'directory for stored logins (default: the user’s state directory)',
   },
   statePassword: {
     name: 'GATEHOUSE_SECRETS_PASSWORD',
-    meaning: 'password that encrypts persisted logins, instead of a key file',
+    meaning: 'password that encrypts stored logins, instead of a key file',
   },
   clientMetadataUrl: {
     name: 'GATEHOUSE_CLIENT_METADATA_URL',
-    meaning: 'URL of a client metadata document, used as client id where the authorization server takes one',
+    meaning: 'URL of a client metadata document, used as client id if the authorization server supports it',
   },
   refreshInitialInterval: {
     name: 'GATEHOUSE_TOKEN_REFRESH_INITIAL_RETRY_INTERVAL',
-    meaning: 'wait before a failed renewal of the login is tried again; it doubles (default: 10s)',
+    meaning: 'first delay before retrying a failed token refresh; doubles each time (default: 10s)',
   },
   refreshMaxInterval: {
     name: 'GATEHOUSE_TOKEN_REFRESH_MAX_RETRY_INTERVAL',
-    meaning: 'longest of these waits (default: 2m)',
+    meaning: 'maximum delay (default: 2m)',
   },
   refreshMaxTries: {
     name: 'GATEHOUSE_TOKEN_REFRESH_MAX_TRIES',
-    meaning: 'tries at that pace (default: 5)',
+    meaning: 'maximum number of these retries (default: 5)',
   },
   refreshMaxElapsed: {
     name: 'GATEHOUSE_TOKEN_REFRESH_MAX_ELAPSED_TIME',
-    meaning: 'time at that pace (default: 5m)',
+    meaning: 'maximum time for these retries (default: 5m)',
   },
   retryTick: {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_TICK_INTERVAL',
-    meaning: 'how often it is tried after that (default: 10m)',
+    meaning: 'interval of later retries (default: 10m)',
   },
   retryMaxElapsed: {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_MAX_ELAPSED',
-    meaning: 'when it is no longer tried without a request (default: 24h)',
+    meaning: 'time after which only a request triggers a retry (default: 24h)',
   },
   shutdownGrace: {
     name: 'GATEHOUSE_SHUTDOWN_GRACE',
-    meaning:
-      'how long requests in flight may take after a signal, as a duration (default: 5s, of a virtual server 10s)',
+    meaning: 'time limit for requests in flight after a signal (default: 5s, for a virtual server 10s)',
   },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
   browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
-  httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case works, too' },
-  httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; lower case works, too' },
-  noProxy: { name: 'NO_PROXY', meaning: 'hosts that are reached directly; lower case works, too' },
+  httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case also works' },
+  httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; lower case also works' },
+  noProxy: { name: 'NO_PROXY', meaning: 'hosts that bypass the HTTP proxy; lower case also works' },
   proxyResolvesNames: {
     name: 'GATEHOUSE_PROXY_RESOLVES_NAMES',
     meaning:
-      'true: hosts that other servers name may go through the HTTP proxy even if their names do not resolve here',
+      'true allows hosts from remote metadata through the HTTP proxy even if their names do not resolve locally',
   },
   stateHome: { name: 'XDG_STATE_HOME', meaning: 'base of the user’s state directory' },
 } as const satisfies Record<string, DocumentedVariable>

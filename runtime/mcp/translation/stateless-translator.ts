@@ -203,9 +203,9 @@ export class StatelessTranslator {
   #begin(request: StatelessRequest, lane: string): Begun {
     const { method, params, meta } = request
     const abilities = abilitiesIn(declaredIn(meta))
-    const canAsk =
+    const canPrompt =
       askingMethods.has(method) && (abilities.elicitation || abilities.sampling || abilities.roots)
-    const link = this.#pool.take(lane, { exclusive: canAsk || meta.logLevel !== undefined })
+    const link = this.#pool.take(lane, { exclusive: canPrompt || meta.logLevel !== undefined })
     const stop = new AbortController()
     const begun: Begun = {
       link,

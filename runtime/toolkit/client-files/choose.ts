@@ -1,6 +1,4 @@
-/**
- * Which of a client's files a command works on.
- */
+/** Selects the file of a client that a command works on. */
 import { existsSync } from 'node:fs'
 import { nearest, invalidConfig } from '../../../schemas/index.ts'
 import {
@@ -14,45 +12,46 @@ import {
   type FileScope,
 } from '../clients/index.ts'
 
-export interface WantedLocation {
+export interface LocationChoice {
   readonly scope: FileScope
   readonly profile?: string | undefined
 }
 
-/** Throws INVALID_CONFIG naming what was meant. */
+/** Throws INVALID_CONFIG with a suggestion for an unknown name. */
 export function clientNamed(name: string): ClientId {
   if (isClientId(name)) return name
   throw invalidConfig(unknownClient(name, 'client'))
 }
 
-/** That there is no such client, which one may be meant, and which there are. */
-export function unknownClient(name: string, wanted: string): string {
+/** Returns an error message with the closest match and all known clients. */
+export function unknownClient(name: string, expected: string): string {
   const close = nearest(name, clientIds)
   const meant = close === undefined ? '.' : `; did you mean ${close}?`
-  return `${name}: no such ${wanted}${meant} Known: ${clientIds.join(', ')}`
+  return `${name}: no such ${expected}${meant} Known: ${clientIds.join(', ')}`
 }
 
-/** The file of a scope: the first that exists, else the first that the client would make. */
-export function locationFor(client: ClientId, { scope, profile }: WantedLocation, host: Host): Location {
+/** Returns the file of a scope: the first that exists, or the first that the client would create. */
+export function locationFor(client: ClientId, { scope, profile }: LocationChoice, host: Host): Location {
   const { title } = clientRow(client)
-  const wanted = profile === undefined ? scope : 'profile'
-  const all = locationsOf(client, host).filter((each) => each.scope === wanted)
-  const places = profile === undefined ? all : all.filter((each) => each.profile === profile)
-  const found = places.find(({ file }) => existsSync(file)) ?? places.find(({ row }) => !row.ifPresent)
+  const chosenScope = profile === undefined ? scope : 'profile'
+  const all = locationsOf(client, host).filter((location) => location.scope === chosenScope)
+  const candidates = profile === undefined ? all : all.filter((location) => location.profile === profile)
+  const found =
+    candidates.find(({ file }) => existsSync(file)) ?? candidates.find(({ row }) => !row.ifPresent)
   if (found) return found
   if (profile !== undefined) {
-    const known = all.map((each) => each.profile).join(', ')
+    const known = all.map((location) => location.profile).join(', ')
     throw invalidConfig(
-      `--profile: ${title} has no profile ${profile} here${known ? `; it has ${known}` : ''}`,
+      `--profile: ${title} has no profile ${profile}${known ? `; available: ${known}` : ''}`,
     )
   }
-  const scopes = [...new Set(locationsOf(client, host).map((each) => each.scope))]
+  const scopes = [...new Set(locationsOf(client, host).map((location) => location.scope))]
   throw invalidConfig(
-    `--scope: ${title} has no ${scope} file on this system${scopes.length > 0 ? `; it has ${scopes.join(', ')}` : ''}`,
+    `--scope: ${title} has no ${scope} file on this system${scopes.length > 0 ? `; available: ${scopes.join(', ')}` : ''}`,
   )
 }
 
-/** All files of a client that exist, each once. */
+/** Returns all existing files of a client, without duplicates. */
 export function existingLocations(client: ClientId, host: Host): readonly Location[] {
   const seen = new Set<string>()
   return locationsOf(client, host).filter(({ file }) => {

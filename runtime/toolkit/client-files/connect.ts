@@ -1,4 +1,4 @@
-/** The gateway's entry in the file of an MCP client: the options of one change, and entries for as long as a server runs. */
+/** Options for a change of the gateway's entry in a client's file, and temporary entries while a server runs. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -18,18 +18,18 @@ import { addEntry, type FileOperation, undoOperation } from './operate.ts'
 import { hashOfEntry } from './records.ts'
 import { runningOf } from './running.ts'
 
-export interface PlaceOptions {
+export interface EntryOptions {
   readonly name: string
   readonly scope: FileScope
   readonly profile?: string
   readonly replace: boolean
   readonly dryRun: boolean
-  /** Writes although the client runs. */
+  /** Write while the client is running. */
   readonly whileRunning: boolean
 }
 
-export interface AddOptions extends PlaceOptions {
-  /** Makes the client's own folder when there is none. */
+export interface AddOptions extends EntryOptions {
+  /** Create the client's folder when it does not exist. */
   readonly create: boolean
   readonly url?: string
   readonly server?: string
@@ -41,20 +41,23 @@ export interface AddOptions extends PlaceOptions {
 
 export const defaultUrl = 'http://127.0.0.1:4483/mcp'
 
-/** The program that bridges, where the client needs one or the user wants one; by absolute paths. */
+/**
+ * Returns the command that bridges stdio to the gateway, with absolute paths, if the client needs it or the user
+ * requests it.
+ */
 export function bridgeProgram(client: ClientId, options: AddOptions): readonly string[] | undefined {
   const { stdio, server, bearerFile, url } = options
   if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
   if (options.bearerEnv !== undefined) {
     throw invalidConfig(
-      '--bearer-env: is for clients that call the gateway themselves; a program takes --bearer-file FILE',
+      '--bearer-env: applies to clients that call the gateway directly; for gatehouse proxy stdio, use --bearer-file FILE',
     )
   }
   const token = bearerFile === undefined ? [] : ['--remote-auth-bearer-token-file', bearerFile]
   return [...selfCommand(), 'proxy', 'stdio', server ?? url ?? defaultUrl, ...token]
 }
 
-export function operationOn(client: ClientId, options: PlaceOptions, host: Host): FileOperation {
+export function operationOn(client: ClientId, options: EntryOptions, host: Host): FileOperation {
   const location = locationFor(client, options, host)
   const { title, rewrittenBy = [] } = clientRow(client)
   const isOwnFile = location.scope !== 'project'
@@ -62,28 +65,28 @@ export function operationOn(client: ClientId, options: PlaceOptions, host: Host)
     isOwnFile && !options.dryRun && !options.whileRunning ? runningOf(rewrittenBy, host) : undefined
   if (running !== undefined) {
     throw invalidConfig(
-      `${title} is running and writes its file from memory: quit it first, or say --while-running`,
+      `${title} is running and would overwrite the change: quit it first, or use --while-running`,
     )
   }
   const { name, replace, dryRun } = options
   return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
 }
 
-/** A client whose folder is not there is not installed. */
+/** Throws INVALID_CONFIG when the client's folder does not exist, because the client is probably not installed. */
 export function refuseMissingFolder({ client, file, scope }: FileOperation['location'], host: Host): void {
   const folder = dirname(file)
   if (scope === 'project' || existsSync(folder)) return
   throw invalidConfig(
-    `there is no folder ${shortPath(folder, host)}: is ${clientRow(client).title} installed here? --create makes it all the same`,
+    `folder ${shortPath(folder, host)} does not exist: is ${clientRow(client).title} installed? Use --create to create it anyway`,
   )
 }
 
 export interface Connected {
-  /** Takes the entries out again. */
+  /** Removes the entries. */
   undo(): Promise<void>
 }
 
-const place: PlaceOptions = {
+const temporaryEntry: EntryOptions = {
   name: 'gatehouse',
   scope: 'user',
   replace: false,
@@ -91,7 +94,7 @@ const place: PlaceOptions = {
   whileRunning: false,
 }
 
-/** What a client refuses is told, and the others go on. */
+/** Adds the entry to each client. Prints errors and continues with the other clients. */
 export async function connectClients(words: readonly string[], url: string): Promise<Connected> {
   const host = thisHost()
   const done: FileOperation[] = []
@@ -99,20 +102,20 @@ export async function connectClients(words: readonly string[], url: string): Pro
     try {
       const client = clientNamed(word)
       const program = bridgeProgram(client, {
-        ...place,
+        ...temporaryEntry,
         create: false,
         url,
         stdio: false,
         print: false,
       } satisfies AddOptions)
-      const entry = connectionEntry({ client, name: place.name, url, program })
-      const operation = operationOn(client, place, host)
+      const entry = connectionEntry({ client, name: temporaryEntry.name, url, program })
+      const operation = operationOn(client, temporaryEntry, host)
       refuseMissingFolder(operation.location, host)
       const { outcome } = await addEntry(operation, entry)
-      // An entry that was there before stays.
+      // Keep an entry that existed before.
       if (outcome === 'none') continue
       done.push({ ...operation, wrote: hashOfEntry(entry) })
-      printError(`Connected ${word}; its file goes back when this ends.`)
+      printError(`Connected ${word}; its file is restored at the end.`)
     } catch (error) {
       printError(`${word}: ${error instanceof Error ? error.message : String(error)}`)
     }

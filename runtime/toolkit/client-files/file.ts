@@ -1,8 +1,8 @@
 /**
- * Reads a client's file, and replaces it so that no reader ever sees half of it.
+ * Reads a client's file and replaces it atomically.
  *
- * A symbolic link is followed and its target replaced. What replacing would damage is refused: files of other users,
- * several hard links, read-only files, and whatever is no regular file.
+ * Follows symbolic links and replaces their target. Rejects files that replacing would damage: files of other users,
+ * files with several hard links, read-only files, and special files.
  */
 import {
   closeSync,
@@ -30,64 +30,64 @@ import { maxFileBytes } from '../clients/index.ts'
 import { systemReason } from '../../config/index.ts'
 
 export interface FileOnDisk {
-  /** Where the bytes are: the path with its links followed. */
+  /** Path with its links resolved. */
   readonly target: string
-  /** Undefined: there is no such file. */
+  /** Undefined when the file does not exist. */
   readonly bytes: Buffer | undefined
   readonly stats: Stats | undefined
 }
 
-/** Throws INVALID_CONFIG when the path is not that of a readable file of bounded size. */
+/** Throws INVALID_CONFIG when the path is not a readable file of at most 8 MiB. */
 export function readFileOnDisk(path: string): FileOnDisk {
   try {
     return read(path)
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw invalidConfig(`${path} cannot be read: ${systemReason(error)}`)
+    throw invalidConfig(`cannot read ${path}: ${systemReason(error)}`)
   }
 }
 
 function read(path: string): FileOnDisk {
-  const target = followed(path)
+  const target = resolveLinks(path)
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return { target, bytes: undefined, stats: undefined }
   if (stats.isDirectory()) throw invalidConfig(`${path} is a folder, not a file`)
-  if (!stats.isFile()) throw invalidConfig(`${path} is no regular file`)
+  if (!stats.isFile()) throw invalidConfig(`${path} is not a regular file`)
   if (stats.size > maxFileBytes) throw invalidConfig(`${path} is larger than 8 MiB`)
   return { target, bytes: readFileSync(target), stats }
 }
 
-function followed(path: string): string {
+function resolveLinks(path: string): string {
   const link = lstatSync(path, { throwIfNoEntry: false })
   if (!link) return join(realFolder(dirname(path)), basename(path))
   if (link.isSymbolicLink() && !existsSync(path)) {
-    throw invalidConfig(`${path} is a symbolic link that leads nowhere`)
+    throw invalidConfig(`${path} is a dangling symbolic link`)
   }
   return realpathSync(path)
 }
 
-/** A file has one name before and after it is made: the links among its folders are followed, as far as they exist. */
+/** Resolves links in the existing part of the path, so that a file has the same name before and after it is created. */
 function realFolder(folder: string): string {
   if (existsSync(folder)) return realpathSync(folder)
   const parent = dirname(folder)
   return parent === folder ? folder : join(realFolder(parent), basename(folder))
 }
 
-/** Throws INVALID_CONFIG when the file may not be replaced. */
+/** Throws INVALID_CONFIG when the file must not be replaced. */
 export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
   if (!stats) return
   const self = process.getuid?.()
   if (self !== undefined && stats.uid !== self)
-    throw invalidConfig(`${path} belongs to another user; it is left alone`)
+    throw invalidConfig(`${path} belongs to another user and was not changed`)
   if ((stats.mode & 0o200) === 0)
     throw invalidConfig(`${path} is read-only; make it writable, or add the entry by hand (--print)`)
   if (stats.nlink > 1)
-    throw invalidConfig(`${path} has several hard links, which replacing it would separate`)
+    throw invalidConfig(`${path} has several hard links, which a replacement would separate`)
 }
 
 /**
- * Puts `bytes` in place of the file: a temporary file in the same folder, flushed, then renamed. A new file never
- * replaces one that appeared meanwhile. Returns false when it did, true when the file is in place.
+ * Replaces the file with `bytes`: writes a temporary file in the same folder, flushes it, and renames it. Returns false
+ * when another program created a new file in the meantime; that file is not replaced.
  */
 export async function replaceFile(
   { target, stats }: FileOnDisk,
@@ -98,7 +98,7 @@ export async function replaceFile(
   const temporary = join(folder, `.${basename(target)}.gatehouse-${process.pid}.tmp`)
   try {
     mkdirSync(folder, { recursive: true })
-    // What an interrupted run of ours left behind.
+    // Remove files of an interrupted run.
     for (const name of leftovers(folder, basename(target))) rmSync(join(folder, name), { force: true })
     writeDurably(temporary, bytes, stats)
     step('written')
@@ -108,7 +108,7 @@ export async function replaceFile(
     flushFolder(folder)
     return true
   } catch (cause) {
-    throw invalidConfig(`${target} cannot be written: ${systemReason(cause)}`)
+    throw invalidConfig(`cannot write ${target}: ${systemReason(cause)}`)
   } finally {
     rmSync(temporary, { force: true })
   }
@@ -123,7 +123,7 @@ export function removeFile({ target }: FileOnDisk): void {
   flushFolder(dirname(target))
 }
 
-/** A new file, flushed. */
+/** Creates a file and flushes it. */
 export function writeDurably(path: string, bytes: Uint8Array, stats?: Stats): void {
   const file = openSync(path, 'wx', 0o600)
   try {
@@ -135,7 +135,7 @@ export function writeDurably(path: string, bytes: Uint8Array, stats?: Stats): vo
   }
 }
 
-/** The mode without the umask, and the group. Where the group cannot be restored, the new one gets no permissions. */
+/** Restores mode and group. When the group cannot be restored, the new group gets no permissions. */
 function restorePermissions(file: number, { mode, uid, gid }: Stats): void {
   let allowed = 0o777
   try {
@@ -146,7 +146,7 @@ function restorePermissions(file: number, { mode, uid, gid }: Stats): void {
   fchmodSync(file, mode & allowed)
 }
 
-/** On Windows another program may hold the file open for a moment. */
+/** Retries on Windows, where another program may keep the file open briefly. */
 async function rename(from: string, to: string): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -160,7 +160,7 @@ async function rename(from: string, to: string): Promise<void> {
   }
 }
 
-/** Gives a file its name; false when the name is taken. */
+/** Renames a file. Returns false when the target exists. */
 export function create(temporary: string, target: string, link = linkSync): boolean {
   try {
     link(temporary, target)
@@ -168,7 +168,7 @@ export function create(temporary: string, target: string, link = linkSync): bool
   } catch (error) {
     if (isTaken(error)) return false
   }
-  // A file system without hard links: the name is taken by an empty file first.
+  // On a file system without hard links, reserve the name with an empty file first.
   try {
     closeSync(openSync(target, 'wx', 0o600))
   } catch (error) {
@@ -189,6 +189,6 @@ export function flushFolder(folder: string): void {
     fsyncSync(handle)
     closeSync(handle)
   } catch {
-    // Some systems cannot flush a folder; the rename has happened all the same.
+    // Some systems cannot flush a folder. The rename is done in any case.
   }
 }

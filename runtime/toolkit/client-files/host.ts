@@ -1,4 +1,4 @@
-/** This machine, as the paths of clients depend on it; and where our own records of their files are. */
+/** The host that client paths depend on, and the folder of our records. */
 import { readdirSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -9,7 +9,7 @@ export function thisHost(cwd = process.cwd()): Host {
   const env = environment()
   return {
     platform: platformOf(process.platform),
-    // The variable wins, as it does for every client; an empty one hides the account's own folder from homedir().
+    // HOME takes precedence, as in every client. homedir() returns '' for an empty HOME.
     home: env['HOME'] || homedir() || userInfo().homedir,
     cwd: resolve(cwd),
     env,
@@ -25,17 +25,17 @@ export function thisHost(cwd = process.cwd()): Host {
 
 function platformOf(platform: string): Platform {
   if (platform === 'darwin' || platform === 'win32') return platform
-  // Other systems follow the same conventions.
+  // Other systems use the same conventions.
   return 'linux'
 }
 
-/** The folder of records and backups; only its owner may look into it. */
+/** Returns the folder of records and backups. Only its owner can read it. */
 export function recordsFolder({ home, env }: Host): string {
   const base = readVariable(env, variables.stateHome) ?? join(home, '.local/state')
   return join(readVariable(env, variables.stateDir) ?? join(base, 'gatehouse'), 'clients')
 }
 
-/** A path as people write it: with `~` for the home folder. */
+/** Abbreviates the home folder to `~`. */
 export function shortPath(path: string, { home }: Host): string {
   return path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path
 }

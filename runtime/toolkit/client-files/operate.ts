@@ -1,8 +1,8 @@
 /**
- * Adds the gateway's entry to a client's file, removes it, and takes the last operation back.
+ * Adds the gateway's entry to a client's file, removes it, and undoes the last operation.
  *
- * Each operation reads the file, works out the edit, and replaces the file under a lock only if it still is what was
- * read; else it starts again. Only our own entry is touched: one that was not written here needs `replace`.
+ * Each operation reads the file, computes the edit, and replaces the file under a lock if it is unchanged; otherwise it
+ * retries. It only changes an entry that Gatehouse wrote, unless `replace` is set.
  */
 import {
   applyChanges,
@@ -31,36 +31,36 @@ export interface FileOperation {
   readonly name: string
   /** Folder of records. */
   readonly records: string
-  /** Works on an entry of that name that was not written here, or was changed since. */
+  /** Also changes an entry of this name that Gatehouse did not write, or that was changed since. */
   readonly replace: boolean
-  /** Works out the edit and writes nothing. */
+  /** Computes the edit without writing it. */
   readonly dryRun: boolean
-  /** With undo: only this operation is taken back, and nothing when others followed it. Hash of the entry that it wrote. */
+  /** For undo: hash of the entry that the operation wrote. Undo does nothing when another operation followed. */
   readonly wrote?: string
   readonly now: () => Date
-  /** Called as the work goes on. */
+  /** Called at each step of the work. */
   readonly onStep?: (step: OperationStep) => void
 }
 
 export type OperationStep = 'read' | 'recorded' | 'written' | 'replaced'
 
-export interface Done {
-  /** `none`: the file is as it should be. */
+export interface OperationResult {
+  /** `none`: the file needs no change. */
   readonly outcome: 'changed' | 'created' | 'removed' | 'none'
-  /** The text before, and what was changed in it. */
+  /** Original text, and the changes in it. */
   readonly text: string
   readonly changes: readonly TextChange[]
   readonly backup: string | undefined
 }
 
-/** What an operation makes of the file as it is. */
+/** The computed result of an operation. */
 interface Plan {
-  /** Undefined: the file goes. */
+  /** Undefined when the file is to be removed. */
   readonly text: FileText | undefined
   readonly changes: readonly TextChange[]
-  /** The records from then on, without the one of this operation. */
+  /** All records to keep, without the record of this operation. */
   readonly records: readonly FileRecord[]
-  /** What is recorded of this operation; undefined when it takes one back. */
+  /** Record of this operation. Undefined for undo. */
   readonly record?: FileRecord
 }
 
@@ -71,7 +71,10 @@ interface Current {
   readonly hash: string | null
 }
 
-export function addEntry(operation: FileOperation, entry: Readonly<Record<string, unknown>>): Promise<Done> {
+export function addEntry(
+  operation: FileOperation,
+  entry: Readonly<Record<string, unknown>>,
+): Promise<OperationResult> {
   return run(operation, (current) => {
     const { text, path } = current
     const document = parse(operation, text)
@@ -82,34 +85,35 @@ export function addEntry(operation: FileOperation, entry: Readonly<Record<string
     const made = path
       .slice(0, -1)
       .filter((_name, index) => entryAt(document, path.slice(0, index + 1)) === undefined)
-    return planned(operation, current, edit, { action: 'add', entry: hashOfEntry(entry), made: made.length })
+    return makePlan(operation, current, edit, { action: 'add', entry: hashOfEntry(entry), made: made.length })
   })
 }
 
-export function removeEntry(operation: FileOperation): Promise<Done> {
+export function removeEntry(operation: FileOperation): Promise<OperationResult> {
   return run(operation, (current) => {
     const { text, path, records } = current
     const present = entryAt(parse(operation, text), path)
     if (present === undefined) return undefined
     refuseForeign(operation, current, present)
-    const exact = rewound(operation, current)
+    const exact = planRewind(operation, current)
     if (exact) return exact
-    const made = Math.max(0, ...records.filter((one) => isAt(one, path)).map((one) => one.made))
+    const made = Math.max(0, ...records.filter((record) => isAt(record, path)).map((record) => record.made))
     const edit = dropEntry(target(operation, text, path), made)
-    return planned(operation, current, edit, { action: 'remove', entry: hashOfEntry(present), made: 0 })
+    return makePlan(operation, current, edit, { action: 'remove', entry: hashOfEntry(present), made: 0 })
   })
 }
 
-/** Takes back the last operation on the entry: exactly, or its entry alone when the file was changed since. */
-export function undoOperation(operation: FileOperation): Promise<Done> {
+/**
+ * Undoes the last operation on the entry: restores the whole file, or only the entry when the file was changed since.
+ */
+export function undoOperation(operation: FileOperation): Promise<OperationResult> {
   return run(operation, (current) => {
     const { text, path, records, hash } = current
-    const last = records.findLast((one) => isAt(one, path))
+    const last = records.findLast((record) => isAt(record, path))
     if (operation.wrote !== undefined && last?.entry !== operation.wrote) return undefined
-    if (!last)
-      throw invalidConfig(`${operation.location.file}: nothing was done there that could be taken back`)
-    const left = records.filter((one) => one !== last)
-    if (last.after === hash) return stepBack(text, last, left)
+    if (!last) throw invalidConfig(`${operation.location.file}: there is no change to undo`)
+    const remaining = records.filter((record) => record !== last)
+    if (last.after === hash) return planStepBack(text, last, remaining)
     const present = entryAt(parse(operation, text), path)
     const isOurs =
       last.action === 'add'
@@ -117,23 +121,26 @@ export function undoOperation(operation: FileOperation): Promise<Done> {
         : present === undefined
     if (!isOurs && !operation.replace) {
       throw invalidConfig(
-        `${operation.location.file}: the entry was changed since; --replace takes the operation back nevertheless`,
+        `${operation.location.file}: the entry was changed since; use --replace to undo the operation anyway`,
       )
     }
     const former = formerEntry(operation, last, path)
     const edit = isFields(former)
       ? putEntry(target(operation, text, path), former)
       : dropEntry(target(operation, text, path), last.made)
-    return { text: { ...text, text: edit.text }, changes: edit.changes, records: left }
+    return { text: { ...text, text: edit.text }, changes: edit.changes, records: remaining }
   })
 }
 
-/** Three times: a client may write its file at any moment. */
-const tries = 3
+/** Maximum number of attempts, because a client may write its file at any moment. */
+const maxAttempts = 3
 
-async function run(operation: FileOperation, plan: (current: Current) => Plan | undefined): Promise<Done> {
+async function run(
+  operation: FileOperation,
+  plan: (current: Current) => Plan | undefined,
+): Promise<OperationResult> {
   const { location, now } = operation
-  for (let attempt = 0; attempt < tries; attempt++) {
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const disk = readFileOnDisk(location.file)
     refuseUnwritable(location.file, disk)
     operation.onStep?.('read')
@@ -142,10 +149,10 @@ async function run(operation: FileOperation, plan: (current: Current) => Plan | 
     const path = [...location.key, operation.name]
     const planned = plan({ text, path, records: store.read(), hash: hashOfBytes(disk.bytes) })
     if (!planned) return { outcome: 'none', text: text.text, changes: [], backup: undefined }
-    const done = { text: text.text, changes: planned.changes }
+    const edit = { text: text.text, changes: planned.changes }
     const outcome = planned.text === undefined ? 'removed' : disk.bytes === undefined ? 'created' : 'changed'
-    if (operation.dryRun) return { ...done, outcome, backup: undefined }
-    const result = await told(operation.records, () =>
+    if (operation.dryRun) return { ...edit, outcome, backup: undefined }
+    const result = await withRecordErrors(operation.records, () =>
       store.locked(async () => {
         if (hashOfBytes(readFileOnDisk(location.file).bytes) !== hashOfBytes(disk.bytes)) return undefined
         const backup = disk.bytes && store.backup(disk.bytes, now())
@@ -154,29 +161,31 @@ async function run(operation: FileOperation, plan: (current: Current) => Plan | 
         operation.onStep?.('recorded')
         if (planned.text === undefined) removeFile(disk)
         else if (!(await replaceFile(disk, encodeText(planned.text), operation.onStep))) return undefined
-        return { ...done, outcome, backup } as const
+        return { ...edit, outcome, backup } as const
       }),
     )
     if (result) return result
   }
-  throw invalidConfig(`${location.file} was changed by another program three times meanwhile; try again`)
+  throw invalidConfig(
+    `${location.file} was changed by another program during each of three attempts; try again`,
+  )
 }
 
-/** An error of our own folder is told like one of the client's file; nothing has been replaced then. */
-async function told<T>(folder: string, work: () => Promise<T>): Promise<T> {
+/** Converts an error of the records folder to INVALID_CONFIG. The client's file is unchanged then. */
+async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw invalidConfig(`the records in ${folder} cannot be written: ${systemReason(error)}`)
+    throw invalidConfig(`cannot write the records in ${folder}: ${systemReason(error)}`)
   }
 }
 
 /**
- * Goes back over our own additions as long as the file is what they left, to before the first: byte for byte. Undefined
- * when the file was changed by others since.
+ * Undoes our consecutive additions and restores the file from before the first, byte for byte. Returns undefined when
+ * another program changed the file since.
  */
-function rewound(operation: FileOperation, current: Current): Plan | undefined {
+function planRewind(operation: FileOperation, current: Current): Plan | undefined {
   const { text, path, records } = current
   let before = text.text
   let hash = current.hash
@@ -194,7 +203,7 @@ function rewound(operation: FileOperation, current: Current): Plan | undefined {
   const changes = second ? [{ offset: 0, removed: text.text, inserted: before }] : first
   const present = entryAt(parse(operation, text), path)
   const edit = { changes, text: before }
-  const plan = planned(operation, current, edit, {
+  const plan = makePlan(operation, current, edit, {
     action: 'remove',
     entry: hashOfEntry(present),
     made: 0,
@@ -203,14 +212,14 @@ function rewound(operation: FileOperation, current: Current): Plan | undefined {
   return hash === null ? { ...plan, text: undefined } : plan
 }
 
-function stepBack(text: FileText, record: FileRecord, records: readonly FileRecord[]): Plan {
+function planStepBack(text: FileText, record: FileRecord, records: readonly FileRecord[]): Plan {
   const changes = invertChanges(record.changes)
   const before = { ...text, text: applyChanges(text.text, changes) }
   return { text: record.before === null ? undefined : before, changes, records }
 }
 
-/** `after` is the hash of the whole file, where it is known to differ from that of the edit's text. */
-function planned(
+/** `after` is the hash of the resulting file, when it differs from the hash of the edited text. */
+function makePlan(
   { location, now }: FileOperation,
   { text, path, records, hash }: Current,
   { changes, text: edited }: Edit,
@@ -238,7 +247,7 @@ function planned(
   return { text: next, changes, records, record }
 }
 
-/** The entry as it stood before an operation, from the backup. */
+/** Returns the entry from before an operation, from the backup. */
 function formerEntry(
   { location }: FileOperation,
   { action, backup }: FileRecord,
@@ -249,9 +258,9 @@ function formerEntry(
     const { text } = decodeText(bytes, backup ?? '')
     return entryAt(parseDocument(clientRow(location.client).format, text, location.file), path)
   }
-  // A file that was made for the entry had none before.
+  // A file that was created for the entry had no entry before.
   if (action === 'add' && backup === null) return undefined
-  throw invalidConfig(`${location.file}: the backup from before is gone, so the entry cannot be put back`)
+  throw invalidConfig(`${location.file}: the backup is missing, so the entry cannot be restored`)
 }
 
 function refuseForeign(
@@ -263,8 +272,8 @@ function refuseForeign(
   const hash = hashOfEntry(present)
   if (records.some((record) => isAt(record, path) && record.action === 'add' && record.entry === hash)) return
   throw invalidConfig(
-    `${location.file}: "${name}" is there already and was not written by gatehouse, or was changed since; ` +
-      'choose another --name, or say --replace',
+    `${location.file}: "${name}" already exists and was not written by gatehouse, or was changed since; ` +
+      'choose another --name, or use --replace',
   )
 }
 

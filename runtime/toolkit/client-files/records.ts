@@ -1,8 +1,8 @@
 /**
- * What was done to each client's file, so that it can be taken back: the changes, hashes before and after, and backups.
+ * Records the operations on each client's file for undo: changes, hashes before and after, and backups.
  *
- * One file per client's file in the state directory, for its owner only; the last ten operations count. A record is
- * written before the file is replaced: it says nothing until the file has the hash that it names.
+ * The state directory contains one file per client's file, readable by its owner only, with the last ten operations. A
+ * record is written before the file is replaced. It takes effect when the file has the recorded hash.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -25,17 +25,17 @@ import type { TextChange } from '../clients/index.ts'
 export interface FileRecord {
   readonly client: string
   readonly action: 'add' | 'remove'
-  /** Names from the top of the document to the entry. */
+  /** Keys from the top of the document to the entry. */
   readonly path: readonly string[]
-  /** Hash of the entry that was written; of the one that was removed. */
+  /** Hash of the entry that was written or removed. */
   readonly entry: string
-  /** Empty maps that were made on the way to the entry. */
+  /** Number of empty maps that were created on the path to the entry. */
   readonly made: number
   readonly changes: readonly TextChange[]
-  /** Hashes of the whole file; null: there was none. */
+  /** Hashes of the whole file. Null when the file did not exist. */
   readonly before: string | null
   readonly after: string | null
-  /** Where the bytes from before are; null: there was no file. */
+  /** Path of the backup. Null when the file did not exist. */
   readonly backup: string | null
   readonly at: string
 }
@@ -55,14 +55,14 @@ export class Records {
   readonly #folder: string
   readonly #id: string
 
-  /** `target`: the path with its links followed. */
+  /** `target` is the path with its links resolved. */
   constructor(folder: string, target: string) {
     this.#folder = folder
-    // 96 bits, among the files of one user.
+    // 96 bits are sufficient for the files of one user.
     this.#id = createHash('sha256').update(target).digest('hex').slice(0, 24)
   }
 
-  /** Newest last. What cannot be read counts as absent. */
+  /** Returns the records, newest last. Unreadable records are treated as absent. */
   read(): readonly FileRecord[] {
     try {
       const parsed = JSON.parse(readFileSync(this.#path('json'), 'utf8')) as { records?: unknown }
@@ -79,7 +79,7 @@ export class Records {
     renameSync(draft, this.#path('json'))
   }
 
-  /** Keeps the bytes as they are now; returns where. */
+  /** Writes a backup and returns its path. Keeps the last ten. */
   backup(bytes: Uint8Array, at: Date): string {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     const path = this.#path(`${at.toISOString().replaceAll(/[:.]/g, '-')}.bak`)
@@ -91,13 +91,15 @@ export class Records {
     return path
   }
 
-  /** Runs `work` while no other process of ours works on the same file. */
+  /** Runs `work` under a lock against other Gatehouse processes. */
   async locked<T>(work: () => Promise<T>): Promise<T> {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     const lock = this.#path('lock')
     for (let attempt = 0; !tryLock(lock); attempt++) {
       if (attempt >= lockTries)
-        throw invalidConfig(`another gatehouse works on the file; if none does, remove ${lock}`)
+        throw invalidConfig(
+          `another gatehouse process is changing the file; if none is running, remove ${lock}`,
+        )
       await sleep(lockWaitMs)
     }
     try {
@@ -114,7 +116,7 @@ export class Records {
 
 const lockTries = 100
 const lockWaitMs = 50
-/** An operation takes milliseconds: an older lock was left behind. */
+/** An operation takes milliseconds, so an older lock is stale. */
 const staleMs = 60_000
 
 function tryLock(path: string): boolean {
@@ -134,7 +136,7 @@ function isStale(path: string): boolean {
   try {
     if (Date.now() - statSync(path).mtimeMs > staleMs) return true
     const owner = Number(readFileSync(path, 'utf8'))
-    // Not written yet.
+    // The owner has not written its pid yet.
     if (!Number.isInteger(owner) || owner <= 0) return false
     process.kill(owner, 0)
     return false

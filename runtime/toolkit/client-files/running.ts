@@ -1,17 +1,17 @@
 /**
- * Whether a client runs that writes its file from memory: what is written meanwhile would be lost.
+ * Detects running clients that write their file from memory and would overwrite a change.
  *
- * On Linux a process counts only when its home is ours, for another home has another file. Where processes cannot be
- * listed, none counts.
+ * On Linux, only processes with the same home folder matter, because others use another file. When processes cannot be
+ * listed, none is detected.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Host } from '../clients/index.ts'
 
-/** The name of a process among `names` that runs now; undefined when none does. */
+/** Returns the first of `names` that is a running process, or undefined. */
 export function runningOf(names: readonly string[], host: Host): string | undefined {
-  const running = host.platform === 'linux' ? processesOfHome(host.home) : listed(host.platform)
+  const running = host.platform === 'linux' ? processesOfHome(host.home) : listProcesses(host.platform)
   return names.find((name) => running.has(name))
 }
 
@@ -22,13 +22,13 @@ function processesOfHome(home: string): ReadonlySet<string> {
       const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
       if (environment.includes(`HOME=${home}`)) names.add(readFileSync(`/proc/${pid}/comm`, 'utf8').trim())
     } catch {
-      // It ended meanwhile, or belongs to somebody else.
+      // The process ended, or belongs to another user.
     }
   }
   return names
 }
 
-function listed(platform: Host['platform']): ReadonlySet<string> {
+function listProcesses(platform: Host['platform']): ReadonlySet<string> {
   try {
     const [program, args]: readonly [string, string[]] =
       platform === 'win32' ? ['tasklist', ['/fo', 'csv', '/nh']] : ['ps', ['-x', '-o', 'comm=']]

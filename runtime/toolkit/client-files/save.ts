@@ -1,6 +1,6 @@
 /**
- * Writes a folder of manifests: all of it or nothing, over what is there only with `force`, secrets for their owner and
- * not for Git.
+ * Writes a folder of manifests: all files or none. Replaces existing files only with `force`. Secrets are readable by
+ * their owner only and ignored by Git.
  */
 import {
   chmodSync,
@@ -18,15 +18,15 @@ import { systemReason } from '../../config/index.ts'
 import type { FolderFile } from '../clients/index.ts'
 
 export interface Saved {
-  /** Names of the files that were written; those that were the same already are not among them. */
+  /** Names of the files that were written, without unchanged files. */
   readonly written: readonly string[]
-  /** Files with secrets that an earlier run left and this one has no use for. */
+  /** Unused files with secrets from an earlier run. */
   readonly stale: readonly string[]
 }
 
 const secretNames = ['secrets.yaml', 'secrets.env']
 
-/** Throws INVALID_CONFIG when a file with other contents is there and `force` is not given. */
+/** Throws INVALID_CONFIG when a file with other contents exists and `force` is false. */
 export function saveFolder(
   folder: string,
   files: readonly FolderFile[],
@@ -36,7 +36,7 @@ export function saveFolder(
   const taken = changed.filter(({ name }) => existsSync(join(folder, name))).map(({ name }) => name)
   if (taken.length > 0 && !force) {
     throw invalidConfig(
-      `${folder}: ${taken.join(', ')} would be replaced; say --force, or choose another folder`,
+      `${folder}: ${taken.join(', ')} already exist with other contents; use --force to replace them, or choose another folder`,
     )
   }
   const draftOf = (name: string) => join(folder, dirname(name), `.${basename(name)}.${process.pid}.tmp`)
@@ -44,11 +44,11 @@ export function saveFolder(
     mkdirSync(folder, { recursive: true })
     for (const { name } of files) mkdirSync(join(folder, dirname(name)), { recursive: true })
   } catch (cause) {
-    throw invalidConfig(`${folder} cannot be written: ${systemReason(cause)}`)
+    throw invalidConfig(`cannot write to ${folder}: ${systemReason(cause)}`)
   }
   try {
     refuseFolders(folder, taken)
-    // First, so that no moment exists in which Git would take the secrets.
+    // Update .gitignore first, so that Git never sees the secrets.
     ignoreInGit(
       folder,
       files.filter(({ secret }) => secret).map(({ name }) => name),
@@ -58,11 +58,11 @@ export function saveFolder(
       writeFileSync(draftOf(name), text, { mode: secret ? 0o600 : 0o644, flag: 'wx' })
     }
     for (const { name } of changed) renameSync(draftOf(name), join(folder, name))
-    // A file that was right already may have been opened to others since.
+    // An unchanged file may have been made readable by other users.
     for (const { name, secret } of files) if (secret) chmodSync(join(folder, name), 0o600)
   } catch (cause) {
     if (cause instanceof GatehouseError) throw cause
-    throw invalidConfig(`${folder} cannot be written: ${systemReason(cause)}`)
+    throw invalidConfig(`cannot write to ${folder}: ${systemReason(cause)}`)
   } finally {
     for (const { name } of changed) rmSync(draftOf(name), { force: true })
   }
@@ -75,7 +75,7 @@ export function saveFolder(
 
 function refuseFolders(folder: string, names: readonly string[]): void {
   const found = names.find((name) => statSync(join(folder, name)).isDirectory())
-  if (found !== undefined) throw invalidConfig(`${join(folder, found)} is a folder; nothing is written`)
+  if (found !== undefined) throw invalidConfig(`${join(folder, found)} is a folder; nothing was written`)
 }
 
 function contentsOf(path: string): string | undefined {
@@ -86,7 +86,7 @@ function contentsOf(path: string): string | undefined {
   }
 }
 
-/** Adds lines to `.gitignore` that are not there yet. */
+/** Adds missing lines to `.gitignore`. */
 function ignoreInGit(folder: string, names: readonly string[]): void {
   const path = join(folder, '.gitignore')
   const before = contentsOf(path) ?? ''

@@ -1,6 +1,4 @@
-/**
- * Where `import` and `run --from` read servers from: the files of clients, files that are named, standard input.
- */
+/** Reads servers for `import` and `run --from` from files of clients, named files, and standard input. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -22,7 +20,7 @@ import { unknownClient } from './choose.ts'
 import { readFileOnDisk } from './file.ts'
 import { shortPath } from './host.ts'
 
-/** One file, and what was in it or why it could not be read. */
+/** A file with its entries, or the error that it could not be read with. */
 export interface Source {
   readonly client: ClientId | 'plain' | undefined
   readonly file: string
@@ -31,8 +29,8 @@ export interface Source {
 }
 
 /**
- * The files behind the words of a command; without words, those of every client that has any. Throws INVALID_CONFIG for
- * a word that is neither a client nor a file.
+ * Returns the files for the words of a command, or without words the files of all clients. Throws INVALID_CONFIG for a
+ * word that is neither a client nor a file.
  */
 export async function readSources(
   words: readonly string[],
@@ -53,7 +51,7 @@ export async function readSources(
 
 let piped: Promise<Buffer> | undefined
 
-/** As far as a file may be large; what follows is not read, for it is refused then. */
+/** Reads at most slightly more than the size limit. Larger input is rejected later. */
 async function boundedInput(): Promise<Buffer> {
   claimStandardInput('the configuration of a client')
   const chunks: Buffer[] = []
@@ -69,9 +67,9 @@ async function boundedInput(): Promise<Buffer> {
 function sourcesNamed(client: ClientId, host: Host): readonly Source[] {
   const found = sourcesOfClient(client, host)
   if (found.length > 0) return found
-  const places = [...new Set(locationsOf(client, host).map(({ file }) => shortPath(file, host)))]
+  const paths = [...new Set(locationsOf(client, host).map(({ file }) => shortPath(file, host)))]
   throw invalidConfig(
-    `${client}: ${clientRow(client).title} has no file here; looked for ${places.join(', ')}`,
+    `${client}: ${clientRow(client).title} has no configuration file; searched ${paths.join(', ')}`,
   )
 }
 
@@ -81,17 +79,17 @@ function sourcesOfClient(client: ClientId, host: Host): readonly Source[] {
   )
 }
 
-type Place = Pick<Parameters<typeof readEntries>[0], 'scope' | 'profile'>
+type SourceScope = Pick<Parameters<typeof readEntries>[0], 'scope' | 'profile'>
 
 function readText(
   file: string,
   client: ClientId | undefined,
   read: () => Uint8Array,
-  place: Place = {},
+  scope: SourceScope = {},
 ): Source {
   try {
     const { text } = decodeText(read(), file)
-    const { client: found, entries } = readEntries({ file, text, client, ...place })
+    const { client: found, entries } = readEntries({ file, text, client, ...scope })
     return { client: found, file, entries, error: undefined }
   } catch (error) {
     return { client, file, entries: [], error: error instanceof Error ? error.message : String(error) }

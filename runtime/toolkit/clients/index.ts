@@ -1,6 +1,6 @@
 /**
- * The files of MCP clients: where they are, what is in them, how they become manifests, and how one entry is put into
- * them and taken out. Pure: reading and writing files is the caller's.
+ * MCP clients: locations and contents of their files, conversion of their servers to manifests, and edits of a single
+ * entry. Pure: the caller reads and writes the files.
  */
 export { type ClientId, clientIds, clientRow, isClientId } from './catalog/clients.ts'
 export type { Platform, FileScope } from './catalog/client-row.ts'
@@ -25,7 +25,7 @@ export { decodeText, encodeText, type FileText, maxFileBytes } from './document/
 export { applyChanges, type TextChange, invertChanges } from './edit/changes.ts'
 export { dropEntry, type Edit, type EditTarget, entryAt, putEntry } from './edit/edit.ts'
 export { type ClientEntry, type EntryProgram, referencesOf } from './entries/entry.ts'
-export { shown } from './entries/members.ts'
+export { printableName } from './entries/members.ts'
 export { packageName } from './entries/package.ts'
 export { readEntries } from './entries/read.ts'
 export type { Reference, Value } from './entries/value.ts'

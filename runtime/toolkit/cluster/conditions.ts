@@ -1,23 +1,23 @@
-/** Conditions of a resource in a cluster, and whether its status is up to date. */
+/** Conditions of a resource in a cluster, and whether its status is current. */
 import type { JsonRecord } from '../../oauth/index.ts'
 import { reasonRow } from '../../../schemas/reasons/index.ts'
 import { at, listAt, textAt } from './objects.ts'
 
 const settledMs = 60_000
 
-/** Nobody reconciles it: what the status is of is behind, and has been for a while. */
+/** True when the status has been outdated for a while, so the resource is not reconciled. */
 export function isStale(object: JsonRecord, now = Date.now()): boolean {
   return isBehind(object) && now - changedAt(object) > settledMs
 }
 
-/** The status is not of the present generation. */
+/** True when the status is not for the current generation. */
 export function isBehind(object: JsonRecord): boolean {
   const generation = at(object, 'metadata', 'generation')
   const observed = at(object, 'status', 'observedGeneration')
   return typeof generation === 'number' && (typeof observed !== 'number' || observed < generation)
 }
 
-/** When anything but the status was written last. */
+/** Returns when anything except the status was last written. */
 function changedAt(object: JsonRecord): number {
   const times = listAt(object, 'metadata', 'managedFields')
     .filter((entry) => entry['subresource'] !== 'status')
@@ -34,15 +34,15 @@ export interface ResourceCondition {
 }
 
 export function conditionsOf(object: JsonRecord): readonly ResourceCondition[] {
-  return listAt(object, 'status', 'conditions').map((one) => ({
-    type: textAt(one, 'type') ?? '',
-    status: textAt(one, 'status') ?? 'Unknown',
-    reason: textAt(one, 'reason') ?? '',
-    message: textAt(one, 'message') ?? '',
+  return listAt(object, 'status', 'conditions').map((condition) => ({
+    type: textAt(condition, 'type') ?? '',
+    status: textAt(condition, 'status') ?? 'Unknown',
+    reason: textAt(condition, 'reason') ?? '',
+    message: textAt(condition, 'message') ?? '',
   }))
 }
 
-/** A condition tells of a problem when the table of reasons has its reason: some are good while they are False. */
+/** True when the table of reasons contains the reason. Some conditions are good while they are False. */
 export function isProblem({ type, status, reason }: ResourceCondition): boolean {
   if (type === 'Reconciling' || type === 'Stalled')
     return status === 'True' && reasonRow(reason) !== undefined
@@ -50,7 +50,7 @@ export function isProblem({ type, status, reason }: ResourceCondition): boolean 
   return type === 'Valid' && status === 'False'
 }
 
-/** Nothing is broken, but who wrote the manifest should know. */
+/** True when nothing is broken, but the author of the manifest should know. */
 export function isWarning({ status, reason, type }: ResourceCondition): boolean {
   return reasonRow(reason)?.isWarning === true || (type === 'Ready' && status === 'True')
 }

@@ -1,39 +1,39 @@
-/** The Kubernetes API of a context in the kubeconfig. The Kubernetes client, and the hooks around it, are loaded only when this is used. */
+/** Access to the Kubernetes API of a kubeconfig context. Loads the Kubernetes client and the hooks on demand. */
 import type { ClusterResponse, ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, invalidConfig, isFields, listOf } from '../../../schemas/index.ts'
 import type { ReadFailure } from './objects.ts'
 
 export interface ClusterAccess {
-  /** A GET. Resolves whatever the status; rejects when the API server cannot be reached. */
+  /** Sends a GET. Resolves with any status, and rejects when the API server is unreachable. */
   readonly get: (resource: ResourcePath, query?: Readonly<Record<string, string>>) => Promise<ClusterResponse>
-  /** The same without content: of a Secret, no value is sent. */
+  /** Like `get`, but only returns metadata, so that the values of a Secret are not sent. */
   readonly getMetadata: (resource: ResourcePath) => Promise<ClusterResponse>
   /** Name of the context. */
   readonly context: string
-  /** The namespace that the context names. */
+  /** Namespace of the context. */
   readonly namespace: string | undefined
   /** URL of the API server, for messages. */
   readonly server: string
 }
 
-export interface WantedCluster {
+export interface ClusterChoice {
   /** Name of the context, or true for the current one. */
   readonly context: string | true
-  /** Starts the messages, such as `--context`. */
+  /** Prefix of error messages, such as `--context`. */
   readonly subject: string
-  /** What to say when there is no kubeconfig. */
+  /** Error message when there is no kubeconfig. */
   readonly absent?: string
-  /** Path of the kubeconfig; default: what KUBECONFIG names, or that of the home folder. */
+  /** Path of the kubeconfig. Default: from KUBECONFIG, or in the home folder. */
   readonly kubeconfig?: string | undefined
 }
 
-/** Throws INVALID_CONFIG when the kubeconfig does not have it. */
+/** Throws INVALID_CONFIG when the kubeconfig cannot be read or does not have the context. */
 export async function clusterAccess({
   context: wanted,
   subject,
   absent,
   kubeconfig,
-}: WantedCluster): Promise<ClusterAccess> {
+}: ClusterChoice): Promise<ClusterAccess> {
   const { loadApiServer } = await import('../../../hooks/index.ts')
   const { KubeConfig, apiPath, apiServer } = await loadApiServer()
   const config = new KubeConfig()
@@ -42,22 +42,22 @@ export async function clusterAccess({
     else config.loadFromFile(kubeconfig)
   } catch (cause) {
     throw invalidConfig(
-      `${subject}: the kubeconfig${kubeconfig === undefined ? '' : ` ${kubeconfig}`} cannot be read`,
+      `${subject}: cannot read the kubeconfig${kubeconfig === undefined ? '' : ` ${kubeconfig}`}`,
       cause,
     )
   }
   const known = config.getContexts().map(({ name }) => name)
   if (wanted !== true) {
     if (!known.includes(wanted))
-      throw invalidConfig(`${subject}: no context ${wanted}; known: ${known.join(', ')}`)
+      throw invalidConfig(`${subject}: no context ${wanted}; expected one of ${known.join(', ')}`)
     config.setCurrentContext(wanted)
   }
   const context = config.getCurrentContext()
   const server = config.getCurrentCluster()?.server ?? ''
-  // What the client makes up when there is no kubeconfig at all.
+  // The client's default when there is no kubeconfig.
   if (context === 'loaded-context' && server === 'http://localhost:8080')
     throw invalidConfig(`${subject}: ${absent ?? 'there is no kubeconfig'}`)
-  if (server === '') throw invalidConfig(`${subject}: the context ${context} names no cluster`)
+  if (server === '') throw invalidConfig(`${subject}: the context ${context} has no cluster`)
   const api = apiServer(config)
   return {
     get: (resource, query) => api({ path: apiPath(resource, query) }),
@@ -68,21 +68,21 @@ export async function clusterAccess({
   }
 }
 
-/** `status`: undefined when there was no response. */
+/** `status` is undefined when there was no response. */
 export function failureOf(status: number | undefined): ReadFailure {
   if (status === 404) return 'absent'
   if (status === 403) return 'forbidden'
   return status === 401 ? 'unauthorized' : 'unreachable'
 }
 
-/** A part of a list; without items the status that came in its place, which is undefined when nothing came. */
+/** A page of a list, or the status of a failed request. The status is undefined when there was no response. */
 export type ObjectPage =
   | { readonly items: readonly Fields[] }
   | { readonly items?: undefined; readonly status: number | undefined }
 
 const pageSize = 500
 
-/** A list in pages, so that one of any length needs the memory of one page. Ends with the first page that fails. */
+/** Yields a list in pages, so that memory use is bounded. Stops after the first page that fails. */
 export async function* pagesOf(
   get: ClusterAccess['get'],
   list: ResourcePath,
@@ -98,7 +98,7 @@ export async function* pagesOf(
       yield { status: answer?.status }
       return
     }
-    // An expired list goes on with what is there now. Source: Kubernetes API concepts, "410 Gone".
+    // An expired list continues with the current objects. Source: Kubernetes API concepts, "410 Gone".
     if (!expired) yield { items: listOf(answer?.body['items']).filter(isFields) }
     token = typeof next === 'string' ? next : ''
   } while (token !== '')

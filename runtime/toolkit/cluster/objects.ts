@@ -1,4 +1,4 @@
-/** How a cluster is read: any object by its path, so that one permission less is one check less and not an error. */
+/** Reads any object of a cluster by its path. A missing permission is a result, not an error. */
 import { isFields } from '../../../schemas/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
 
@@ -7,11 +7,11 @@ export interface ObjectPath {
   readonly version: string
   readonly plural: string
   readonly namespace?: string
-  /** Absent: a list. */
+  /** Absent for a list. */
   readonly name?: string
 }
 
-/** `forbidden` and `absent` are of the object; the other two are of the cluster. */
+/** `forbidden` and `absent` concern the object, `unauthorized` and `unreachable` the cluster. */
 export type ReadFailure = 'absent' | 'forbidden' | 'unauthorized' | 'unreachable'
 
 export type ClusterReader = (path: ObjectPath) => Promise<JsonRecord | ReadFailure>
@@ -21,7 +21,7 @@ export function itemsOf(list: JsonRecord): readonly JsonRecord[] {
   return Array.isArray(items) ? items.filter(isFields) : []
 }
 
-/** The value at a path of names. */
+/** Returns the value at a path of names. */
 export function at(value: unknown, ...names: readonly string[]): unknown {
   return names.reduce<unknown>((inner, name) => (isFields(inner) ? inner[name] : undefined), value)
 }

@@ -1,8 +1,7 @@
 /**
- * Local addresses for what would have cluster addresses: one loopback port for each container port of a workload, and
- * a text rewrite from Service URLs to those ports.
+ * Assigns a loopback port to each container port of a workload, and rewrites Service URLs to those ports.
  *
- * A port stays with its workload as long as the session lives, so a restart keeps every URL.
+ * A workload keeps its port for the lifetime of the session, so URLs survive a restart.
  */
 import { randomInt } from 'node:crypto'
 import type { LocalObject } from '../manifests/objects.ts'
@@ -15,12 +14,12 @@ export class Addresses {
   readonly #preferred: number
   #preferredTaken = false
 
-  /** `preferred`: the port of the first VirtualMCPServer. */
+  /** `preferred` is the port of the first VirtualMCPServer. */
   constructor(preferred: number) {
     this.#preferred = preferred
   }
 
-  /** The local port of a workload's container port; chosen on first use. */
+  /** Returns the local port of a workload's container port, and assigns one on first use. */
   async portOf(
     workload: LocalObject,
     containerPort: number,
@@ -37,8 +36,8 @@ export class Addresses {
   }
 
   /**
-   * Rewrites every in-cluster Service URL of `text` whose workload has a local port. Where a file allows private
-   * addresses for such a URL, loopback is allowed in its place.
+   * Rewrites every in-cluster Service URL in `text` whose workload has a local port. Where a configuration file allows
+   * private addresses for its backends, the result also allows loopback.
    */
   localise(text: string, objects: readonly LocalObject[]): string {
     const localised = this.#localUrls(text, objects)
@@ -92,19 +91,19 @@ interface ServiceSpec {
   ports?: { port: number; targetPort?: number | string }[]
 }
 
-/** Below what Linux, macOS and Windows give to connections and to listeners without a wish. */
+/** Below the port ranges that Linux, macOS and Windows assign dynamically. */
 const firstPort = 20_000
 const portCount = 12_000
 const maxTries = 50
 
 /**
- * A loopback port that is free now, and that the system gives to nobody by itself: the program that will listen there may
- * need seconds to start, and another program's server at its address would be taken for it.
+ * Returns a free loopback port outside of the dynamic range. The program that will listen there may need seconds to
+ * start; meanwhile the system must not assign the port to another program.
  */
 async function freePort(taken: readonly number[]): Promise<number> {
   for (let tries = 0; tries < maxTries; tries++) {
     const port = firstPort + randomInt(portCount)
     if (!taken.includes(port) && (await isFree(port))) return port
   }
-  throw new Error(`no free port was found between ${firstPort} and ${firstPort + portCount}`)
+  throw new Error(`no free port found between ${firstPort} and ${firstPort + portCount}`)
 }

@@ -1,6 +1,6 @@
 /**
- * Splits a command line into words as a shell would, without a shell: blanks separate, single and double quotes group,
- * a backslash escapes. No variables, globs, pipes or redirections: they are refused, so that nobody relies on them.
+ * Splits a command line into words like a shell: blanks separate words, quotes group them, and a backslash escapes.
+ * Returns an error message for variables, globs, pipes and redirections, which need a shell.
  */
 export function splitCommand(line: string): string[] | string {
   const words: string[] = []
@@ -21,12 +21,12 @@ export function splitCommand(line: string): string[] | string {
       if (word !== undefined) words.push(word)
       word = undefined
     } else if (/[|&;<>`$()]/.test(char)) {
-      return `"${char}" needs a shell; name a program and its arguments only, or quote the character`
+      return `"${char}" needs a shell; write only a program and its arguments, or quote the character`
     } else {
       word = (word ?? '') + char
     }
   }
   if (quote) return `the quote ${quote} is not closed`
   if (word !== undefined) words.push(word)
-  return words.length > 0 ? words : 'it is empty'
+  return words.length > 0 ? words : 'the command is empty'
 }

@@ -1,12 +1,12 @@
 /**
- * What local processes inherit from this one: the way to programs and home, and nothing else, so that a server sees the
- * environment its manifest gives it and not the developer's secrets.
+ * The environment of local processes. They inherit only what programs need to start, so that a server gets the
+ * environment of its manifest and not the developer's secrets.
  */
 import type { LogLevelName } from '../../../schemas/index.ts'
 import { delimiter, dirname, resolve } from 'node:path'
 import { selfCommand } from '../terminal/self.ts'
 
-const inherited = new Set([
+const inheritedNames = new Set([
   'HOME',
   'USER',
   'LANG',
@@ -17,17 +17,18 @@ const inherited = new Set([
   'NODE_EXTRA_CA_CERTS',
   'GATEHOUSE_PROXY_RESOLVES_NAMES',
 ])
-/** npm's settings (registry, proxy, cache) are needed by `npx`; credentials live in its files, not here. */
+/** `npx` needs npm's settings (registry, proxy, cache). npm keeps credentials in files, not in these variables. */
 const inheritedPattern = /^(npm_config_|https?_proxy$|no_proxy$)/i
 
 /**
- * The environment for children, and the command line that runs this program again. Children write debug lines when these
- * are wanted.
+ * Returns the environment for child processes and the command that starts this program again. At level `debug`,
+ * children also write debug lines.
  */
 export function localEnvironment(level?: LogLevelName): { baseEnv: Record<string, string>; self: string[] } {
   const baseEnv: Record<string, string> = {}
   for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && (inherited.has(name) || inheritedPattern.test(name))) baseEnv[name] = value
+    if (value !== undefined && (inheritedNames.has(name) || inheritedPattern.test(name)))
+      baseEnv[name] = value
   }
   const binaries = [resolve('node_modules/.bin'), dirname(process.execPath), process.env['PATH'] ?? '']
   baseEnv['PATH'] = binaries.join(delimiter)

@@ -1,9 +1,9 @@
 /**
- * What to run for one workload of the local cluster: which command, with which environment, on which port.
+ * Plans the local process of one workload: its command, environment and port.
  *
- * A container of the runtime image runs this very program with the container's own arguments. Any other container runs
- * the command in the annotation `gatehouse.dev/local-command` of the resource that owns it, in place of image and args;
- * `$(NAME)` in it stands for a variable of the container.
+ * A container with the runtime image runs this program with the container's arguments. Any other container runs the
+ * command in the annotation `gatehouse.dev/local-command` of its owner instead of image and args. `$(NAME)` in the
+ * command expands to a variable of the container.
  */
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
@@ -16,21 +16,21 @@ import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.
 
 export interface ProcessPlan {
   readonly argv: readonly string[]
-  /** How many of the words start this very program; 0: it is another one. */
+  /** Number of leading words that start this program. 0 when the command is another program. */
   readonly ownWords: number
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** Set for the port that the user chooses. */
+  /** True for the port that the user chooses. */
   readonly isEntrance: boolean
-  /** Path that responds with 200 when ready; undefined: a TCP connection is enough. */
+  /** Path that responds with 200 when ready. Undefined when a TCP connection is sufficient. */
   readonly readyPath: string | undefined
-  /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
+  /** True when the command speaks MCP on stdin and stdout, so that `port` needs a bridge. */
   readonly stdio: boolean
-  /** How such a command is offered. */
+  /** Transport that the bridge serves. */
   readonly bridgeMode: 'streamable-http' | 'sse'
-  /** Where the web console of this server is opened, with its launch token; undefined when it has none. */
+  /** URL of this server's web console, with its launch token. Undefined without a console. */
   readonly consoleUrl: string | undefined
-  /** Changes when the process must be started again; a changed file alone does not. */
+  /** A change requires a restart of the process. Changed files do not change it. */
   readonly fingerprint: string
 }
 
@@ -41,19 +41,19 @@ export interface PlanContext {
   readonly runtimeImage: string
   /** Command that runs this program: `node path/to/gatehouse`. */
   readonly self: readonly string[]
-  /** Folder for locks of backends that have none. */
+  /** Folder for locks of backends that have none yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
-  /** Whoever shows it may use the consoles of this session. */
+  /** Token that grants access to the consoles of this session. */
   readonly consoleToken: string
-  /** Files and folders with the manifests, absolute; none: there are no files to write approvals into. */
+  /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
   readonly manifests: readonly string[]
 }
 
-/** Stands for the port of the console, which no container has in this mode. */
+/** Placeholder for the console port, which is not a container port in this mode. */
 const consolePort = 0
 
-/** The plan of one Deployment or StatefulSet; a string says why it cannot be run here. */
+/** Returns the plan of a Deployment or StatefulSet, or the reason why it cannot run here. */
 export async function planOf(
   workload: LocalObject,
   parent: LocalObject,
@@ -61,7 +61,7 @@ export async function planOf(
 ): Promise<ProcessPlan | string> {
   const template = podTemplateOf(workload)
   const container = template?.spec.containers[0]
-  if (!template || !container) return 'it has no container'
+  if (!template || !container) return 'the pod template has no container'
   const port = await context.addresses.portOf(workload, container.ports?.[0]?.containerPort ?? 8080, {
     isEntrance: parent.kind === 'VirtualMCPServer',
   })
@@ -91,7 +91,7 @@ export async function planOf(
   return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }
 }
 
-/** Every virtual server of the session has a console, on this machine alone. */
+/** Returns the console of a virtual server, which listens on this machine only. */
 async function consoleOf(
   workload: LocalObject,
   parent: LocalObject,
@@ -124,14 +124,14 @@ function commandOf(
     }
   }
   const line = parent.metadata.annotations?.[localCommandAnnotation]
-  if (!line) return `annotate it with ${localCommandAnnotation} to run it here (its image needs a cluster)`
+  if (!line) return `add the annotation ${localCommandAnnotation} to run it here (its image needs a cluster)`
   const words = splitCommand(line.replaceAll('{port}', String(port)))
   if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
   const argv = words.map((word) => expand(word, env))
   return { argv, ownWords: 0, stdio: parent.spec?.['transport'] === 'stdio' }
 }
 
-/** Backends of the same name in two namespaces are two backends. */
+/** Separate folders per namespace: backends with the same name in two namespaces are different. */
 function pinningOf({ kind, metadata }: LocalObject, { pinFirst }: PlanContext): string[] {
   if (kind !== 'VirtualMCPServer' || pinFirst === undefined) return []
   const { namespace = 'default' } = metadata
@@ -143,11 +143,11 @@ interface CommandInput {
   readonly mounts: Mounts
   readonly context: PlanContext
   readonly localise: (text: string) => string
-  /** The container's variables, which its arguments may name. */
+  /** The container's variables, which its arguments can refer to. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Replaces the pod's listening address by the local one. */
+/** Replaces the pod's listening address with the local one. */
 function listenLocally(args: readonly string[], port: number): string[] {
   return args.map((arg) => {
     if (arg.startsWith('--host=')) return '--host=127.0.0.1'

@@ -1,6 +1,4 @@
-/**
- * The parts of a pod template that a local process needs, typed.
- */
+/** Types for the parts of a pod template that a local process needs. */
 import type { LocalObject } from '../manifests/objects.ts'
 
 export interface LocalEnvVar {
@@ -36,20 +34,20 @@ export interface LocalPodTemplate {
   spec: { containers: LocalContainer[]; volumes?: LocalVolume[] }
 }
 
-/** The pod template of a Deployment or StatefulSet; undefined for other kinds. */
+/** Returns the pod template of a Deployment or StatefulSet, or undefined for other kinds. */
 export function podTemplateOf(object: LocalObject): LocalPodTemplate | undefined {
   if (object.kind !== 'Deployment' && object.kind !== 'StatefulSet') return undefined
   return (object.spec as { template?: LocalPodTemplate } | undefined)?.template
 }
 
-/** Desired replicas; one when unset, as the API server defaults it. */
+/** Returns the desired replicas. Default: one, as in the API server. */
 export function replicasOf(object: LocalObject): number {
   return (object.spec as { replicas?: number } | undefined)?.replicas ?? 1
 }
 
 /**
- * Expands a value, command word or argument of a container as the kubelet does: `$(NAME)` stands for a variable, `$$` for
- * `$`; an unknown name and everything else stays as it is.
+ * Expands a value, command word or argument of a container like the kubelet: `$(NAME)` becomes the value of a variable
+ * and `$$` becomes `$`. Unknown names and all other text stay unchanged.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
 export function expand(text: string, known: Readonly<Record<string, string>>): string {

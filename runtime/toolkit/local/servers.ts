@@ -1,25 +1,25 @@
 /**
- * Where policies are read from: manifests, the file of a virtual server, a document with the members of `authz`, or plain
- * Cedar text. Manifests are rendered by the hooks, so that references and shared policies are resolved as in a cluster.
+ * Reads policies from manifests, from the file of a virtual server, from a document with the fields of `authz`, or from
+ * plain Cedar text. The hooks render manifests, so that references and shared policies are resolved as in a cluster.
  */
 import { type Fields, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { parseVmcpConfig, readTextFile, type VmcpConfig } from '../../config/index.ts'
 import { externalPoint, type PolicySet, type RuntimePoint } from '../../policy/index.ts'
-import { settledCluster } from './cluster/settled.ts'
+import { settledCluster } from './cluster/settled-cluster.ts'
 import { standardText } from '../terminal/input.ts'
 import { readManifests } from '../manifests/read.ts'
 
-/** The file of a virtual server, in the ConfigMap that the hooks make. */
+/** Key of the virtual server's file in the ConfigMap that the hooks render. */
 const configKey = 'config.yaml'
 
-/** What decides: policies, or a decision point that is somewhere else. */
+/** The source of decisions: policies, or an external decision point. */
 export type PolicySource =
   | { readonly kind: 'policies'; readonly set: PolicySet }
   | { readonly kind: 'point'; readonly about: RuntimePoint }
 
 /**
- * Rejects with INVALID_CONFIG when there are no policies and no decision point, or several servers have some and none is named. `option`: which one
- * named the paths.
+ * Rejects with INVALID_CONFIG when there are no policies and no decision point, or when several servers match and
+ * `server` is not set. `option` is the flag that named the paths.
  */
 export async function readPolicies(
   paths: readonly string[],
@@ -29,7 +29,7 @@ export async function readPolicies(
   const cedar = paths.filter((path) => path.endsWith('.cedar'))
   if (cedar.length > 0) {
     if (cedar.length < paths.length)
-      throw invalidConfig('give either .cedar files or manifests and configuration files')
+      throw invalidConfig('specify either .cedar files, or manifests and configuration files')
     return policiesIn(
       { policies: cedar.map((path) => readText(path)) },
       server ?? 'gatehouse',
@@ -55,12 +55,12 @@ export async function readPolicies(
     )
   if (named.length > 1)
     throw invalidConfig(
-      `several virtual servers have ${withPolicies.length > 0 ? 'policies' : 'a decision point'}: name one with --server (${named.map(({ name }) => name).join(', ')})`,
+      `several virtual servers have ${withPolicies.length > 0 ? 'policies' : 'a decision point'}: choose one with --server (${named.map(({ name }) => name).join(', ')})`,
     )
   return sourceOf(config)
 }
 
-/** Throws INVALID_CONFIG when the server has none. */
+/** Throws INVALID_CONFIG when the server has neither policies nor a decision point. */
 function sourceOf({ name, incomingAuth: { authz } }: VmcpConfig): PolicySource {
   const point = externalPoint(authz)
   if (point) return { kind: 'point', about: { serverName: name, point } }
@@ -69,7 +69,7 @@ function sourceOf({ name, incomingAuth: { authz } }: VmcpConfig): PolicySource {
   return { kind: 'policies', set: { ...config, serverName: name } }
 }
 
-/** The configurations of all virtual servers behind some paths. */
+/** Returns the configurations of all virtual servers in `paths`. */
 export async function readServers(paths: readonly string[], option = '-f'): Promise<readonly VmcpConfig[]> {
   const documents = readManifests(paths, () => standardText(option))
   const files = documents.filter(({ doc }) => doc['incomingAuth'] !== undefined && doc['kind'] === undefined)
@@ -83,22 +83,22 @@ export async function readServers(paths: readonly string[], option = '-f'): Prom
   })
 }
 
-/** Members of `authz` that decide something, and those beside them that are of no matter here. */
+/** Fields of `authz` that affect a decision, and fields that are ignored here. */
 const textMembers = ['entitiesJson', 'groupEntityType', 'groupClaimName', 'roleClaimName'] as const
 const otherMembers = ['name', 'type', 'primaryUpstreamProvider', 'shadowPolicies', 'shadowReplaces']
 
-/** Throws INVALID_CONFIG for what would be overlooked: a member in another spelling, or of another type. */
+/** Throws INVALID_CONFIG for an unknown field or a wrong type, which would otherwise be ignored. */
 function policiesIn(document: Fields, serverName: string, source: string): PolicySource {
   const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName } = document
   const texts = Array.isArray(policies) ? policies : []
   if (texts.length === 0 || !texts.every((text) => typeof text === 'string'))
-    throw invalidConfig(`${source}: policies must be a list of at least one text`)
+    throw invalidConfig(`${source}: policies must be a list of at least one string`)
   const known = ['policies', ...textMembers, ...otherMembers]
   const unknown = Object.keys(document).find((member) => !known.includes(member))
   if (unknown !== undefined)
-    throw invalidConfig(`${source}: ${unknown}: is not known beside policies; known are ${known.join(', ')}`)
+    throw invalidConfig(`${source}: ${unknown}: unknown field; expected one of ${known.join(', ')}`)
   const wrong = textMembers.find((member) => document[member] !== undefined && !isText(document[member]))
-  if (wrong !== undefined) throw invalidConfig(`${source}: ${wrong}: must be a text`)
+  if (wrong !== undefined) throw invalidConfig(`${source}: ${wrong}: must be a string`)
   const set = {
     serverName,
     policies: texts,

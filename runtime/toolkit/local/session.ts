@@ -1,8 +1,8 @@
 /**
- * One `gatehouse dev` session: manifests on disk -> the hooks -> local processes, synchronised until it is stopped.
+ * A `gatehouse dev` session: reconciles manifests with the hooks and runs the rendered workloads as local processes.
  *
- * A wrong edit changes nothing: its problems are shown and what runs keeps running. All work goes through one queue, so
- * that hooks, files and processes never see half a change.
+ * The caller declares valid manifests only, so an invalid edit changes nothing. All work goes through one queue, so
+ * that hooks, files and processes never see a partial change.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -21,22 +21,22 @@ export interface SessionOptions {
   readonly port: number
   readonly runtimeImage: string
   readonly self: readonly string[]
-  /** Folder for locks of backends that have none. */
+  /** Folder for locks of backends that have none yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
   /** Private folder for rendered files. */
   readonly folder: string
   readonly onChange: (session: DevSession) => void
   readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
-  /** An error of our own while applying a change; the session goes on. */
+  /** Called with an internal error while applying a change. The session continues. */
   readonly onError: (error: unknown) => void
-  /** Files and folders with the manifests, which approvals in the console are written into. Default none. */
+  /** Files and folders of the manifests. The console writes approvals into them. Default none. */
   readonly manifests?: readonly string[]
-  /** Time after which a process that is not ready is told. */
+  /** Time after which a process that is not ready is reported. */
   readonly startMs: number
 }
 
-/** A workload of the local cluster and what became of it. */
+/** A workload of the local cluster and the state of its process. */
 export interface WorkloadView {
   readonly workload: LocalObject
   readonly parent: LocalObject
@@ -47,13 +47,13 @@ export interface WorkloadView {
   readonly consoleUrl?: string | undefined
   readonly restarts?: number
   readonly lastEnd?: string
-  /** Set while a stdio server has not answered its first request. */
+  /** Set until a stdio server responds to its first request. */
   readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
-  /** Error message with which a stdio server refused to open a session. */
+  /** Error message that a stdio server returned instead of opening a session. */
   readonly refusal?: string | undefined
 }
 
-/** After a file could not be written, it is tried again. */
+/** Delay before retrying after a file could not be written. */
 const retryMs = 5000
 
 export class DevSession {
@@ -78,7 +78,9 @@ export class DevSession {
     removeAbandoned()
   }
 
-  /** Makes `docs` the declared state and brings everything in step with it. Resolves with what is new, changed or gone. */
+  /**
+   * Makes `docs` the declared state and reconciles. Resolves with the objects that were created, changed or removed.
+   */
   async declare(docs: readonly LocalObject[]): Promise<readonly LocalObject[]> {
     let changed: readonly LocalObject[] = []
     await this.#enqueue(async () => {
@@ -88,7 +90,7 @@ export class DevSession {
     return changed
   }
 
-  /** Ends all processes. */
+  /** Stops all processes. */
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#retry)
@@ -116,7 +118,7 @@ export class DevSession {
     return this.#queue
   }
 
-  /** Asks for one more step; asking again before it ran changes nothing. */
+  /** Schedules one more step, unless one is already waiting. */
   #notify(): void {
     if (this.#stepWaiting || this.#stopped) return
     this.#stepWaiting = true
@@ -133,11 +135,11 @@ export class DevSession {
     await this.#align()
     this.#report()
     this.cluster.reconcile()
-    this.#names.tell(this.workloads)
+    this.#names.update(this.workloads)
     this.#options.onChange(this)
   }
 
-  /** Starts, restarts and stops processes until they are what the cluster asks for. */
+  /** Starts, restarts and stops processes until they match the cluster. */
   async #align(): Promise<void> {
     const wanted = this.#wanted()
     const keys = new Set(wanted.map(({ workload }) => objectKey(workload)))
@@ -151,7 +153,7 @@ export class DevSession {
     for (const { workload, parent } of wanted) await this.#alignOne(workload, parent)
   }
 
-  /** All ports first: a workload's files may name the Service of any other. */
+  /** Assigns all ports first, because a workload's files can refer to any other Service. */
   async #assignPorts(wanted: readonly { workload: LocalObject; parent: LocalObject }[]): Promise<void> {
     for (const { workload, parent } of wanted) {
       const ports = podTemplateOf(workload)?.spec.containers[0]?.ports ?? [{ containerPort: 8080 }]
@@ -168,7 +170,7 @@ export class DevSession {
     const plan = await this.#plan(workload, parent)
     const running = this.#runners.get(key)
     if (plan instanceof UnwritableFile) {
-      // What runs goes on with the files that it has.
+      // A running process continues with its current files.
       this.#retryLater()
       if (running) this.#options.onError(plan)
       else this.#notRunnable.set(key, plan.message)
@@ -216,7 +218,7 @@ export class DevSession {
     this.#retry = setTimeout(() => this.#notify(), retryMs).unref()
   }
 
-  /** Writes what the processes do into the workloads' status, as a kubelet and the Deployment controller would. */
+  /** Writes process states to the workloads' status, like a kubelet and the Deployment controller. */
   #report(): void {
     for (const { workload } of this.#wanted()) {
       const ready = this.#runners.get(objectKey(workload))?.state.phase === 'ready' ? 1 : 0
@@ -232,7 +234,7 @@ export class DevSession {
   }
 }
 
-/** The status of a Deployment or StatefulSet with `ready` of one replica ready. */
+/** Returns the status of a Deployment or StatefulSet with `ready` of one replica ready. */
 export function workloadStatus(workload: LocalObject, ready: number): Record<string, unknown> {
   return {
     observedGeneration: workload.metadata.generation ?? 1,
@@ -246,7 +248,7 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
 
 export class UnwritableFile extends ModuleError {
   constructor(folder: string, code: string) {
-    super(`${folder} cannot be written (${code}); free space there, or set TMPDIR to another folder`)
+    super(`cannot write to ${folder} (${code}); free space there, or set TMPDIR to another folder`)
   }
 }
 

@@ -1,9 +1,9 @@
 /**
- * A pod's volumes and environment, made local: ConfigMaps and Secrets become folders of files, and values that come
- * from references are looked up in the local cluster.
+ * Maps a pod's volumes and environment to this machine: writes ConfigMaps and Secrets to folders, and resolves
+ * referenced values in the local cluster.
  *
- * Files are written by rename, so a watching process never reads half a file. Folders are mode 0700: Secrets may be in
- * them.
+ * Files are replaced by rename, so that a watching process never reads a partial file. Folders have mode 0700, because
+ * they can contain Secrets.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -17,7 +17,7 @@ import {
   expand,
 } from './pods.ts'
 
-/** Mount path in the pod -> folder on this machine. */
+/** Maps mount paths of the pod to local folders. */
 export type Mounts = ReadonlyMap<string, string>
 
 /** Writes the volumes that `container` mounts below `folder`. `localise` rewrites addresses in text files. */
@@ -45,7 +45,7 @@ export function writeVolumes(
   return mounts
 }
 
-/** Replaces pod paths by local ones, in one pass: a local path may itself begin like another pod path. */
+/** Replaces pod paths with local ones in a single pass, because a local path can start like another pod path. */
 export function localPaths(text: string, mounts: Mounts): string {
   if (mounts.size === 0) return text
   const longestFirst = [...mounts.keys()].sort((a, b) => b.length - a.length).map(escapeRegExp)
@@ -53,7 +53,10 @@ export function localPaths(text: string, mounts: Mounts): string {
   return text.replaceAll(pattern, (path) => mounts.get(path) ?? path)
 }
 
-/** The environment of a container; unset optional references are left out. Throws when a required one is missing. */
+/**
+ * Returns the environment of a container without unset optional references. Throws when a required reference is
+ * missing.
+ */
 export function environmentOf(
   container: LocalContainer,
   context: { object: LocalObject; objects: readonly LocalObject[] },
@@ -76,22 +79,22 @@ function valueOf(
     const secret = find(objects, 'Secret', namespace, secretKeyRef.name)
     const value = secret && dataOf(secret)[secretKeyRef.key]
     if (value !== undefined || secretKeyRef.optional) return value
-    throw missing('Secret', secretKeyRef.name, secretKeyRef.key, entry.name)
+    throw missingReference('Secret', secretKeyRef.name, secretKeyRef.key, entry.name)
   }
   if (configMapKeyRef) {
     const map = find(objects, 'ConfigMap', namespace, configMapKeyRef.name)
     const value = map?.data?.[configMapKeyRef.key]
     if (value !== undefined || configMapKeyRef.optional) return value
-    throw missing('ConfigMap', configMapKeyRef.name, configMapKeyRef.key, entry.name)
+    throw missingReference('ConfigMap', configMapKeyRef.name, configMapKeyRef.key, entry.name)
   }
   if (fieldRef?.fieldPath === 'metadata.name') return `${object.metadata.name}-local`
   if (fieldRef?.fieldPath === 'metadata.namespace') return namespace
   return entry.value
 }
 
-function missing(kind: string, name: string, key: string, variable: string): GatehouseError {
+function missingReference(kind: string, name: string, key: string, variable: string): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', {
-    detail: `${kind} "${name}" with key "${key}" is needed for ${variable}, and no manifest declares it`,
+    detail: `${variable} needs key "${key}" of ${kind} "${name}", but no manifest declares it`,
   })
 }
 

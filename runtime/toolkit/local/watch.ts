@@ -1,4 +1,4 @@
-/** Follows edits of manifest files, also those of editors that replace a file, and of folders that come later. */
+/** Watches manifest files, including files that editors replace and folders that are created later. */
 import { watch } from 'chokidar'
 
 /** Quiet time after the last change before files are read. */
@@ -10,7 +10,10 @@ export interface FileWatchOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** Calls back once a burst of changes is over. Resolves, when every file is followed, with the function that ends it. */
+/**
+ * Calls `onChange` once a burst of changes is over. Resolves when all files are watched, with the function that stops
+ * watching.
+ */
 export async function watchFiles(
   paths: readonly string[],
   options: FileWatchOptions,

@@ -1,8 +1,8 @@
 /**
- * Secrets and ConfigMaps that a kustomization beside the manifests generates, for runs without kustomize.
+ * Generates the Secrets and ConfigMaps of kustomizations, for runs without kustomize.
  *
- * `secretGenerator` and `configMapGenerator` with `envs`, `literals` and `files`. Names get no hash: references here are
- * by name. Files outside of the kustomization's folder are refused, as kustomize refuses them.
+ * Supports `secretGenerator` and `configMapGenerator` with `envs`, `literals` and `files`. Generated names have no hash
+ * suffix, because references are by name. Files outside of the kustomization's folder are rejected, like in kustomize.
  */
 import { basename, resolve, sep } from 'node:path'
 import { type Fields, fieldsOf, listOf, invalidConfig } from '../../../schemas/index.ts'
@@ -10,7 +10,7 @@ import { readTextFile } from '../../config/index.ts'
 import type { LocalObject } from './objects.ts'
 import { type Kustomization, readKustomizations } from './kustomizations.ts'
 
-/** The objects that the kustomizations below the folders among `paths` generate. Throws INVALID_CONFIG. */
+/** Returns the objects that the kustomizations in the folders of `paths` generate. Throws INVALID_CONFIG. */
 export function generatedObjects(paths: readonly string[]): LocalObject[] {
   return readKustomizations(paths).flatMap(objectsOf)
 }
@@ -26,7 +26,7 @@ function objectOf(generator: Fields, kind: string, file: string): LocalObject {
   if (typeof name !== 'string') throw invalidConfig(`${file}: a generator has no name`)
   const folder = resolve(file, '..')
   const values = [
-    ...texts(generator['envs']).flatMap((path) => lines(read(folder, path, file))),
+    ...texts(generator['envs']).flatMap((path) => parseLines(read(folder, path, file))),
     ...texts(generator['literals']).map((text) => pairOf(text)),
     ...texts(generator['files']).map((text): [string, string] => {
       const [key, path] = text.includes('=') ? pairOf(text) : [basename(text), text]
@@ -43,12 +43,13 @@ function objectOf(generator: Fields, kind: string, file: string): LocalObject {
 
 function read(folder: string, path: string, file: string): string {
   const whole = resolve(folder, path)
-  if (!whole.startsWith(folder + sep)) throw invalidConfig(`${file}: ${path} lies outside of its folder`)
+  if (!whole.startsWith(folder + sep))
+    throw invalidConfig(`${file}: ${path} is outside of the kustomization's folder`)
   return readTextFile(whole, `${file}: ${path}`)
 }
 
-/** `NAME=value` lines; blank ones and comments are skipped. Values are taken as they are, quotes included. */
-function lines(text: string): [string, string][] {
+/** Parses `NAME=value` lines. Skips blank lines and comments. Keeps values unchanged, including quotes. */
+function parseLines(text: string): [string, string][] {
   return text
     .split(/\r?\n/)
     .filter((line) => line.trim() !== '' && !line.trimStart().startsWith('#'))

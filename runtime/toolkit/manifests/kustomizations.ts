@@ -1,38 +1,38 @@
 /**
- * Kustomizations below the folders that the user named. One with all that it refers to is applied by itself, so it is a
- * set of its own: its names may be those of another set, and its references are to its own objects.
+ * Finds the kustomizations in the input folders. A kustomization and everything that it includes are applied
+ * separately, so they form a set: another set can use the same names, and references stay within the set.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type Fields, fieldsOf, GatehouseError } from '../../../schemas/index.ts'
 import { readTextFile, readYaml } from '../../config/index.ts'
 
-/** What kustomize takes as the name of its file. */
+/** File names that kustomize accepts. */
 const fileName = /^(kustomization\.ya?ml|Kustomization)$/
 
 export interface Kustomization {
-  /** Path as it follows from the user's. */
+  /** Path relative to the folder in the user's input. */
   readonly file: string
   readonly content: Fields
 }
 
-/** The kustomizations below the folders among `paths`. Throws INVALID_CONFIG. */
+/** Returns the kustomizations in the folders of `paths`. Throws INVALID_CONFIG. */
 export function readKustomizations(paths: readonly string[]): Kustomization[] {
   return paths.filter(isFolder).flatMap(filesBelow).map(read)
 }
 
 /**
- * What the kustomizations' generators make, by name; the content may come from files that are not here. Throws
- * INVALID_CONFIG.
+ * Returns the names of the objects that kustomizations generate, without content, which can come from files outside of
+ * the input. Throws INVALID_CONFIG.
  */
 export function generatedNames(paths: readonly string[]): { readonly file: string; readonly doc: Fields }[] {
   return readKustomizations(paths).flatMap(({ file, content }) => {
-    const made = (field: string, kind: string) =>
+    const generated = (field: string, kind: string) =>
       [content[field] ?? []].flat().map((generator) => {
         const { name, namespace = content['namespace'] } = fieldsOf(generator)
         return { file, doc: { kind, metadata: { name, namespace } } }
       })
-    return [...made('secretGenerator', 'Secret'), ...made('configMapGenerator', 'ConfigMap')]
+    return [...generated('secretGenerator', 'Secret'), ...generated('configMapGenerator', 'ConfigMap')]
   })
 }
 
@@ -60,17 +60,20 @@ function read(file: string): Kustomization {
   return { file, content: fieldsOf(documents[0]?.value) }
 }
 
-/** The sets that a file belongs to, the same object for files of the same sets; empty outside of every kustomization. */
+/**
+ * Returns the sets of a file: the same object for files of the same sets, and an empty set for a file outside of every
+ * kustomization.
+ */
 export type SetsOf = (file: string) => ReadonlySet<string>
 
 const none: ReadonlySet<string> = new Set()
 
-/** All files are applied together. */
+/** A single set that contains all files. */
 export const oneSet: SetsOf = () => none
 
 /**
- * The sets of the files below the paths that the user named. A file belongs to the kustomization in the nearest folder above
- * it, and so to each set whose topmost kustomization includes that one: the base of two overlays belongs to both.
+ * Returns the sets of the files below `paths`. A file belongs to the kustomization in the nearest parent folder, and to
+ * each top-level kustomization that includes it. The base of two overlays belongs to both.
  */
 export function kustomizationSets(paths: readonly string[]): SetsOf {
   const kustomizations = readKustomizations(paths)
@@ -81,7 +84,7 @@ export function kustomizationSets(paths: readonly string[]): SetsOf {
   const tops = [...included.keys()].filter((folder) => !referenced.has(folder))
   const sets = new Map<string, Set<string>>()
   for (const top of tops) addSet(top, top)
-  // What only a circle includes is a set of its own.
+  // Kustomizations that are only reachable through a cycle form their own sets.
   for (const folder of included.keys()) if (!sets.has(folder)) addSet(folder, folder)
   return (file) => {
     for (let folder = resolve(dirname(file)); ; folder = dirname(folder)) {
@@ -100,7 +103,10 @@ export function kustomizationSets(paths: readonly string[]): SetsOf {
   }
 }
 
-/** The folders that a kustomization may include; paths of files and URLs do no harm: no kustomization is there. */
+/**
+ * Returns the paths that a kustomization includes. Files and URLs among them are harmless, because they contain no
+ * kustomization.
+ */
 function foldersOf(file: string, content: Fields): string[] {
   return ['resources', 'bases', 'components']
     .flatMap((field) => content[field] ?? [])

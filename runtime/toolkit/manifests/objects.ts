@@ -1,6 +1,4 @@
-/**
- * The shapes of Kubernetes objects as the local cluster holds them, and how they are addressed.
- */
+/** Kubernetes objects in the local cluster, and their keys. */
 export interface Metadata {
   name: string
   namespace?: string
@@ -24,17 +22,17 @@ export interface LocalObject {
   [field: string]: unknown
 }
 
-/** `Kind.group/version`, or `Kind.version` for core kinds: the group key of Metacontroller's requests. */
+/** Returns `Kind.group/version`, or `Kind.version` for core kinds: the group key of Metacontroller's requests. */
 export function groupKey(object: { apiVersion: string; kind: string }): string {
   return `${object.kind}.${object.apiVersion}`
 }
 
-/** Address of an object in the store. */
+/** Returns the unique key of an object in the local cluster. */
 export function objectKey(object: LocalObject): string {
   return `${groupKey(object)} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }
 
-/** `namespace/name`: the key inside one group of a v2 hook request. */
+/** Returns `namespace/name`, the key within one group of a v2 hook request. */
 export function namespacedName(object: LocalObject): string {
   return `${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }

@@ -1,9 +1,8 @@
 /**
  * Reads Kubernetes manifests from files, folders and standard input.
  *
- * Every document keeps where it stands (file and line), so that a message can point at it. Folders are read
- * recursively in name order; files that are not YAML or JSON, hidden files, and kustomizations are skipped.
- * Does not validate: that is the webhook's code.
+ * Keeps file and line of every document for messages. Reads folders recursively in name order, and skips hidden files,
+ * kustomizations, and files that are not YAML or JSON. Does not validate the documents.
  */
 import { type Dirent, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,20 +12,20 @@ import { readTextFile, readYaml, systemReason } from '../../config/index.ts'
 export interface Manifest {
   /** The parsed document. */
   readonly doc: Fields
-  /** File as the user named it; `-` for standard input. */
+  /** File as in the user's input; `-` for standard input. */
   readonly file: string
   /** One-based line of the document's first key. */
   readonly line: number
-  /** One-based line of a field, by path such as `spec.groupRef.name`; the document's own line when not found. */
+  /**
+   * Returns the one-based line of a field by path, such as `spec.groupRef.name`, or the document's line when the field
+   * does not exist.
+   */
   readonly lineOf: (path: string) => number
 }
 
 const extensions = /\.(ya?ml|json)$/
 
-/**
- * Reads all documents behind the given paths. Throws GatehouseError INVALID_CONFIG with everything that cannot be read, each
- * with file and line.
- */
+/** Reads all documents in `paths`. Throws INVALID_CONFIG with every read error, each with file and line. */
 export function readManifests(paths: readonly string[], stdin: () => string): Manifest[] {
   const errors: string[] = []
   const manifests = paths.flatMap((path) => {
@@ -35,15 +34,15 @@ export function readManifests(paths: readonly string[], stdin: () => string): Ma
       path === '-'
         ? documentsOf('-', stdin(), errors)
         : manifestFiles(path).flatMap((file) => documentsOf(file, readTextFile(file, `${file}:`), errors))
-    // As in a pipe whose first program failed: nothing to check is not the same as nothing wrong.
-    if (documents.length === 0 && errors.length === found) errors.push(`${path}: no document in it`)
+    // Empty input is an error: the program in front of a pipe may have failed.
+    if (documents.length === 0 && errors.length === found) errors.push(`${path}: contains no documents`)
     return documents
   })
   if (errors.length > 0) throw invalidConfig(errors.join('\n'))
   return manifests
 }
 
-/** The manifest files behind one path, sorted. Throws when the path does not exist or holds no manifest. */
+/** Returns the manifest files of a path, sorted. Throws when the path does not exist or contains no manifest. */
 function manifestFiles(path: string): string[] {
   const kind = statusOf(path)
   if (!kind) throw invalidConfig(`${path}: no such file or folder`)
@@ -80,7 +79,7 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-/** All documents of a text. Throws GatehouseError INVALID_CONFIG naming file and line of each that is none. */
+/** Returns all documents of a text. Throws INVALID_CONFIG with file and line of every invalid document. */
 export function parseManifests(file: string, text: string): Manifest[] {
   const errors: string[] = []
   const manifests = documentsOf(file, text, errors)
@@ -94,24 +93,26 @@ function documentsOf(file: string, text: string, errors: string[]): Manifest[] {
   return documents
     .filter(({ value }) => value !== null && value !== undefined)
     .flatMap(({ value, line, lineOf }) => {
-      const steps = (path: string): number => lineOf(stepsOf(path))
-      return manifestOf({ file, line, lineOf: steps }, value, errors)
+      const lineOfPath = (path: string): number => lineOf(stepsOf(path))
+      return manifestOf({ file, line, lineOf: lineOfPath }, value, errors)
     })
     .flatMap((manifest) => unwrapList(manifest, errors))
 }
 
-function manifestOf(place: Omit<Manifest, 'doc'>, doc: unknown, errors: string[]): Manifest[] {
-  if (isFields(doc)) return [{ ...place, doc }]
-  errors.push(`${place.file}:${place.line}: a manifest must be a mapping with apiVersion, kind and metadata`)
+function manifestOf(position: Omit<Manifest, 'doc'>, doc: unknown, errors: string[]): Manifest[] {
+  if (isFields(doc)) return [{ ...position, doc }]
+  errors.push(
+    `${position.file}:${position.line}: a manifest must be a mapping with apiVersion, kind and metadata`,
+  )
   return []
 }
 
-/** The keys and indexes of a path such as `spec.list[1].two`. */
+/** Splits a path such as `spec.list[1].two` into keys and indexes. */
 function stepsOf(path: string): (string | number)[] {
   return (path.match(/[^.[\]]+/g) ?? []).map((step) => (/^\d+$/.test(step) ? Number(step) : step))
 }
 
-/** `kind: List` holds its documents in `items`. */
+/** Returns the items of a `kind: List`. */
 function unwrapList(manifest: Manifest, errors: string[]): Manifest[] {
   const { items, kind } = manifest.doc
   if (kind !== 'List' || !Array.isArray(items)) return [manifest]

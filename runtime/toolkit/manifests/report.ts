@@ -1,6 +1,4 @@
-/**
- * What `validate` found, for machines: JSON of our own, SARIF 2.1.0 for code scanning, JUnit XML for CI.
- */
+/** Machine-readable reports of `validate`: JSON, SARIF 2.1.0 for code scanning, JUnit XML for CI. */
 import { formatViolations, type Violation, visibleJson } from '../../../schemas/index.ts'
 import { junitReport, xml } from '../terminal/junit.ts'
 import { version } from '../terminal/version.ts'
@@ -28,7 +26,7 @@ function json(checked: readonly CheckedManifest[]): string {
 }
 
 const rules = [
-  { id: 'invalid', shortDescription: { text: 'The admission webhook would refuse this resource.' } },
+  { id: 'invalid', shortDescription: { text: 'The admission webhook would reject this resource.' } },
   { id: 'warning', shortDescription: { text: 'The admission webhook would warn about this resource.' } },
 ]
 
@@ -61,7 +59,7 @@ function finding(
     locations: [
       {
         physicalLocation: {
-          // A relative URI reference (RFC 3986): what is no character of a path is escaped.
+          // A relative URI reference (RFC 3986) with escaped path segments.
           artifactLocation: { uri: manifest.file.split('/').map(encodeURIComponent).join('/') },
           region: { startLine },
         },
@@ -72,14 +70,15 @@ function finding(
 
 function junit(checked: readonly CheckedManifest[]): string {
   const failures = checked.filter(({ violations }) => violations.length > 0).length
-  const cases = checked.map((one) => {
-    const { manifest, violations, warnings } = one
+  const cases = checked.map(({ manifest, violations, warnings }) => {
     const failure = violations
       .map((violation) => `${manifest.file}:${manifest.lineOf(violation.path)}: ${textOf(violation)}`)
       .join('\n')
     const attributes = `classname="${xml(manifest.file)}" name="${xml(nameOf(manifest))}"`
     const inner = [
-      failure === '' ? '' : `<failure message="${xml(counted(violations.length))}">${xml(failure)}</failure>`,
+      failure === ''
+        ? ''
+        : `<failure message="${xml(errorCountText(violations.length))}">${xml(failure)}</failure>`,
       warnings.length === 0 ? '' : `<system-out>${xml(warnings.join('\n'))}</system-out>`,
     ].join('')
     return `    <testcase ${attributes}>${inner}</testcase>`
@@ -87,7 +86,7 @@ function junit(checked: readonly CheckedManifest[]): string {
   return junitReport('gatehouse validate', cases, failures)
 }
 
-function counted(errors: number): string {
+function errorCountText(errors: number): string {
   return errors === 1 ? '1 error' : `${errors} errors`
 }
 

@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange with a peer that is not trusted: no redirect is followed, the body is bounded in size and time, a
- * stream may be left as soon as enough was seen.
+ * An HTTP exchange with an untrusted peer. Follows no redirects, limits the body in size and time, and can stop reading
+ * a stream early.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
@@ -12,11 +12,14 @@ export interface ProbeReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** `end`: complete. `enough`: left by us. `large`: over the bound. `time`: over the time limit. `cut`: closed early. */
+  /**
+   * `end`: complete. `enough`: stopped by `until`. `large`: over the size limit. `time`: over the time limit. `cut`:
+   * closed early.
+   */
   readonly ended: 'end' | 'enough' | 'large' | 'time' | 'cut'
-  /** Our clock, half way between request and response headers. */
+  /** Local time halfway between the request and the response headers. */
   readonly at: number
-  /** Until the response headers. */
+  /** Time until the response headers. */
   readonly roundTripMs: number
 }
 
@@ -25,9 +28,9 @@ export interface ProbeRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly timeoutMs: number
-  /** Sees each chunk; true leaves the stream. */
+  /** Receives each chunk. Returns true to stop reading. */
   readonly until?: (chunk: Buffer) => boolean
-  /** How long the body is read, in place of the rest of the time limit; 0: not at all. */
+  /** Time limit for the body, instead of the rest of `timeoutMs`. 0 skips the body. */
   readonly bodyMs?: number
 }
 
@@ -56,7 +59,7 @@ export async function exchange(
       clearTimeout(timer)
       timer = setTimeout(abort, bodyMs)
     }
-    const read = bodyMs === 0 ? leave(response.body) : await readBounded(response.body, until, limit.signal)
+    const read = bodyMs === 0 ? discard(response.body) : await readBounded(response.body, until, limit.signal)
     return { status: response.statusCode, headers: response.headers, at, roundTripMs, ...read }
   } catch (error) {
     return failureOf(error)
@@ -70,7 +73,7 @@ interface Stream extends AsyncIterable<unknown> {
   destroy(): unknown
 }
 
-function leave(stream: Stream): Pick<ProbeReply, 'body' | 'ended'> {
+function discard(stream: Stream): Pick<ProbeReply, 'body' | 'ended'> {
   stream.on('error', () => {})
   stream.destroy()
   return { body: '', ended: 'enough' }
@@ -105,13 +108,13 @@ export function isFailure(reply: ProbeReply | NetworkFailure): reply is NetworkF
   return 'failure' in reply
 }
 
-/** The only or first value of a header. */
+/** Returns the first value of a header. */
 export function header(reply: ProbeReply, name: string): string | undefined {
   const value = reply.headers[name]
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Media type without parameters, lower case. */
+/** Returns the media type in lower case, without parameters. */
 export function mediaType(reply: ProbeReply): string {
   return header(reply, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }

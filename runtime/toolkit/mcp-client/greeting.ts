@@ -1,6 +1,6 @@
 /**
- * Whether an MCP server answers at an address: one `initialize`, and `server/discover` for a server of the stateless era. An
- * event stream is read until the response is in it, and no further.
+ * Checks whether an MCP server answers at an address: sends `initialize`, and `server/discover` for a server of the
+ * stateless era. Reads an event stream only until the response.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { headerName, metaKey } from '../../mcp/index.ts'
@@ -12,11 +12,11 @@ import { makePeers, type Peers } from './peers.ts'
 export type Greeting =
   | { readonly kind: 'server'; readonly name: string | undefined }
   | { readonly kind: 'login' }
-  /** An HTTP response that is not one of MCP. */
+  /** An HTTP response that is not an MCP response. */
   | { readonly kind: 'other'; readonly status: number }
   | { readonly kind: 'silent' }
 
-/** Never rejects. Each of at most three requests takes `timeoutMs` at the longest. */
+/** Never rejects. Sends at most three requests of at most `timeoutMs` each. */
 export async function greet(url: string, timeoutMs: number): Promise<Greeting> {
   const target = new URL(url)
   const peers = await makePeers({ target, timeoutMs })
@@ -26,25 +26,25 @@ export async function greet(url: string, timeoutMs: number): Promise<Greeting> {
       params: initializeParams,
       era: 'session',
     })
-    if (isAnswer(opened)) await endSession(peers, target, opened)
-    if (!isAnswer(opened) || opened.result || opened.reply.status === 401) return greetingOf(opened)
+    if (isReply(opened)) await endSession(peers, target, opened)
+    if (!isReply(opened) || opened.result || opened.reply.status === 401) return greetingOf(opened)
     const discovered = await askMcp(peers, target, { method: 'server/discover', era: 'stateless' })
-    const isStateless = isAnswer(discovered) && discovered.result !== undefined
+    const isStateless = isReply(discovered) && discovered.result !== undefined
     return greetingOf(isStateless ? discovered : opened)
   } finally {
     await peers.close()
   }
 }
 
-type Asked = Awaited<ReturnType<typeof askMcp>>
+type AskResult = Awaited<ReturnType<typeof askMcp>>
 
-function isAnswer(asked: Asked): asked is McpReply {
-  return !('failure' in asked)
+function isReply(result: AskResult): result is McpReply {
+  return !('failure' in result)
 }
 
-function greetingOf(asked: Asked): Greeting {
-  if (!isAnswer(asked)) return { kind: 'silent' }
-  const { reply, result, error } = asked
+function greetingOf(answer: AskResult): Greeting {
+  if (!isReply(answer)) return { kind: 'silent' }
+  const { reply, result, error } = answer
   if (reply.status === 401) return { kind: 'login' }
   if (result) return { kind: 'server', name: nameIn(result) }
   if (error) return { kind: 'server', name: undefined }
@@ -54,7 +54,7 @@ function greetingOf(asked: Asked): Greeting {
 async function endSession(peers: Peers, url: URL, { reply }: McpReply): Promise<void> {
   const session = header(reply, headerName.sessionId)
   if (session === undefined) return
-  // A server that refuses ends the session by itself some time.
+  // When the server rejects this, the session expires on its own.
   await peers.ask(url, { method: 'DELETE', headers: credentials({ session }), bodyMs: 0 })
 }
 

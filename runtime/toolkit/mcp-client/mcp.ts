@@ -1,6 +1,6 @@
 /**
- * Requests of a small MCP client, in both protocol eras. Reads a JSON response, or an event stream until the response is
- * in it, and no further.
+ * Requests of a small MCP client, in both protocol eras. Reads a JSON response, or an event stream until it contains
+ * the response.
  */
 import { isFields, jsonFields } from '../../../schemas/index.ts'
 import {
@@ -19,7 +19,7 @@ import type { Peers } from './peers.ts'
 
 export interface McpReply {
   readonly reply: ProbeReply
-  /** The JSON-RPC response, when there was one. */
+  /** Result of the JSON-RPC response, if any. */
   readonly result?: JsonRecord
   readonly error?: { readonly code: unknown; readonly message: unknown }
 }
@@ -28,7 +28,7 @@ export interface McpRequest {
   readonly method: string
   readonly params?: JsonRecord
   readonly era: 'session' | 'stateless'
-  /** No response is expected. */
+  /** True when no response is expected. */
   readonly notification?: boolean
   readonly session?: string | undefined
   /** Negotiated revision, after `initialize`. */
@@ -53,7 +53,7 @@ export async function askMcp(
   const found: { message?: JsonRecord } = {}
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()
-    // What is read in turns of its own is too large for a response that this probe is about.
+    // An asynchronous event is too large for a response to this probe.
     const message = data instanceof Promise ? undefined : responseIn(data.toString())
     if (message?.['id'] === 1 || message?.['id'] === '1') found.message ??= message
   })

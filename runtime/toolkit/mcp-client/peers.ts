@@ -1,6 +1,6 @@
 /**
- * Connections of one examination. They may reach URLs that the operator typed. For URLs that a server named, internal
- * addresses are refused. If the target itself is private, only metadata services and similar addresses are refused. All
+ * Connections of an examination. URLs from the operator are always allowed. URLs from a server must not have internal
+ * addresses; if the target itself is private, only metadata services and similar addresses are rejected. All
  * connections use the HTTP proxy of the environment.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
@@ -24,7 +24,7 @@ import type { NetworkFailure } from '../../net/index.ts'
 export interface PeerOptions {
   readonly target: URL
   readonly timeoutMs: number
-  /** PEM certificates trusted beside the system's. */
+  /** PEM certificates to trust in addition to those of the system. */
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /** Replaces the system's resolver (tests). */
@@ -34,16 +34,16 @@ export interface PeerOptions {
 export interface Peers {
   readonly timeoutMs: number
   readonly ca: string | undefined
-  /** Asks by the rules of the URL's host. */
+  /** Sends a request under the address rules for the URL's host. */
   ask(
     url: URL,
     question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
   ): Promise<ProbeReply | NetworkFailure>
-  /** The same connections as a fetch, for primitives of OAuth. */
+  /** The same connections as a fetch function, for OAuth. */
   readonly fetch: Fetch
-  /** The addresses that may be dialled for a URL; undefined when an HTTP proxy resolves the name. */
+  /** Returns the addresses of a URL that are allowed to be dialled. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>
-  /** Whether an address that a server named may be dialled. */
+  /** True when an address from a server is allowed to be dialled. */
   mayDial(url: URL, address: string): boolean
   close(): Promise<void>
 }
@@ -51,8 +51,8 @@ export interface Peers {
 export async function makePeers(options: PeerOptions): Promise<Peers> {
   const { target, timeoutMs, ca, proxy } = options
   const resolve = options.lookup ?? ((host, opts, done) => systemLookup(host, { ...opts, all: true }, done))
-  const near = await isNear(target, resolve, timeoutMs)
-  const policy = near ? 'any' : 'public'
+  const isPrivate = await isPrivateTarget(target, resolve, timeoutMs)
+  const policy = isPrivate ? 'any' : 'public'
   const base = {
     ca,
     lookup: options.lookup,
@@ -60,10 +60,10 @@ export async function makePeers(options: PeerOptions): Promise<Peers> {
     tlsTimeoutMs: timeoutMs,
     keepAlive: false,
   }
-  const free = makeDispatcher({ ...base, proxy })
-  const guarded = makeDispatcher({ ...base, proxy, guard: policy })
-  const freeFetch = makeFetch({ ...base, proxy, timeoutMs, maxRedirects: 0, maxBytes: 262_144 })
-  const guardedFetch = makeFetch({
+  const unrestricted = makeDispatcher({ ...base, proxy })
+  const restricted = makeDispatcher({ ...base, proxy, guard: policy })
+  const unrestrictedFetch = makeFetch({ ...base, proxy, timeoutMs, maxRedirects: 0, maxBytes: 262_144 })
+  const restrictedFetch = makeFetch({
     ...base,
     proxy,
     guard: policy,
@@ -71,29 +71,34 @@ export async function makePeers(options: PeerOptions): Promise<Peers> {
     maxRedirects: 0,
     maxBytes: 262_144,
   })
-  const isTyped = (url: URL): boolean => url.host === target.host
+  const isTarget = (url: URL): boolean => url.host === target.host
 
   function dispatcherFor(url: URL): Dispatcher {
-    return isTyped(url) ? free : guarded
+    return isTarget(url) ? unrestricted : restricted
   }
   return {
     timeoutMs,
     ca,
     ask: (url, question) => exchange(dispatcherFor(url), url, { timeoutMs, ...question }),
-    fetch: (url, init) => (isTyped(new URL(url)) ? freeFetch : guardedFetch)(url, init),
+    fetch: (url, init) => (isTarget(new URL(url)) ? unrestrictedFetch : restrictedFetch)(url, init),
     async addresses(url) {
       if (proxyFor(url, proxy ?? processProxyEnvironment()) !== undefined) return undefined
       return lookupAll(unbracket(url.hostname), resolve, timeoutMs)
     },
-    mayDial: (url, address) => isTyped(url) || !isRefusedAddress(address, policy),
+    mayDial: (url, address) => isTarget(url) || !isRefusedAddress(address, policy),
     async close() {
-      await Promise.all([free.destroy(), guarded.destroy(), freeFetch.close(), guardedFetch.close()])
+      await Promise.all([
+        unrestricted.destroy(),
+        restricted.destroy(),
+        unrestrictedFetch.close(),
+        restrictedFetch.close(),
+      ])
     },
   }
 }
 
-/** Loopback, or a name of private addresses only: what it names is a neighbour. */
-async function isNear(target: URL, resolve: LookupAll, timeoutMs: number): Promise<boolean> {
+/** True when the target is loopback or resolves only to private addresses. */
+async function isPrivateTarget(target: URL, resolve: LookupAll, timeoutMs: number): Promise<boolean> {
   const host = unbracket(target.hostname)
   if (isLoopbackHost(host)) return true
   const found = await lookupAll(host, resolve, timeoutMs)

@@ -1,9 +1,9 @@
 /**
- * The address of an MCP server that runs in the cluster of the current kubeconfig, by the resource's name.
+ * Finds the address of an MCP server in the cluster of the current kubeconfig by resource name.
  *
- * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry and takes its `status.url`, or the entry's
- * `spec.remoteUrl`. A name that several of them have is refused; `kind/name` chooses. The Kubernetes client is loaded
- * only when this is used.
+ * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry, and returns its `status.url`, or the
+ * entry's `spec.remoteUrl`. A name that several kinds use is an error; `kind/name` selects one. Loads the Kubernetes
+ * client on demand.
  */
 import {
   apiGroup,
@@ -18,36 +18,34 @@ import { clusterAccess } from '../cluster/kubeconfig.ts'
 
 const candidates: readonly KindName[] = ['VirtualMCPServer', 'MCPServer', 'MCPRemoteProxy', 'MCPServerEntry']
 
-interface Found {
+interface Lookup {
   readonly kind: KindName
-  /** Undefined: there is none of this name. */
+  /** Undefined when no object has this name. */
   readonly object?: unknown
   readonly forbidden?: true
 }
 
 /**
- * Throws INVALID_CONFIG for a name that cannot be one or names several resources, NOT_FOUND when there is none or it has
- * no address yet, BACKEND_UNREACHABLE when the cluster does not answer.
+ * Throws INVALID_CONFIG for an invalid or ambiguous name, NOT_FOUND when the resource does not exist or has no address
+ * yet, and BACKEND_UNREACHABLE when the cluster does not respond.
  */
 export async function urlOfResource(target: string, namespace: string | undefined): Promise<string> {
   const { kind, name } = split(target)
   const cluster = await connect(target, namespace)
   const all = await Promise.all(
-    (kind === undefined ? candidates : [kind]).map((one) => cluster.find(one, name)),
+    (kind === undefined ? candidates : [kind]).map((candidate) => cluster.find(candidate, name)),
   )
   const found = all.filter(({ object }) => object !== undefined)
   const [first, second] = found
   if (second) {
     const ways = found.map((one) => `${one.kind.toLowerCase()}/${name}`).join(' or ')
-    throw invalidConfig(
-      `TARGET: ${name} names several resources in namespace ${cluster.namespace}: write ${ways}`,
-    )
+    throw invalidConfig(`TARGET: ${name} is ambiguous in namespace ${cluster.namespace}: write ${ways}`)
   }
   if (!first) {
     const forbidden = all.filter((one) => one.forbidden).map((one) => pluralOf(one.kind))
     throw notFound(
-      `no ${kind ?? 'MCP server'} called ${name} in namespace ${cluster.namespace} (context ${cluster.context})` +
-        (forbidden.length > 0 ? `; you may not read ${forbidden.join(', ')} there` : ''),
+      `no ${kind ?? 'MCP server'} named ${name} in namespace ${cluster.namespace} (context ${cluster.context})` +
+        (forbidden.length > 0 ? `; you have no permission to read ${forbidden.join(', ')} there` : ''),
     )
   }
   const url = urlIn(first)
@@ -55,15 +53,17 @@ export async function urlOfResource(target: string, namespace: string | undefine
   return url
 }
 
-/** What to say, with the next step, when nobody can be reached there. A query may hold a secret. */
+/**
+ * Returns an error message with the next step for an unreachable server. Omits the query, which can contain a secret.
+ */
 export function unreachableText(url: URL): string {
   const what = 'the server could not be reached'
   if (!/\.svc(?:\.|$)/.test(url.hostname))
-    return `${what}; "gatehouse doctor ${url.origin}${url.pathname}" finds out why`
+    return `${what}; run "gatehouse doctor ${url.origin}${url.pathname}" to find the cause`
   const [service = '', namespace = ''] = url.hostname.split('.')
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   return (
-    `${what}: this address exists inside the cluster only; from outside, forward a port and give its URL:\n` +
+    `${what}: this address exists only inside the cluster; forward a port and use its URL:\n` +
     `  kubectl port-forward -n ${namespace} service/${service} 8080:${port}   (http://127.0.0.1:8080${url.pathname})`
   )
 }
@@ -71,11 +71,11 @@ export function unreachableText(url: URL): string {
 interface Cluster {
   readonly namespace: string
   readonly context: string
-  find(kind: KindName, name: string): Promise<Found>
+  find(kind: KindName, name: string): Promise<Lookup>
 }
 
 async function connect(target: string, namespace: string | undefined): Promise<Cluster> {
-  const absent = `${target} is no http or https URL, and there is no kubeconfig to look it up in as a resource`
+  const absent = `${target} is not an http or https URL, and there is no kubeconfig to look it up as a resource`
   const { get, context, server, ...access } = await clusterAccess({
     context: true,
     subject: 'TARGET',
@@ -94,13 +94,13 @@ async function connect(target: string, namespace: string | undefined): Promise<C
     async find(kind, name) {
       const resource = { group: apiGroup, version, namespace: where, plural: pluralOf(kind), name }
       const { status, body } = await get(resource).catch((error: unknown) => {
-        throw unreachable('does not answer', error)
+        throw unreachable('does not respond', error)
       })
       // The object or its definition does not exist.
       if (status === 404) return { kind }
       if (status === 403) return { kind, forbidden: true }
-      if (status === 401) throw unreachable('does not accept your credentials')
-      if (status >= 300) throw unreachable(`answers ${status}`)
+      if (status === 401) throw unreachable('rejects your credentials')
+      if (status >= 300) throw unreachable(`responds with status ${status}`)
       return { kind, object: body }
     },
   }
@@ -119,8 +119,11 @@ function split(target: string): { kind: KindName | undefined; name: string } {
   return { kind, name }
 }
 
-/** An entry stands for a server elsewhere. The `remoteUrl` of a proxy is what it guards, and no way around it. */
-function urlIn({ kind, object }: Found): string | undefined {
+/**
+ * An entry refers to a server elsewhere. The `remoteUrl` of a proxy is not returned, because that would bypass the
+ * proxy.
+ */
+function urlIn({ kind, object }: Lookup): string | undefined {
   const url =
     kind === 'MCPServerEntry'
       ? member(member(object, 'spec'), 'remoteUrl')

@@ -1,4 +1,4 @@
-/** What the forms of the proxy command share: flags from the table, signals, and how a failed login is told. */
+/** Shared by the forms of the proxy command: flags from the flag table, and the report of a failed login. */
 import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type FlagRow, proxyFlags, variables } from '../../config/index.ts'
@@ -10,7 +10,7 @@ import { forTerminal } from '../terminal/plain-text.ts'
 import { stoppedExitCode } from '../terminal/stop.ts'
 import { collect } from '../terminal/options.ts'
 
-/** Adds the rows of the flag table; `only` keeps those it is true for. */
+/** Adds the rows of the flag table to the command. `only` filters the rows. */
 export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean = () => true): void {
   for (const row of Object.values(proxyFlags)) {
     if (!only(row)) continue
@@ -22,18 +22,18 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
   }
 }
 
-/** The variables that the forms of the proxy command read, for their help. */
+/** Returns the help section for the variables of the proxy command. */
 export function environmentHelp(): string {
   const rows = Object.values(variables).map(({ name, meaning }) => `  ${name}\n      ${meaning}`)
   return `\nEnvironment:\n${rows.join('\n')}\n`
 }
 
-/** Whether a TARGET is a URL; else it is the name of a resource. */
+/** True when TARGET is a URL; otherwise it is the name of a resource. */
 export function isUrl(target: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(target)
 }
 
-/** Reports a failed login; returns the exit code. */
+/** Reports a failed login and returns the exit code. */
 export function loginFailed(error: unknown, stop: AbortSignal, log: RootLog): number {
   log.flush()
   if (stop.aborted) {
@@ -49,7 +49,7 @@ export function loginFailed(error: unknown, stop: AbortSignal, log: RootLog): nu
   return misconfigured ? exitCode.usage : exitCode.authentication
 }
 
-/** Why the network failed underneath, such as a name that does not resolve; '' when it did not. */
+/** Returns the underlying network error, such as a name that does not resolve, or ''. */
 function networkError(error: unknown): string {
   const failure = knownFailure(error)
   return failure === undefined ? '' : `: ${networkFailureText(failure)}`

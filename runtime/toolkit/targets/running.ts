@@ -1,6 +1,6 @@
 /**
- * The servers that `gatehouse dev` and `gatehouse run` run on this machine, by name: each session has a file of them in its
- * folder for temporary files. Only folders of this user count: others may make some of the same name there.
+ * Names and URLs of the servers that `gatehouse dev` and `gatehouse run` run on this machine. Each session writes them
+ * to a file in its temporary folder. Ignores folders of other users, who can create folders with the same names.
  */
 import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,14 +21,14 @@ interface Session {
 const fileName = 'servers.json'
 const prefixes = ['gatehouse-dev-', 'gatehouse-run-'] as const
 
-/** What a session says of a workload. */
+/** State of a workload in a session. */
 interface Workload {
   readonly parent: LocalObject
   readonly phase: string
   readonly port?: number
 }
 
-/** The file of one session: the names and addresses of what is ready. */
+/** Writes the file of one session: names and addresses of its ready servers. */
 export class RunningNames {
   readonly #folder: string
   #written = ''
@@ -37,7 +37,7 @@ export class RunningNames {
     this.#folder = folder
   }
 
-  tell(workloads: readonly Workload[]): void {
+  update(workloads: readonly Workload[]): void {
     const servers = workloads.flatMap(({ parent, phase, port }) =>
       phase === 'ready' && port !== undefined
         ? [{ name: parent.metadata.name, url: `http://127.0.0.1:${port}${pathOf(parent)}` }]
@@ -51,23 +51,23 @@ export class RunningNames {
       writeFileSync(`${path}.new`, text, { mode: 0o600 })
       renameSync(`${path}.new`, path)
     } catch {
-      // A folder that cannot be written is told where it matters; here only the names are missing.
+      // The session reports an unwritable folder elsewhere. Without the file, only the names are missing.
     }
   }
 }
 
-/** The path of its endpoint, as its status has it for clients in a cluster. */
+/** Returns the path of the endpoint, from the status. */
 function pathOf({ status }: LocalObject): string {
   const url = status?.['url']
   return typeof url === 'string' && URL.canParse(url) ? new URL(url).pathname : '/mcp'
 }
 
-/** Those of the newest session first. */
+/** Returns all running servers, those of the newest session first. */
 export function runningServers(): readonly RunningServer[] {
   return sessionFolders(prefixes).flatMap(({ folder }) => serversIn(folder))
 }
 
-/** Folders of sessions of this user, newest first. */
+/** Returns the session folders of this user, newest first. */
 export function sessionFolders(names: readonly string[]): readonly Session[] {
   const own = process.getuid?.()
   return readdirSync(tmpdir())
@@ -94,14 +94,14 @@ function serversIn(folder: string): readonly RunningServer[] {
   }
 }
 
-/** Removes what sessions have left that were killed: rendered files, with the Secrets in them, and output. */
+/** Removes the folders of killed sessions, with their output and their rendered files, which contain Secrets. */
 export function removeAbandoned(): void {
   for (const { folder } of sessionFolders(prefixes)) {
     try {
       const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
       if (isFields(content) && !isRunning(content['pid'])) rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Without the file nobody knows whose it is: it may be starting.
+      // Keep a folder without the file: its session may be starting.
     }
   }
 }

@@ -1,14 +1,14 @@
-/** Asks for a secret on a terminal, without showing what is typed. */
+/** Asks for a secret on a terminal, without echoing the input. */
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 
-/** True when there is somebody to ask. */
-export function canAsk(): boolean {
+/** True when the user can be prompted: standard input and standard error are terminals. */
+export function canPrompt(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY
 }
 
-/** Empty when nothing was typed. Rejects when the terminal is closed or Ctrl-C is pressed. */
-export async function askHidden(question: string): Promise<string> {
+/** Returns the entered secret, or an empty string. Rejects when the terminal is closed or the user presses Ctrl-C. */
+export async function promptSecret(question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output: silent, terminal: true })
   const stop = new AbortController()

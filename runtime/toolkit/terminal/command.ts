@@ -1,10 +1,10 @@
 /**
- * The commander class of every command: help that fits the terminal, and switches that take a value as well
- * (`--debug=true`), as flags of Go programs do.
+ * The commander class of every command. Its help fits the terminal, and switches accept a value (`--debug=true`) as in
+ * Go programs.
  */
 import { Argument, Command, Help, type Option } from 'commander'
 
-/** Terms longer than this stand on a line of their own in help. */
+/** Longer terms get a separate line in help. */
 const maxTermWidth = 32
 
 export class CliCommand extends Command {
@@ -45,26 +45,28 @@ export class CliCommand extends Command {
   }
 
   /**
-   * `help a b` becomes `a b --help`, as commander reads one word after `help` only. Beside a word that is no command `--help`
-   * is dropped: its error is said, and no other command's help is shown in its place.
+   * Rewrites `help a b` to `a b --help`, because commander reads only one word after `help`. Drops `--help` after an
+   * unknown command, so that commander reports the unknown command instead of printing other help.
    */
   #withHelpAsOption(args: string[]): string[] {
     const names = this.createHelp()
       .visibleCommands(this)
       .map((command) => command.name())
     const at = args.findIndex((arg) => !arg.startsWith('-'))
-    // A command with an action of its own has no `help` below it, and its words are its own.
+    // A command with an action has no `help` subcommand: the word is an operand.
     if (at < 0 || !names.includes('help')) return args
     const [word = '', ...rest] = args.slice(at)
-    const asked = word === 'help' ? rest.filter((arg) => !arg.startsWith('-')) : [word, ...rest]
-    const [name = 'help'] = asked
+    const path = word === 'help' ? rest.filter((arg) => !arg.startsWith('-')) : [word, ...rest]
+    const [name = 'help'] = path
     if (name === 'help') return [...args.slice(0, at), 'help']
-    if (word === 'help') return this.#withHelpAsOption([...args.slice(0, at), ...asked, '--help'])
+    if (word === 'help') return this.#withHelpAsOption([...args.slice(0, at), ...path, '--help'])
     const isCommand = this.commands.some((command) => command.name() === name)
     return isCommand ? args : args.filter((arg) => arg !== '--help' && arg !== '-h')
   }
 
-  /** `--switch=true` becomes `--switch`, `--switch=false` is dropped; other values are left, and refused by the parser. */
+  /**
+   * Rewrites `--switch=true` to `--switch` and drops `--switch=false`. Keeps other values, which the parser rejects.
+   */
   #withPlainSwitches(args: readonly string[]): string[] {
     const plain: string[] = []
     for (const [index, arg] of args.entries()) {
@@ -88,21 +90,25 @@ export class CliCommand extends Command {
   }
 }
 
-/** Options in front of a subcommand, as in `gatehouse --debug validate`, that the subcommand does nothing with. */
+/** Returns the options in front of a subcommand, as in `gatehouse --debug validate`, that have no effect on it. */
 export function droppedOptions(action: Command): readonly string[] {
   const writesLog = action.options.some(({ long }) => long === '--log-level')
   const dropped: string[] = []
   for (let above = action.parent; above; above = above.parent) {
     const { options } = above
-    const given = options.filter((one) => above?.getOptionValueSource(one.attributeName()) === 'cli')
-    dropped.push(...given.flatMap(({ long }) => (long && !(long === '--debug' && writesLog) ? [long] : [])))
+    const setOptions = options.filter(
+      (option) => above?.getOptionValueSource(option.attributeName()) === 'cli',
+    )
+    dropped.push(
+      ...setOptions.flatMap(({ long }) => (long && !(long === '--debug' && writesLog) ? [long] : [])),
+    )
   }
   return dropped
 }
 
-/** An argument whose likely values are known only at the time; others are taken all the same. */
+/** An argument whose suggested values are computed on demand. Other values are accepted too. */
 export class NamedArgument extends Argument {
-  /** For completion in a shell. */
+  /** Returns the suggestions for shell completion. */
   readonly names: () => readonly string[]
 
   constructor(form: string, description: string, names: () => readonly string[]) {
@@ -111,20 +117,23 @@ export class NamedArgument extends Argument {
   }
 }
 
+/** True for defaults that carry no information. */
+function isTrivial(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return value === false
+  return value instanceof Map ? value.size === 0 : Object.keys(value).length === 0
+}
+
 class CliHelp extends Help {
   override padWidth(command: Command, helper: Help): number {
     return Math.min(super.padWidth(command, helper), maxTermWidth)
   }
 
-  /** Without defaults that say nothing, such as `(default: [])` and `(default: false)`. */
+  /** Omits trivial defaults such as `(default: [])` and `(default: false)`. */
   override optionDescription(option: Option): string {
-    const value: unknown = option.defaultValue
-    if (value !== false && !(Array.isArray(value) && value.length === 0))
-      return super.optionDescription(option)
-    return option.description
+    return isTrivial(option.defaultValue) ? option.description : super.optionDescription(option)
   }
 
-  /** Sources break the lines of long descriptions; the terminal decides where they really break. */
+  /** Joins the lines of long descriptions, so that they wrap at the width of the terminal. */
   override commandDescription(command: Command): string {
     return super.commandDescription(command).replace(/(?<![.:])\n/g, ' ')
   }

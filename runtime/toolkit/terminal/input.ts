@@ -1,18 +1,18 @@
-/** Standard input of a command: read once, and for one option alone. */
+/** Standard input of a command. It is read once, for a single option. */
 import { readFileSync } from 'node:fs'
 import { invalidConfig } from '../../../schemas/index.ts'
 
 let reader: string | undefined
 let bytes: Buffer | undefined
 
-/** Throws INVALID_CONFIG when another option has named standard input as well. */
+/** Throws INVALID_CONFIG when another option already reads standard input. */
 export function claimStandardInput(option: string): void {
   if (reader !== undefined && reader !== option)
-    throw invalidConfig(`-: standard input is for ${reader} or ${option}, not for both`)
+    throw invalidConfig(`-: only one of ${reader} and ${option} can read standard input`)
   reader = option
 }
 
-/** The bytes of standard input, as often as the option that names it asks. */
+/** Returns the bytes of standard input. The option that claimed it can call this repeatedly. */
 export function standardInput(option = '-f'): Buffer {
   claimStandardInput(option)
   return (bytes ??= readFileSync(0))

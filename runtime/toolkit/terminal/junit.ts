@@ -1,7 +1,6 @@
-/** The frame of JUnit XML reports for CI, the same for every command that writes one. */
 import { hiddenInText } from '../../../schemas/index.ts'
 
-/** `cases` are lines of XML, one for each test case. */
+/** Builds a JUnit XML report. `cases` are XML lines, one per test case. */
 export function junitReport(suite: string, cases: readonly string[], failures: number, skipped = 0): string {
   const counts = `tests="${cases.length}" failures="${failures}"`
   const left = skipped > 0 ? ` skipped="${skipped}"` : ''

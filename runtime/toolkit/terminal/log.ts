@@ -1,6 +1,4 @@
-/**
- * The flags of every command that writes a log, and the log that they ask for: `--log-format`, `--log-level`, `--debug`.
- */
+/** The log flags that commands share (`--log-format`, `--log-level`, `--debug`), and the log that they configure. */
 import { type Command, Option } from 'commander'
 import {
   isColoured,
@@ -19,48 +17,49 @@ export interface LogFlags {
   readonly debug?: boolean
 }
 
-/** What the command that runs was given. */
-let given: LogFlags = {}
+/** Flags of the running command. */
+let currentFlags: LogFlags = {}
 
 /** Adds the flags to a command. */
 export function addLogFlags(command: Command): Command {
   return command
     .addOption(
-      new Option('--log-format <format>', 'text for people or JSON; default: text on a terminal').choices(
-        logFormats,
-      ),
+      new Option(
+        '--log-format <format>',
+        'text or JSON (default: text on a terminal, otherwise JSON)',
+      ).choices(logFormats),
     )
-    .addOption(new Option('--log-level <level>', 'least level that is written').choices(logLevels))
+    .addOption(new Option('--log-level <level>', 'minimum level to write').choices(logLevels))
     .hook('preAction', (_command, action) => {
-      given = { ...action.opts<LogFlags>(), debug: isDebugGiven(action) }
+      currentFlags = { ...action.opts<LogFlags>(), debug: isDebugGiven(action) }
     })
 }
 
-/** Among the command's own options, or in front of it. */
+/** True when `--debug` is an option of the command or of one of its parents. */
 function isDebugGiven(action: Command): boolean {
   for (let at: Command | null = action; at; at = at.parent)
     if (at.opts<LogFlags>().debug === true) return true
   return false
 }
 
-/** Of the command that runs: `--debug` was given. */
+/** True when the running command has `--debug`. */
 export function isDebugging(): boolean {
-  return given.debug === true
+  return currentFlags.debug === true
 }
 
 export interface CommandLogOptions {
-  /** Which program writes. */
+  /** Name of the program that writes the log. */
   readonly name: string
   /** Level without `--log-level`. */
   readonly level: LogLevelName
 }
 
-/** The log of the command that runs, on standard error. */
+/** Returns the log of the running command, which writes to standard error. */
 export function commandLog({ name, level }: CommandLogOptions): RootLog {
   return makeLog({
     name,
-    level: given.logLevel ?? (given.debug ? 'debug' : level),
-    format: logFormatFor(given.logFormat, process.stderr),
+    level: currentFlags.logLevel ?? (currentFlags.debug ? 'debug' : level),
+    format: logFormatFor(currentFlags.logFormat, process.stderr),
     colour: isColoured(process.stderr, environment()),
   })
 }

@@ -14,7 +14,7 @@ export function parsePort(text: string): number {
   return port
 }
 
-/** The system's error of a port that cannot be bound, in the words of the flags; every other error as it is. */
+/** Converts a system error about binding a port to a message that names the flag. Returns other errors unchanged. */
 export function bindError(error: unknown, what: string): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
   const { code } = error
@@ -24,9 +24,9 @@ export function bindError(error: unknown, what: string): unknown {
     code === 'EADDRINUSE'
       ? `--port: ${port}${at} is in use by another program`
       : code === 'EACCES'
-        ? `--port: ${port}${at} may not be used by this user`
+        ? `--port: this user has no permission to use ${port}${at}`
         : code === 'EADDRNOTAVAIL'
-          ? `--host:${at.replace(' on', '')} is no address of this machine`
+          ? `--host:${at.replace(' on', '')} is not an address of this machine`
           : undefined
   return rule === undefined ? error : new Error(`failed to start ${what}: ${rule}`, { cause: error })
 }
@@ -49,7 +49,7 @@ export function jsonObject(text: string): Fields {
   return value
 }
 
-/** Options of a command that stand on the command line; defaults are not among them. */
+/** Returns the options that are set on the command line, without defaults. */
 export function givenOptions(command: Command): readonly Option[] {
   return command.options.filter((option) => isGiven(command, option.attributeName()))
 }
@@ -58,14 +58,14 @@ function isGiven(command: Command, attribute: string): boolean {
   return command.getOptionValueSource(attribute) === 'cli'
 }
 
-/** An option that was given, whether it does something beside the others, and what it is for. */
+/** An option, whether it has an effect in combination with the others, and the message if it has none. */
 export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
 
-/** Throws INVALID_CONFIG naming every option that was given and does nothing. */
+/** Throws INVALID_CONFIG with every option that is set but has no effect. */
 export function refuseIdle(command: Command, rows: readonly IdleRow[]): void {
   const idle = rows.flatMap(([attribute, isUsed, what]) => {
     if (isUsed || !isGiven(command, attribute)) return []
-    const option = command.options.find((one) => one.attributeName() === attribute)
+    const option = command.options.find((candidate) => candidate.attributeName() === attribute)
     return [`${option?.long ?? attribute}: ${what}`]
   })
   if (idle.length > 0) throw invalidConfig(idle.join('\n'))

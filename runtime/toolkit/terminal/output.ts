@@ -1,6 +1,4 @@
-/**
- * What commands print: results to standard output, everything else to standard error, colour only where it is wanted.
- */
+/** Output of commands: results go to standard output, everything else to standard error. */
 
 import { visibleJson } from '../../../schemas/index.ts'
 

@@ -1,17 +1,17 @@
 /**
- * Makes texts of servers, programs and documents fit for a terminal: without control characters, which could move the
- * cursor, hide what was printed, or write into the clipboard, and without other hidden characters.
+ * Makes texts of servers, programs and documents safe to print: removes control characters, which could move the
+ * cursor, hide earlier output or write to the clipboard, and other hidden characters.
  */
 import { StringDecoder } from 'node:string_decoder'
 import { stripVTControlCharacters } from 'node:util'
 import { hiddenInText } from '../../../schemas/index.ts'
 
-/** Several lines, each as it is but for what a terminal would act on. */
+/** Returns the text without control sequences and hidden characters. Keeps line breaks. */
 export function forTerminal(text: string): string {
   return stripVTControlCharacters(text).replaceAll('\r\n', '\n').replaceAll(hiddenInText, '\ufffd')
 }
 
-/** On one line, and not longer than a few of a terminal. */
+/** Returns the text on one line, truncated to `max` characters. */
 export function oneLine(text: string, max = 500): string {
   const line = forTerminal(text).replaceAll(/\s+/g, ' ').trim()
   return line.length > max ? `${line.slice(0, max - 1)}…` : line

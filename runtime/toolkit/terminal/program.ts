@@ -1,5 +1,5 @@
 /**
- * What the programs of this module have in common: how their help and errors look, and how they end.
+ * Shared behavior of all programs: root command, error output and exit codes.
  *
  * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
@@ -16,7 +16,7 @@ export function rootCommand(name: string): CliCommand {
   program
     .version(version, '-V, --version', 'print the version')
     .showSuggestionAfterError()
-    .showHelpAfterError('(add --help for what is possible)')
+    .showHelpAfterError('(run with --help for usage)')
     .enablePositionalOptions()
     .hook('preAction', (_program, action) => refuseDropped(action))
     .exitOverride()
@@ -29,18 +29,18 @@ function refuseDropped(action: Command): void {
   for (let at: Command | null = action; at?.parent; at = at.parent) words.unshift(at.name())
   const [first] = droppedOptions(action)
   if (first !== undefined)
-    action.error(`Error: ${first}: does nothing with "${words.join(' ')}"`, { exitCode: exitCode.usage })
+    action.error(`Error: ${first}: has no effect with "${words.join(' ')}"`, { exitCode: exitCode.usage })
 }
 
-/** Carries out the command line, and sets the exit code. */
+/** Runs the command line and sets the exit code. */
 export async function runProgram(program: Command): Promise<void> {
-  // A reader that has seen enough, such as head, is no error.
+  // A reader that closes the pipe early, such as head, is not an error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCode.ok)
     printError(`Error: standard output: ${error.message}`)
     process.exit(exitCode.failed)
   })
-  // What cannot be told changes nothing of what is done, nor of the code that says how it ended.
+  // Ignore write errors on stderr: they must not change the work or the exit code.
   process.stderr.on('error', () => {})
   try {
     await program.parseAsync()
@@ -49,11 +49,11 @@ export async function runProgram(program: Command): Promise<void> {
   }
 }
 
-/** Reports what went wrong, once, and says with which code to end. */
+/** Prints the error once and returns the exit code. */
 async function codeOf(error: unknown): Promise<number> {
-  // Commander has printed its own message already; help and version end with code 0.
+  // Commander has already printed its message. Help and version end with code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
-  // A message may hold what a server or a document says.
+  // The message can contain text of a server or document.
   printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
   if (!(error instanceof GatehouseError)) return exitCode.failed
   if (error.code === 'UNAUTHENTICATED') return exitCode.authentication

@@ -1,8 +1,9 @@
-/** How this program is started again: by Node from a file, or as a single executable that holds everything. */
 import { resolve } from 'node:path'
 import { isSea } from 'node:sea'
 
-/** The words that start this program, before its arguments. */
+/**
+ * Returns the command that starts this program again, without arguments: Node with a file, or the single executable.
+ */
 export function selfCommand(): string[] {
   return isSea()
     ? [process.execPath]

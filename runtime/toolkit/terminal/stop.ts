@@ -1,4 +1,4 @@
-/** How a command is asked to stop: by a signal, or, where it runs in a thread of `gatehouse dev`, by a message. */
+/** Stop requests for a command: signals, or a message when it runs in a thread of `gatehouse dev`. */
 import { constants } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { exitCode } from './output.ts'
@@ -8,7 +8,7 @@ export const stopMessage = 'stop'
 /** Maps the abort signal of a command to the process signal that stopped it. */
 const received = new WeakMap<AbortSignal, NodeJS.Signals>()
 
-/** Resolves when the command is asked to stop for the first time; the second time ends it at once. */
+/** Resolves at the first request to stop. A second request exits immediately. */
 export function stopSignal(
   stop: AbortController,
   signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'],
@@ -24,7 +24,7 @@ export function stopSignal(
     parentPort?.on('message', (message) => {
       if (message === stopMessage) onStop()
     })
-    // Listening alone keeps no thread alive.
+    // The message listener must not keep the thread alive.
     parentPort?.unref()
   })
 }

@@ -1,7 +1,6 @@
-/** The version of this build: the one in package.json, inlined by the bundler. */
 import manifest from '../../../package.json' with { type: 'json' }
-
+/** Version of this build, from package.json; inlined by the bundler. */
 export const version: string = manifest.version
 
-/** The image that pods of this version run. */
+/** Runtime image of this version. */
 export const runtimeImage = `ghcr.io/gatehouse-dev/gatehouse:${version}`

@@ -1,6 +1,4 @@
-/**
- * `gatehouse client list|add|remove|undo|status`: the gateway's entry in the files of MCP clients.
- */
+/** `gatehouse client list|add|remove|undo|status`: manages the gateway's entry in the files of MCP clients. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync } from 'node:fs'
 import {
@@ -12,7 +10,7 @@ import {
   maskedDiff,
   secretInUrl,
   snippetOf,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import {
@@ -20,14 +18,14 @@ import {
   bridgeProgram,
   defaultUrl,
   operationOn,
-  type PlaceOptions,
+  type EntryOptions,
   refuseMissingFolder,
 } from '../../toolkit/client-files/connect.ts'
 import { clientNamed, locationFor } from '../../toolkit/client-files/choose.ts'
 import { recordsFolder, shortPath, thisHost } from '../../toolkit/client-files/host.ts'
 import {
   addEntry,
-  type Done,
+  type OperationResult,
   type FileOperation,
   removeEntry,
   undoOperation,
@@ -35,8 +33,11 @@ import {
 import { type ClientStatus, statusOf } from './status.ts'
 import { greet } from '../../toolkit/mcp-client/greeting.ts'
 
-/** Each client by itself: what one refuses does not stop the others. Returns the exit code. */
-async function each(words: readonly string[], work: (client: ClientId) => Promise<void>): Promise<number> {
+/** Runs `work` for each client. An error for one client does not stop the others. Returns the exit code. */
+async function forEachClient(
+  words: readonly string[],
+  work: (client: ClientId) => Promise<void>,
+): Promise<number> {
   const clients = words.map(clientNamed)
   let failed = false
   for (const client of clients) {
@@ -53,7 +54,7 @@ async function each(words: readonly string[], work: (client: ClientId) => Promis
 export async function addClients(words: readonly string[], options: AddOptions): Promise<number> {
   const host = thisHost()
   checkUrl(options)
-  return each(words, async (client) => {
+  return forEachClient(words, async (client) => {
     const connection = {
       client,
       name: options.name,
@@ -69,9 +70,9 @@ export async function addClients(words: readonly string[], options: AddOptions):
     const operation = operationOn(client, options, host)
     if (!options.create) refuseMissingFolder(operation.location, host)
     const done = await addEntry(operation, entry)
-    tell(operation, done, host, {
-      what: `"${options.name}" leads to ${options.server ?? connection.url}`,
-      shows: true,
+    reportOperation(operation, done, host, {
+      what: `"${options.name}" connects to ${options.server ?? connection.url}`,
+      revealsInserted: true,
     })
   })
 }
@@ -80,66 +81,73 @@ function checkUrl({ url, server, bearerFile }: AddOptions): void {
   if (url !== undefined && server !== undefined)
     throw invalidConfig('--server: cannot be combined with --url')
   if (bearerFile !== undefined && !bearerFile.startsWith('/')) {
-    throw invalidConfig('--bearer-file: must be an absolute path, for a client starts programs anywhere')
+    throw invalidConfig(
+      '--bearer-file: must be an absolute path, because clients start programs in any folder',
+    )
   }
   if (bearerFile !== undefined && !existsSync(bearerFile)) {
-    throw invalidConfig(`--bearer-file: there is no file ${bearerFile}`)
+    throw invalidConfig(`--bearer-file: ${bearerFile} does not exist`)
   }
   if (url === undefined) return
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw invalidConfig('--url: must be an http or https URL')
   if (secretInUrl(new URL(url)) !== undefined) {
-    throw invalidConfig('--url: must not carry a secret; say --bearer-env VARIABLE or --bearer-file FILE')
+    throw invalidConfig('--url: must not contain a secret; use --bearer-env VARIABLE or --bearer-file FILE')
   }
 }
 
-export function removeClients(words: readonly string[], options: PlaceOptions): Promise<number> {
+export function removeClients(words: readonly string[], options: EntryOptions): Promise<number> {
   const host = thisHost()
-  return each(words, async (client) => {
+  return forEachClient(words, async (client) => {
     const operation = operationOn(client, options, host)
     const done = await removeEntry(operation)
-    tell(operation, done, host, { what: `"${options.name}" is no longer there`, shows: false })
+    reportOperation(operation, done, host, { what: `"${options.name}" removed`, revealsInserted: false })
   })
 }
 
-export function undoClients(words: readonly string[], options: PlaceOptions): Promise<number> {
+export function undoClients(words: readonly string[], options: EntryOptions): Promise<number> {
   const host = thisHost()
-  return each(words, async (client) => {
+  return forEachClient(words, async (client) => {
     const operation = operationOn(client, options, host)
     const done = await undoOperation(operation)
-    tell(operation, done, host, { what: 'the last change is taken back', shows: false })
+    reportOperation(operation, done, host, { what: 'the last change is undone', revealsInserted: false })
   })
 }
 
-interface Told {
+interface OperationReport {
   readonly what: string
-  /** What was inserted is the gateway's entry, and may be shown. */
-  readonly shows: boolean
+  /** True when inserted text can be printed, because it is only the gateway's entry. */
+  readonly revealsInserted: boolean
 }
 
-function tell({ location, dryRun }: FileOperation, done: Done, host: Host, { what, shows }: Told): void {
+function reportOperation(
+  { location, dryRun }: FileOperation,
+  done: OperationResult,
+  host: Host,
+  { what, revealsInserted }: OperationReport,
+): void {
   const { title, pickUp } = clientRow(location.client)
-  const place = shortPath(location.file, host)
-  if (done.outcome === 'none') return print(`${title}: nothing to do in ${place}`)
+  const path = shortPath(location.file, host)
+  if (done.outcome === 'none') return print(`${title}: nothing to do in ${path}`)
   if (dryRun) {
-    print(`${title}: would change ${place}`)
-    return print(maskedDiff(done.text, done.changes, place, { shows }))
+    print(`${title}: would change ${path}`)
+    return print(maskedDiff(done.text, done.changes, path, { revealsInserted }))
   }
   print(`${title}: ${what}`)
   print(
-    `  ${outcomes[done.outcome]} ${place}${done.backup === undefined ? '' : `, backup ${shortPath(done.backup, host)}`}`,
+    `  ${outcomes[done.outcome]} ${path}${done.backup === undefined ? '' : `, backup ${shortPath(done.backup, host)}`}`,
   )
-  print(`  To see it: ${pickUp}.`)
+  print(`  To apply it: ${pickUp}.`)
 }
 
 const outcomes = {
   changed: 'Changed',
-  created: 'Made',
-  removed: 'Removed, for it was made for the entry:',
+  created: 'Created',
+  removed: 'Removed, because it was created for the entry:',
 } as const
 
-function showSnippet(...given: Parameters<typeof snippetOf>): void {
-  const [connection, key, scope] = given
+function showSnippet(...snippetArguments: Parameters<typeof snippetOf>): void {
+  const [connection, key, scope] = snippetArguments
   const { text, command, link } = snippetOf(connection, key, scope)
   const { title, pickUp } = clientRow(connection.client)
   print(`${title}: add this to its configuration`)
@@ -153,11 +161,11 @@ export interface StatusOptions {
   readonly name: string
   readonly output: 'text' | 'json'
   readonly check: boolean
-  /** Clients of which nothing is found as well. */
+  /** True to include clients without a file. */
   readonly all: boolean
 }
 
-/** Words: the clients asked for; none: every client that has a file. */
+/** Prints the status of the clients in `words`, or of every client that has a file. Returns the exit code. */
 export async function clientStatus(words: readonly string[], options: StatusOptions): Promise<number> {
   const host = thisHost()
   const clients = words.length > 0 ? words.map(clientNamed) : clientIds
@@ -166,11 +174,11 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
     .filter((row) => row.exists || words.length > 0 || options.all)
   const responses = new Map<string, string>()
   for (const { url } of options.check ? rows : []) {
-    if (url !== undefined && !responses.has(url)) responses.set(url, await answerOf(url))
+    if (url !== undefined && !responses.has(url)) responses.set(url, await describeResponse(url))
   }
   if (options.output === 'json') printJson(rows.map((row) => asJson(row, responses)))
   else if (rows.length === 0)
-    print('No file of an MCP client was found here; gatehouse client list --all says where they would be.')
+    print('No files of MCP clients found. gatehouse client list --all prints where they would be.')
   else for (const row of rows) print(line(row, responses, host, rows))
   return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
 }
@@ -192,7 +200,7 @@ function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
   }
 }
 
-/** The path and the query of an entry that was not written here may hold a secret. */
+/** Hides path and query of an entry that Gatehouse did not write, because they can contain a secret. */
 function shownUrl({ state, url }: ClientStatus): string | undefined {
   return url === undefined || state !== 'differs' ? url : new URL(url).origin
 }
@@ -223,13 +231,13 @@ function line(
 
 const timeoutMs = 5000
 
-export async function answerOf(url: string): Promise<string> {
+export async function describeResponse(url: string): Promise<string> {
   const greeting = await greet(url, timeoutMs)
   switch (greeting.kind) {
     case 'server':
-      return `answers as ${greeting.name === undefined ? 'an MCP server' : shown(greeting.name)}`
+      return `answers as ${greeting.name === undefined ? 'an MCP server' : printableName(greeting.name)}`
     case 'login':
-      return 'answers, and wants a login'
+      return 'answers, but requires a login'
     case 'other':
       return `answers with status ${greeting.status}, not as an MCP server`
     case 'silent':

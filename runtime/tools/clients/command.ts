@@ -1,6 +1,9 @@
-/** `gatehouse client`, the gateway's entry in MCP clients, and `gatehouse import`, manifests from their servers. */
+/**
+ * Adds `gatehouse client` (the gateway's entry in MCP clients) and `gatehouse import` (manifests from clients'
+ * servers).
+ */
 import { type Command, Option } from 'commander'
-import type { AddOptions, PlaceOptions } from '../../toolkit/client-files/connect.ts'
+import type { AddOptions, EntryOptions } from '../../toolkit/client-files/connect.ts'
 import { collect, refuseIdle } from '../../toolkit/terminal/options.ts'
 import type { StatusOptions } from './client.ts'
 import type { ImportOptions } from './import.ts'
@@ -8,18 +11,18 @@ import type { ImportOptions } from './import.ts'
 export function addClientCommand(program: Command): void {
   const client = program
     .command('client')
-    .summary('put the gateway into MCP clients, and take it out')
+    .summary('add the gateway to MCP clients, or remove it')
     .description(
-      'One entry per client leads to the gateway. Everything else in the client’s file stays as it is, byte for byte:\n' +
-        'comments, order, line ends. Each change is atomic, has a backup, and can be taken back.',
+      'Manages the entry for the gateway in the configuration files of MCP clients. Everything else in a file stays\n' +
+        'unchanged, byte for byte: comments, order and line ends. Each change is atomic, has a backup, and can be undone.',
     )
     .addHelpText(
       'after',
       '\nExamples:\n' +
-        '  gatehouse client list                         which clients are here, and what they have\n' +
+        '  gatehouse client list                         list clients on this machine and their servers\n' +
         '  gatehouse client add cursor --dry-run         show the change\n' +
-        '  gatehouse client add cursor codex             make it, for http://127.0.0.1:4483/mcp\n' +
-        '  gatehouse client add vscode --print           the entry, command and link to use by hand\n' +
+        '  gatehouse client add cursor codex             add the entry for http://127.0.0.1:4483/mcp\n' +
+        '  gatehouse client add vscode --print           print the entry, command and link to add it by hand\n' +
         '  gatehouse client remove cursor',
     )
   addList(client)
@@ -29,49 +32,52 @@ export function addClientCommand(program: Command): void {
   addUndo(client)
 }
 
-const exitCodes =
-  '\nExit codes: 0 done, 1 refused or failed for a client, 2 wrong usage or a file that cannot be read.'
+const exitCodes = '\nExit codes: 0 done, 1 failed for a client, 2 wrong usage or an unreadable file.'
 
 function withPlace(command: Command): Command {
   return command
-    .argument('<CLIENT...>', 'names as gatehouse client list --all prints them')
+    .argument('<CLIENT...>', 'names from gatehouse client list --all')
     .option('--name <name>', 'name of the entry', 'gatehouse')
     .addOption(
       new Option(
         '--scope <scope>',
-        'user: everywhere; project: this folder; local: this folder, in the user’s file',
+        'user: all folders; project: this folder; local: this folder, stored in the user’s file',
       )
         .choices(['user', 'project', 'local'])
         .default('user'),
     )
-    .addOption(new Option('--profile <id>', 'a profile of VS Code instead').conflicts('scope'))
-    .option('--replace', 'also an entry of that name that was not written by gatehouse', false)
-    .option('--dry-run', 'show the change and write nothing; values of other entries are not shown', false)
-    .option('--while-running', 'write although the client runs and may write its own version over it', false)
+    .addOption(new Option('--profile <id>', 'a VS Code profile, instead of --scope').conflicts('scope'))
+    .option('--replace', 'also change an entry of this name that Gatehouse did not write', false)
+    .option('--dry-run', 'show the change without writing it; values of other entries stay hidden', false)
+    .option(
+      '--while-running',
+      'write while the client is running, although it may overwrite the change',
+      false,
+    )
     .addHelpText('after', exitCodes)
 }
 
 function addAdd(client: Command): void {
   withPlace(
-    client.command('add').summary('add the entry').description('Adds the entry, or brings it up to date.'),
+    client
+      .command('add')
+      .summary('add the entry')
+      .description('Adds the entry for the gateway, or updates it.'),
   )
     .option('--url <url>', 'address of the gateway (default: http://127.0.0.1:4483/mcp)')
-    .option(
-      '--server <name>',
-      'a server in the cluster of the current kubeconfig, through gatehouse proxy stdio',
-    )
+    .option('--server <name>', 'connect to a server in the current cluster, through gatehouse proxy stdio')
     .option(
       '--bearer-env <variable>',
-      'variable of the client that holds a token; a reference is written, never a token',
+      'variable with a token; the entry contains a reference, never the token',
     )
     .option('--bearer-file <path>', 'file with a token, for gatehouse proxy stdio')
+    .option('--stdio', 'always use gatehouse proxy stdio, also when the client supports HTTP', false)
+    .option('--create', 'create the client’s folder if it does not exist', false)
     .option(
-      '--stdio',
-      'through gatehouse proxy stdio, also where the client could call the gateway itself',
+      '--print',
+      'print the entry, the client’s command and its link instead of writing the file',
       false,
     )
-    .option('--create', 'make the client’s folder when it has none here', false)
-    .option('--print', 'print the entry, the client’s own command and its link instead of writing', false)
     .action(async (words: string[], options: AddOptions) => {
       const { addClients } = await import('./client.ts')
       process.exitCode = await addClients(words, options)
@@ -81,7 +87,7 @@ function addAdd(client: Command): void {
 function addRemove(client: Command): void {
   withPlace(
     client.command('remove').summary('remove the entry').description('Removes the entry that add wrote.'),
-  ).action(async (words: string[], options: PlaceOptions) => {
+  ).action(async (words: string[], options: EntryOptions) => {
     const { removeClients } = await import('./client.ts')
     process.exitCode = await removeClients(words, options)
   })
@@ -91,11 +97,11 @@ function addUndo(client: Command): void {
   withPlace(
     client
       .command('undo')
-      .summary('take the last change back')
+      .summary('undo the last change')
       .description(
-        'Restores the file as it was before the last add or remove; the entry alone if others changed it since.',
+        'Restores the file from before the last add or remove. If the file has changed since, restores only the entry.',
       ),
-  ).action(async (words: string[], options: PlaceOptions) => {
+  ).action(async (words: string[], options: EntryOptions) => {
     const { undoClients } = await import('./client.ts')
     process.exitCode = await undoClients(words, options)
   })
@@ -103,9 +109,12 @@ function addUndo(client: Command): void {
 
 function addList(client: Command): void {
   withOutput(
-    client.command('list').summary('clients that are here').description('Lists the files of MCP clients.'),
+    client
+      .command('list')
+      .summary('list clients on this machine')
+      .description('Lists the files of MCP clients.'),
   )
-    .option('--all', 'clients without a file as well', false)
+    .option('--all', 'include clients without a file', false)
     .action(async (options: StatusOptions) => {
       const { clientStatus } = await import('./client.ts')
       process.exitCode = await clientStatus([], { ...options, check: false })
@@ -116,14 +125,15 @@ function addStatus(client: Command): void {
   withOutput(
     client
       .command('status')
-      .summary('what stands about the gateway')
+      .summary('show the state of the gateway’s entry in each client')
       .description(
-        'absent: no entry. connected: the entry that add wrote. differs: an entry of that name with other contents.\n' +
-          'shadowed: another place of the client wins. unreadable: the file cannot be parsed.',
+        'Shows the state of the gateway’s entry in each client.\n' +
+          'States: absent (no entry), connected (the entry from add), differs (an entry of this name with other contents),\n' +
+          'shadowed (another file of the client takes precedence), unreadable (the file cannot be parsed).',
       ),
   )
-    .argument('[CLIENT...]', 'clients (default: all that have a file)')
-    .option('--check', 'also ask the gateway whether it answers', false)
+    .argument('[CLIENT...]', 'client names (default: all clients with a file)')
+    .option('--check', 'also check that the gateway answers', false)
     .action(async (words: string[], options: StatusOptions) => {
       const { clientStatus } = await import('./client.ts')
       process.exitCode = await clientStatus(words, { ...options, all: false })
@@ -133,69 +143,77 @@ function addStatus(client: Command): void {
 function withOutput(command: Command): Command {
   return command
     .option('--name <name>', 'name of the entry', 'gatehouse')
-    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText('after', exitCodes)
 }
 
-/** `addSubcommands` adds the converters of other products below `import`. */
+/** `addSubcommands` adds importers for other products below `import`. */
 export function addImportCommand(program: Command, addSubcommands: (parent: Command) => void): void {
   const command = program
     .command('import')
-    .summary('turn the servers of MCP clients, or of ToolHive, into manifests')
+    .summary('convert the servers of MCP clients, or of ToolHive, to manifests')
     .description(
       'Reads the configuration of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Codex, Gemini CLI, Zed,\n' +
-        'Cline, Goose and others, and says what becomes of each server. With --save it writes the manifests.\n' +
-        'Secrets move into a Secret of their own. No client’s file is changed; nothing is started or fetched.',
+        'Cline, Goose and other clients, and reports how it converts each server. --save writes the manifests, with\n' +
+        'secrets in a separate Secret. Changes no client’s file, and starts and downloads nothing.',
     )
     .argument(
       '[CLIENT|FILE...]',
-      'clients, files, or - for standard input (default: every client that is found)',
+      'client names, files, or - for standard input (default: all clients on this machine)',
     )
-    .option('--save <folder>', 'write the manifests there')
-    .option('--force', 'replace files that are there', false)
-    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
-    .option('--as <client>', 'whose form the files have, when it cannot be seen')
+    .option('--save <folder>', 'write the manifests to this folder')
+    .option('--force', 'with --save: replace existing files', false)
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
+    .option('--as <client>', 'format of the files, if it cannot be detected')
     .option('--group <name>', 'name of the group and of the virtual server', 'imported')
     .addOption(
-      new Option('--target <target>', 'dev: open to this machine; cluster: with a login')
+      new Option('--target <target>', 'dev: no login, for this machine; cluster: with a login')
         .choices(['dev', 'cluster'])
         .default('dev'),
     )
-    .option('--oidc-config <name>', 'MCPOIDCConfig that clients of the virtual server sign in with')
-    .option('--audience <audience>', 'audience that their tokens must have')
+    .option('--oidc-config <name>', 'MCPOIDCConfig that validates the tokens of clients')
+    .option('--audience <audience>', 'required audience of the tokens')
     .addOption(
-      new Option('--secrets <form>', 'where secrets go: a Secret manifest, or a file of variables')
+      new Option('--secrets <form>', 'write secrets to a Secret manifest, or to a file with variables')
         .choices(['manifest', 'env'])
         .default('manifest'),
     )
-    .option('--plain <variable>', 'a variable that is no secret; repeatable', collect, [])
-    .option('--image <server=image>', 'image that a cluster runs for a server; repeatable', collect, [])
+    .option('--plain <variable>', 'variable that is not a secret; repeatable', collect, [])
+    .option('--image <server=image>', 'container image of a server in a cluster; repeatable', collect, [])
     .option(
       '--keep-secret-args',
-      'leave secrets in arguments and URLs, for every reader of the manifests',
+      'keep secrets in arguments and URLs, where every reader of the manifests can see them',
       false,
     )
-    .option('--resolve-env', 'put variables in place: from the environment, else ask on the terminal', false)
-    .option('--include-disabled', 'take servers that are switched off as well', false)
+    .option(
+      '--resolve-env',
+      'replace variables with values from the environment, or ask on the terminal',
+      false,
+    )
+    .option('--include-disabled', 'include disabled servers', false)
     .addHelpText(
       'after',
       '\nExamples:\n' +
-        '  gatehouse import                                  what is there, and what would become of it\n' +
+        '  gatehouse import                                     show all servers and how they convert\n' +
         '  gatehouse import cursor claude-desktop --save mcp/   write manifests, then: gatehouse dev -f mcp/\n' +
         '  gatehouse import .mcp.json --save mcp/ --resolve-env\n' +
         '  gatehouse import vscode --save mcp/ --target cluster --oidc-config company --audience tools\n' +
-        '\nExit codes: 0 all taken, 1 something is not, 2 wrong usage or a file that cannot be read.',
+        '\nExit codes: 0 all converted, 1 at least one is not, 2 wrong usage or an unreadable file.',
     )
     .action(async (words: string[], options: ImportOptions, command: Command) => {
       refuseIdle(command, [
-        ['force', options.save !== undefined, 'is for --save'],
-        ['oidcConfig', options.audience !== undefined, 'needs --audience: without both the server is open'],
+        ['force', options.save !== undefined, 'has no effect without --save'],
+        [
+          'oidcConfig',
+          options.audience !== undefined,
+          'requires --audience: without both, the server is open',
+        ],
         [
           'audience',
           options.oidcConfig !== undefined,
-          'needs --oidc-config: without both the server is open',
+          'requires --oidc-config: without both, the server is open',
         ],
-        ['as', words.length > 0, 'is for files that are named'],
+        ['as', words.length > 0, 'requires a FILE argument'],
       ])
       const { importServers } = await import('./import.ts')
       process.exitCode = await importServers(words, options)

@@ -1,5 +1,6 @@
 /**
- * `gatehouse import`: servers of MCP clients as manifests. Starts nothing, fetches nothing, changes no client's file.
+ * `gatehouse import`: converts servers of MCP clients to manifests. Starts and downloads nothing, and changes no
+ * client's file.
  */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
@@ -15,7 +16,7 @@ import {
   referencesOf,
 } from '../../toolkit/clients/index.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
-import { askHidden, canAsk } from '../../toolkit/terminal/ask.ts'
+import { promptSecret, canPrompt } from '../../toolkit/terminal/ask.ts'
 import { clientNamed } from '../../toolkit/client-files/choose.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { reportLines, reportObject } from './report.ts'
@@ -49,14 +50,12 @@ export async function importServers(words: readonly string[], options: ImportOpt
     options.as === undefined ? undefined : clientNamed(options.as),
   )
   if (sources.length === 0) {
-    printError(
-      'No file of an MCP client was found. Name one: gatehouse import FILE; or see gatehouse client list --all',
-    )
+    printError('No files of MCP clients found. Run gatehouse import FILE, or see gatehouse client list --all')
     return exitCode.failed
   }
   const entries = sources.flatMap((source) => source.entries)
-  const known = options.resolveEnv ? await resolver(entries, host) : () => undefined
-  const conversion = convertEntries(entries, { ...convert, resolve: known })
+  const resolve = options.resolveEnv ? await resolver(entries, host) : () => undefined
+  const conversion = convertEntries(entries, { ...convert, resolve })
   refuseUnmatched(options, conversion)
   const saved = options.save === undefined ? undefined : save(options.save, conversion, options.force)
   if (options.output === 'json') printJson(reportObject(sources, conversion, saved?.written ?? []))
@@ -71,12 +70,12 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
     throw invalidConfig('--group: must be a name of lower-case letters, digits and "-"')
   if (target === 'cluster' && (oidcConfig === undefined || audience === undefined)) {
     throw invalidConfig(
-      '--target cluster: needs --oidc-config NAME and --audience AUDIENCE; a cluster is not open to everybody',
+      '--target cluster: requires --oidc-config NAME and --audience AUDIENCE, because servers in a cluster need a login',
     )
   }
   return {
     group,
-    description: 'Servers taken over from MCP clients',
+    description: 'Servers imported from MCP clients',
     incoming:
       oidcConfig !== undefined && audience !== undefined
         ? { type: 'oidc', config: oidcConfig, audience }
@@ -94,11 +93,11 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
   }
 }
 
-/** A name that nothing has is a mistake: the image would be missing, or the variable not in plaintext. */
+/** Throws INVALID_CONFIG for an unknown server or variable, whose option would have no effect. */
 function refuseUnmatched(options: ImportOptions, { entries }: Conversion): void {
   const servers = new Set(entries.flatMap(({ entry, object }) => [entry.name, object?.split('/')[1]]))
   const noServer = options.image.map((text) => pairOf(text)[0]).find((name) => !servers.has(name))
-  if (noServer !== undefined) throw invalidConfig(`--image: no server is called ${noServer}`)
+  if (noServer !== undefined) throw invalidConfig(`--image: there is no server ${noServer}`)
   const variables = new Set(
     entries.flatMap(({ entry: { target } }) => (target.kind === 'program' ? [...target.env.keys()] : [])),
   )
@@ -112,16 +111,16 @@ function pairOf(text: string): readonly [string, string] {
   return [name, image]
 }
 
-/** Values of variables: from the environment, else from the terminal, each asked for once. */
+/** Returns a function that resolves variables from the environment, or asks on the terminal, once per variable. */
 async function resolver(
   entries: readonly ClientEntry[],
   { env }: Host,
 ): Promise<(reference: Reference) => string | undefined> {
   const typed = new Map<string, string>()
   const names = new Set(entries.flatMap(referencesOf).map(({ name }) => name))
-  for (const name of canAsk() ? names : []) {
+  for (const name of canPrompt() ? names : []) {
     if (own(env, name)) continue
-    const value = await askHidden(`Value of ${name} (not shown; empty leaves it open): `)
+    const value = await promptSecret(`Value of ${name} (hidden; empty keeps the reference): `)
     if (value !== '') typed.set(name, value)
   }
   return ({ kind, name }) =>
@@ -130,7 +129,7 @@ async function resolver(
 
 function save(folder: string, conversion: Conversion, force: boolean): Saved {
   if (conversion.members.length === 0)
-    throw invalidConfig('--save: no server was taken, so there is nothing to write')
+    throw invalidConfig('--save: no server was converted, so there is nothing to write')
   return saveFolder(resolve(folder), folderFiles(conversion), { force })
 }
 
@@ -147,29 +146,28 @@ function show(sources: readonly Source[], conversion: Conversion, { host, saved,
   const where = conversion.secrets.variables ? 'secrets.env' : 'secrets.yaml'
   for (const { name, key, variables } of missing) {
     print(
-      `Fill in ${conversion.secrets.variables ? key : `${name}, ${key}`} in ${where}: it stands for ${variables.join(', ')}`,
+      `Fill in ${conversion.secrets.variables ? key : `${name}, ${key}`} in ${where}: the value of ${variables.join(', ')}`,
     )
   }
-  if (missing.length > 0)
-    print('Or say --resolve-env: it takes them from the environment, else asks on the terminal.')
+  if (missing.length > 0) print('Or use --resolve-env to read them from the environment or the terminal.')
   if (!saved || folder === undefined) {
-    const taken = conversion.members.length
-    if (taken > 0)
-      print(`Nothing is written. To write ${taken === 1 ? 'it' : 'them'}: gatehouse import … --save FOLDER`)
+    const count = conversion.members.length
+    if (count > 0)
+      print(`Nothing was written. To write ${count === 1 ? 'it' : 'them'}: gatehouse import … --save FOLDER`)
     return
   }
   print(
     saved.written.length > 0
       ? `Written to ${folder}: ${saved.written.join(', ')}`
-      : `${folder} is as it should be`,
+      : `${folder} is up to date`,
   )
   for (const name of saved.stale)
-    printError(`${folder}/${name} is from an earlier run and no longer used; it holds secrets`)
+    printError(`${folder}/${name} is from an earlier run and no longer used; it contains secrets`)
   print(`Next: gatehouse dev -f ${folder}   (check first: gatehouse validate -f ${folder})`)
 }
 
 function codeOf(sources: readonly Source[], { entries }: Conversion): number {
   if (sources.some(({ error }) => error !== undefined)) return exitCode.usage
-  const isLess = entries.some(({ outcome }) => outcome === 'partly' || outcome === 'not taken')
-  return isLess ? exitCode.failed : exitCode.ok
+  const isIncomplete = entries.some(({ outcome }) => outcome === 'partly' || outcome === 'not taken')
+  return isIncomplete ? exitCode.failed : exitCode.ok
 }

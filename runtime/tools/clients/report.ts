@@ -1,5 +1,6 @@
 /**
- * What `import` says: per file and server what was taken, what not and why, and what is left to do. Names, no values.
+ * The report of `import`: per file and server the outcome, the reasons, and the next steps. Contains names, never
+ * values.
  */
 import {
   type Conversion,
@@ -7,14 +8,14 @@ import {
   clientRow,
   type Host,
   type ConversionOutcome,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 import type { painter } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import type { Source } from '../../toolkit/client-files/sources.ts'
 
-const marks: Readonly<Record<ConversionOutcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
+const labels: Readonly<Record<ConversionOutcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
   taken: ['taken', 'green'],
   partly: ['partly', 'yellow'],
   same: ['same', 'dim'],
@@ -29,7 +30,7 @@ export function reportLines(
   paint: ReturnType<typeof painter>,
 ): readonly string[] {
   const lines: string[] = []
-  const width = Math.max(6, ...conversion.entries.map(({ entry }) => shown(entry.name).length))
+  const width = Math.max(6, ...conversion.entries.map(({ entry }) => printableName(entry.name).length))
   for (const source of sources) {
     lines.push(paint('bold', `${titleOf(source)}  ${shortPath(source.file, host)}`))
     if (source.error !== undefined)
@@ -52,10 +53,10 @@ function entryLines(
   paint: ReturnType<typeof painter>,
 ): readonly string[] {
   const { entry, outcome, object, secrets, notes } = converted
-  const [mark, style] = marks[outcome]
-  const within = entry.source.within === undefined ? [] : [`in ${shown(entry.source.within)}`]
+  const [label, style] = labels[outcome]
+  const within = entry.source.within === undefined ? [] : [`in ${printableName(entry.source.within)}`]
   const why = [...within, ...notes, ...(secrets.length > 0 ? [`in Secrets: ${secrets.join(', ')}`] : [])]
-  const first = `  ${paint(style, mark.padEnd(9))}  ${shown(entry.name).padEnd(width)}`
+  const first = `  ${paint(style, label.padEnd(9))}  ${printableName(entry.name).padEnd(width)}`
   const [only] = why
   if (object === undefined) return [`${first}  ${why.join('; ')}`.trimEnd()]
   const head = `${first}  ${object}`
@@ -63,7 +64,7 @@ function entryLines(
   return [head, ...why.map((line) => paint('dim', `  ${' '.repeat(9)}  ${' '.repeat(width)}  ${line}`))]
 }
 
-/** For `-o json`. */
+/** Returns the report for `-o json`. */
 export function reportObject(sources: readonly Source[], conversion: Conversion, written: readonly string[]) {
   return {
     schema: 'gatehouse.dev/import/v1',

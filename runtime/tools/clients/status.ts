@@ -1,6 +1,3 @@
-/**
- * What stands in each file of a client about the gateway.
- */
 import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import {
@@ -17,8 +14,8 @@ import { readFileOnDisk } from '../../toolkit/client-files/file.ts'
 import { hashOfEntry, Records } from '../../toolkit/client-files/records.ts'
 
 /**
- * absent: no entry. connected: the entry that was written here. differs: an entry of that name with other contents.
- * shadowed: the entry is there, but another place of the client wins. unreadable: the file cannot be parsed.
+ * absent: no entry. connected: the entry that Gatehouse wrote. differs: an entry of this name with other contents.
+ * shadowed: another file of the client takes precedence. unreadable: the file cannot be parsed.
  */
 export type EntryState = 'absent' | 'connected' | 'differs' | 'shadowed' | 'unreadable'
 
@@ -28,15 +25,15 @@ export interface ClientStatus {
   readonly file: string
   readonly exists: boolean
   readonly state: EntryState
-  /** Names in the map of servers. */
+  /** Names of the servers in the file. */
   readonly servers: readonly string[]
-  /** The address that the entry leads to, when it names one. */
+  /** URL in the entry, if any. */
   readonly url: string | undefined
-  /** Why, for unreadable and shadowed. */
+  /** Reason for unreadable and shadowed. */
   readonly why: string | undefined
 }
 
-/** One row per file that exists; the user's file when none does. */
+/** Returns one row per existing file, or a row for the user's file when none exists. */
 export function statusOf(
   client: ClientId,
   name: string,
@@ -44,7 +41,7 @@ export function statusOf(
   records: string,
 ): readonly ClientStatus[] {
   const all = locationsOf(client, host)
-  // In the home folder itself, a project's file is the user's.
+  // In the home folder, the project's file is the user's file.
   const existing = all.filter(
     ({ file, key }, index) =>
       existsSync(file) &&
@@ -83,7 +80,7 @@ function rowOf(location: Location, name: string, records: string): ClientStatus 
   }
 }
 
-/** The first URL in the entry: its own, or an argument of the program that bridges. */
+/** Returns the first URL in the entry: its own, or an argument of the bridge program. */
 function urlIn(entry: unknown): string | undefined {
   if (typeof entry === 'string') return /^https?:\/\//.test(entry) && URL.canParse(entry) ? entry : undefined
   if (typeof entry !== 'object' || entry === null) return undefined
@@ -94,7 +91,7 @@ function urlIn(entry: unknown): string | undefined {
   return undefined
 }
 
-/** local before project before user, as clients look. */
+/** Precedence of the scopes, as in the clients. */
 const order: readonly Location['scope'][] = ['local', 'project', 'profile', 'user']
 
 function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus {
@@ -103,6 +100,10 @@ function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus 
     (other) => other.state === 'differs' && order.indexOf(other.scope) < order.indexOf(row.scope),
   )
   return winner
-    ? { ...row, state: 'shadowed', why: `${winner.file} has another entry of that name, which wins` }
+    ? {
+        ...row,
+        state: 'shadowed',
+        why: `${winner.file} has another entry of this name, which takes precedence`,
+      }
     : row
 }

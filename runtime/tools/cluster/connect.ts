@@ -1,4 +1,4 @@
-/** `gatehouse cluster connect`: a port of this machine that leads to one server, as `kubectl port-forward` makes it. */
+/** `gatehouse cluster connect` forwards a local port to a server with `kubectl port-forward`. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { exitCode, print } from '../../toolkit/terminal/output.ts'
 import { kubectlFlags, startKubectl } from './kubectl.ts'
@@ -6,11 +6,11 @@ import { type ClusterFlags, openCluster, parseNamed, readNamed } from './reader.
 import { textAt } from '../../toolkit/cluster/objects.ts'
 
 export interface ConnectFlags extends ClusterFlags {
-  /** 0: a free one. */
+  /** 0 for a free port. */
   readonly port: number
 }
 
-/** `command`: as the commands of a cluster are called here, for the next step. */
+/** `command` is the command prefix for the printed next step. */
 export async function clusterConnect(word: string, flags: ConnectFlags, command: string): Promise<number> {
   const named = parseNamed(word.includes('/') ? word : `virtualmcpserver/${word}`)
   const cluster = await openCluster(flags)
@@ -18,14 +18,16 @@ export async function clusterConnect(word: string, flags: ConnectFlags, command:
   const label = `${named.kind.kind} ${cluster.namespace}/${named.name}`
   if (url === undefined || !URL.canParse(url)) {
     const next = `${command} why -n ${cluster.namespace} ${named.kind.singular}/${named.name}`
-    throw new GatehouseError('NOT_FOUND', { detail: `${label} has no address: "${next}" says why` })
+    throw new GatehouseError('NOT_FOUND', {
+      detail: `${label} has no address; run "${next}" to find the cause`,
+    })
   }
-  // Of a server of ours the status names the Service, with the scheme that spec.tls makes it.
+  // The status of our servers contains the Service, with the scheme from spec.tls.
   const { protocol, hostname, pathname, port } = new URL(url)
   const [service = '', , isService] = hostname.split('.')
   if (isService !== 'svc')
     throw new GatehouseError('NOT_FOUND', {
-      detail: `${label}: ${hostname} is no Service of the cluster; clients reach it by its URL`,
+      detail: `${label}: ${hostname} is not a Service in the cluster; clients connect to its URL directly`,
     })
   const ports = `${flags.port === 0 ? '' : flags.port}:${port || (protocol === 'https:' ? '443' : '80')}`
   const { child, ended, isInterrupted } = startKubectl(
@@ -39,34 +41,34 @@ export async function clusterConnect(word: string, flags: ConnectFlags, command:
     ['ignore', 'pipe', 'inherit'],
   )
   whenForwarding(child.stdout, (local) =>
-    print(toldLines({ label, url: `${protocol}//127.0.0.1:${local}${pathname}` })),
+    print(describeConnection({ label, url: `${protocol}//127.0.0.1:${local}${pathname}` })),
   )
   const code = await ended
   return isInterrupted() ? exitCode.ok : code
 }
 
-/** kubectl says once where it listens, and then of each connection that there is one. */
-function whenForwarding(stdout: NodeJS.ReadableStream | null, told: (port: string) => void): void {
+/** kubectl prints its listening address once, then a line per connection. */
+function whenForwarding(stdout: NodeJS.ReadableStream | null, onPort: (port: string) => void): void {
   let text = ''
-  let isTold = false
+  let isReported = false
   stdout?.setEncoding('utf8').on('data', (chunk: string) => {
-    if (isTold) return
+    if (isReported) return
     text = (text + chunk).slice(-1_000)
     const [, port] = /^Forwarding from 127\.0\.0\.1:(\d+) ->/m.exec(text) ?? []
     if (port === undefined) return
-    isTold = true
-    told(port)
+    isReported = true
+    onPort(port)
   })
 }
 
-function toldLines({ label, url }: { readonly label: string; readonly url: string }): string {
+function describeConnection({ label, url }: { readonly label: string; readonly url: string }): string {
   const note = url.startsWith('https:')
     ? [
-        'The certificate is of the names in the cluster: a client must trust it for 127.0.0.1, or it refuses the connection.',
+        'The certificate is for names in the cluster: clients reject the connection unless they trust it for 127.0.0.1.',
       ]
     : []
   return [
-    `${label} is at ${url} until this is interrupted.`,
+    `${label} is available at ${url} until interrupted.`,
     `  gatehouse client add CLIENT --url ${url}`,
     ...note,
   ].join('\n')

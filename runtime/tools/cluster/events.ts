@@ -1,25 +1,28 @@
-/** Warning Events of one object, its workloads and pods: the newest first, each once, those of the last hour before others. */
+/**
+ * Findings from the Warning Events of an object, its workloads and pods: newest first, without duplicates. Events of
+ * the last hour are warnings.
+ */
 import { type Fields, fieldsOf } from '../../../schemas/index.ts'
 import type { ObjectFacts } from './facts.ts'
 import { type WhyFinding, stepOf } from './finding.ts'
 import { ageText } from './table.ts'
 import { at, textAt } from '../../toolkit/cluster/objects.ts'
 
-const mostEvents = 10
+const maxEvents = 10
 const hourMs = 3_600_000
 
 export function eventFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
   const own = facts.events.filter((event) => isOf(facts, event))
   const sorted = own.toSorted((a, b) => timeOf(b) - timeOf(a))
-  const once = new Map<string, { readonly event: Fields; count: number }>()
+  const unique = new Map<string, { readonly event: Fields; count: number }>()
   for (const event of sorted) {
     const key = [objectOf(event), textAt(event, 'reason'), textAt(event, 'message')].join('\n')
-    const known = once.get(key)
+    const known = unique.get(key)
     if (known) known.count += countOf(event)
-    else once.set(key, { event, count: countOf(event) })
+    else unique.set(key, { event, count: countOf(event) })
   }
-  const all = [...once.values()]
-  return all.slice(0, mostEvents).map(({ event, count }) => {
+  const all = [...unique.values()]
+  return all.slice(0, maxEvents).map(({ event, count }) => {
     const age = Math.max(0, now - timeOf(event))
     const reason = textAt(event, 'reason') ?? ''
     const times = count > 1 ? `, ${count} times` : ''
@@ -44,7 +47,7 @@ function isOf({ kind, name, workloads }: ObjectFacts, event: Fields): boolean {
   return workloads.some(({ kind: workload, object: { metadata }, pods }) => {
     const { name: own } = fieldsOf(metadata)
     if (object === `${workload} ${String(own)}`) return true
-    // Replica sets refuse pods on behalf of their Deployment.
+    // Events for rejected pods of a Deployment refer to its ReplicaSet.
     const set = `ReplicaSet ${String(own)}-`
     if (
       workload === 'Deployment' &&

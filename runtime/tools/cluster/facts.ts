@@ -1,11 +1,14 @@
-/** Everything about one object that may be read: what it refers to, the members of its group, its workloads, pods and Events. */
+/**
+ * Reads everything about an object that the caller has permission to read: references, group members, workloads, pods
+ * and Events.
+ */
 import { memberKinds, referencesOf, type ResourcePath, type SpecReference } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, type Kind, kindOf } from '../../../schemas/index.ts'
 import { type ClusterView, kindPath, type NamedObject, readNamed, type Unread } from './reader.ts'
 import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
 
 export interface ReadReference extends SpecReference {
-  /** Of a Secret or ConfigMap only the metadata. */
+  /** Only the metadata for a Secret or ConfigMap. */
   readonly found: Fields | Unread
 }
 
@@ -19,13 +22,13 @@ export interface ObjectFacts extends NamedObject {
   readonly namespace: string
   readonly object: Fields
   readonly references: readonly ReadReference[]
-  /** Of the group, other than the object itself; undefined for kinds that have no use for them. */
+  /** Other members of the group. Undefined for kinds without a group. */
   readonly members: readonly { readonly kind: string; readonly object: Fields }[] | undefined
-  /** Each kind that was read, or why not. */
+  /** Workloads of the object, with their pods. */
   readonly workloads: readonly Workload[]
-  /** What the caller has no right to, such as `list pods`. */
+  /** Missing permissions, such as `list pods`. */
   readonly withoutRight: readonly string[]
-  /** Warning Events of the namespace; of others as well. */
+  /** Warning Events of the namespace, including those of other objects. */
   readonly events: readonly Fields[]
 }
 
@@ -98,14 +101,14 @@ async function readMembers(
       const info = kindOf(kind)
       const found = info ? await listed(info) : []
       return found
-        .filter((one) => textAt(one, 'spec', 'groupRef', 'name') === group)
-        .map((one) => ({ kind, object: one }))
+        .filter((member) => textAt(member, 'spec', 'groupRef', 'name') === group)
+        .map((member) => ({ kind, object: member }))
     }),
   )
   return lists.flat()
 }
 
-/** Those that belong to the object, with their pods. */
+/** Returns the workloads of an object with their pods. */
 export async function ownWorkloads(
   cluster: ClusterView,
   object: Fields,
@@ -120,8 +123,8 @@ export async function ownWorkloads(
         { labelSelector: selector },
       )
       if (found === 'forbidden') withoutRight.add(`list ${plural}`)
-      const own = typeof found === 'string' ? [] : found.filter((one) => isOwned(one, object))
-      return own.map((one) => ({ kind, object: one }))
+      const own = typeof found === 'string' ? [] : found.filter((workload) => isOwned(workload, object))
+      return own.map((workload) => ({ kind, object: workload }))
     }),
   )
   return Promise.all(
@@ -136,10 +139,10 @@ export async function ownWorkloads(
 
 function isOwned(child: Fields, owner: Fields): boolean {
   const uid = at(owner, 'metadata', 'uid')
-  return listAt(child, 'metadata', 'ownerReferences').some((one) => one['uid'] === uid)
+  return listAt(child, 'metadata', 'ownerReferences').some((reference) => reference['uid'] === uid)
 }
 
-/** The selector of a workload as a query. */
+/** Returns the selector of a workload as a query parameter. */
 export function selectorOf(workload: Fields): string {
   return Object.entries(fieldsOf(at(workload, 'spec', 'selector', 'matchLabels')))
     .map(([key, value]) => `${key}=${String(value)}`)

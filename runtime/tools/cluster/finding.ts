@@ -1,19 +1,19 @@
-/** One line of what `why` found. */
+/** A finding of `why`. */
 import { plainReason, reasonRow } from '../../../schemas/reasons/index.ts'
 
 export interface WhyFinding {
-  /** Where in the order of cause. */
+  /** Position in the causal order. */
   readonly section: 'spec' | 'refers to' | 'workload' | 'pod' | 'event' | 'backend' | 'rights'
   /** Kind and name. */
   readonly object: string
-  /** `unknown`: the caller may not read it. */
+  /** `unknown` when the caller has no permission to read it. */
   readonly result: 'ok' | 'warning' | 'failed' | 'unknown'
   readonly reason?: string
   readonly message: string
   readonly step?: string
 }
 
-/** The next step for a reason, for a terminal; empty where there is none. */
+/** Returns the next step for a reason as plain text, or nothing. */
 export function stepOf(reason: string | undefined): { readonly step?: string } {
   const step = reason === undefined ? '' : (reasonRow(reason)?.step ?? '')
   return step === '' ? {} : { step: plainReason(step) }

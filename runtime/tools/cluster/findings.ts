@@ -1,4 +1,4 @@
-/** What the facts about one object say, in order of cause. Pure. */
+/** Derives the findings about an object from its facts, in causal order. Pure. */
 import { workloadState } from '../../../hooks/index.ts'
 import { type Fields, isKindName } from '../../../schemas/index.ts'
 import { eventFindings } from './events.ts'
@@ -10,7 +10,7 @@ import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
 import { clusterCodes } from '../../toolkit/cluster/codes.ts'
 import { conditionsOf, isWarning, type ResourceCondition } from '../../toolkit/cluster/conditions.ts'
 
-/** `why`: the command that asks about another object of the namespace, without the object. */
+/** `why` is the command that explains another object in the namespace, without the object. */
 export function findingsOf(facts: ObjectFacts, why: string, now = Date.now()): readonly WhyFinding[] {
   return [
     ...specFindings(facts, now),
@@ -28,7 +28,7 @@ function noRight({ namespace }: ObjectFacts, right: string): WhyFinding {
     section: 'rights',
     object: `namespace ${namespace}`,
     result: 'unknown',
-    message: `no right to ${right}`,
+    message: `no permission to ${right}`,
   }
 }
 
@@ -38,8 +38,8 @@ function specFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
   if (state.reason === 'NotReconciled' || state.reason === 'NotObserved') {
     const isStale = state.reason === 'NotReconciled'
     const step = isStale
-      ? `${clusterCodes['cluster.stale'].fix} "gatehouse doctor --cluster" examines the installation.`
-      : 'wait a few seconds, and ask again'
+      ? `${clusterCodes['cluster.stale'].fix} Run "gatehouse doctor --cluster" to check the installation.`
+      : 'wait a few seconds, then run this again'
     return [
       {
         section: 'spec',
@@ -52,23 +52,23 @@ function specFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
     ]
   }
   const found = problemsOf(facts.object)
-    .filter((one) => !isOfPods(one) && !isRepeated(one, facts.object))
+    .filter((condition) => !isOfPods(condition) && !isRepeated(condition, facts.object))
     .map(
-      (one): WhyFinding => ({
+      (condition): WhyFinding => ({
         section: 'spec',
         object,
-        result: isWarning(one) ? 'warning' : 'failed',
-        reason: one.reason,
-        message: one.message,
-        ...stepOf(one.reason),
+        result: isWarning(condition) ? 'warning' : 'failed',
+        reason: condition.reason,
+        message: condition.message,
+        ...stepOf(condition.reason),
       }),
     )
   return found.length > 0
     ? found
-    : [{ section: 'spec', object, result: 'ok', message: 'its conditions name no error' }]
+    : [{ section: 'spec', object, result: 'ok', message: 'its conditions report no error' }]
 }
 
-/** What the pods and backends say themselves, below. */
+/** Reasons that pods and backends explain in more detail. */
 const ofPods: ReadonlySet<string> = new Set(['DeploymentFailed', 'DeploymentNotReady', 'RolloutStalled'])
 
 function isOfPods({ reason }: ResourceCondition): boolean {
@@ -92,10 +92,10 @@ function labelOf(kind: string, name: string): string {
 function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReference, why: string): WhyFinding {
   const base = { section: 'refers to', object: labelOf(kind, name) } as const
   if (found === 'forbidden')
-    return { ...base, result: 'unknown', message: `no right to get it in namespace ${facts.namespace}` }
+    return { ...base, result: 'unknown', message: `no permission to get it in namespace ${facts.namespace}` }
   if (found === 'absent') {
     const isReady = stateOf(facts.object).ready === 'True'
-    const step = 'create it in the same namespace, or mend the name'
+    const step = 'create it in the same namespace, or correct the name'
     return {
       ...base,
       result: isReady ? 'warning' : 'failed',
@@ -108,7 +108,7 @@ function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReferen
   return { ...base, ...otherState({ kind, name }, found, why) }
 }
 
-/** Of another object of ours: its own reason, and how to ask for more. */
+/** Describes another resource of ours: its reason, and the command that explains it. */
 function otherState(
   { kind, name }: { readonly kind: string; readonly name: string },
   object: Fields,
@@ -127,7 +127,7 @@ function memberFindings(
   why: string,
 ): readonly WhyFinding[] {
   const isGroup = kind.kind === 'MCPGroup'
-  const known = references.find((one) => one.kind === 'MCPGroup')
+  const known = references.find((reference) => reference.kind === 'MCPGroup')
   if (!members || (!isGroup && typeof known?.found === 'string')) return []
   const found = members.map(({ kind, object }) => {
     const name = textAt(object, 'metadata', 'name') ?? ''
@@ -137,11 +137,11 @@ function memberFindings(
   const bad = found.filter(({ result }) => result !== 'ok')
   const group = isGroup ? labelOf(kind.kind, name) : 'its group'
   const count = found.length === 1 ? '1 member' : `${found.length} members`
-  const told = `${count}, ${found.length - bad.length} ready`
-  // A member that is not ready is one backend less, and no reason for the others to stop.
+  const summary = `${count}, ${found.length - bad.length} ready`
+  // A member that is not ready removes one backend, but does not stop the others.
   return [
-    { section: 'refers to', object: group, result: found.length > 0 ? 'ok' : 'warning', message: told },
-    ...bad.map((one): WhyFinding => ({ ...one, result: 'warning' })),
+    { section: 'refers to', object: group, result: found.length > 0 ? 'ok' : 'warning', message: summary },
+    ...bad.map((finding): WhyFinding => ({ ...finding, result: 'warning' })),
   ]
 }
 
@@ -166,7 +166,7 @@ function workloadFindings({ kind, object, pods }: Workload): readonly WhyFinding
             result: 'warning',
             reason: 'RolloutInProgress',
             message: `${ready}, the rollout is in progress`,
-            step: 'wait, and ask again: pods are being created or replaced',
+            step: 'wait, then run this again: pods are being created or replaced',
           }
   return [head, ...podFindings(typeof pods === 'string' ? [] : pods)]
 }
@@ -177,14 +177,14 @@ function generationOf(object: Fields): number {
 }
 
 function failedReason(object: Fields): string {
-  const refused = listAt(object, 'status', 'conditions').some(
-    (one) => one['type'] === 'ReplicaFailure' && one['status'] === 'True',
+  const isRejected = listAt(object, 'status', 'conditions').some(
+    (condition) => condition['type'] === 'ReplicaFailure' && condition['status'] === 'True',
   )
-  return refused ? 'FailedCreate' : 'ProgressDeadlineExceeded'
+  return isRejected ? 'FailedCreate' : 'ProgressDeadlineExceeded'
 }
 
-/** More pods of one workload are counted. */
-const mostPods = 10
+/** Maximum number of pods per workload. The others are only counted. */
+const maxPods = 10
 
 function podFindings(pods: readonly Fields[]): readonly WhyFinding[] {
   const bad = pods.flatMap((pod) => {
@@ -194,7 +194,7 @@ function podFindings(pods: readonly Fields[]): readonly WhyFinding[] {
   const sorted = bad.toSorted(
     (a, b) => Number(a.problem.isPassing ?? false) - Number(b.problem.isPassing ?? false),
   )
-  const found = sorted.slice(0, mostPods).map(({ pod, problem }): WhyFinding => {
+  const found = sorted.slice(0, maxPods).map(({ pod, problem }): WhyFinding => {
     const { reason, message, container = '', isPassing = false } = problem
     const name = textAt(pod, 'metadata', 'name') ?? ''
     const namespace = textAt(pod, 'metadata', 'namespace') ?? ''
@@ -224,12 +224,12 @@ function backendFindings(object: Fields): readonly WhyFinding[] {
   const bad = backends.filter(({ status }) => status !== 'ready')
   const good = backends.length - bad.length
   const found = bad.map(
-    (one): WhyFinding => ({
+    (backend): WhyFinding => ({
       section: 'backend',
-      object: textAt(one, 'name') ?? '',
+      object: textAt(backend, 'name') ?? '',
       result: 'warning',
-      reason: textAt(one, 'status') ?? 'unknown',
-      message: textAt(one, 'message') ?? '',
+      reason: textAt(backend, 'status') ?? 'unknown',
+      message: textAt(backend, 'message') ?? '',
     }),
   )
   if (backends.length === 0) return []

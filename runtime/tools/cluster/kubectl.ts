@@ -1,11 +1,11 @@
-/** Runs kubectl with the flags that this program was given. kubectl finds the cluster by itself. */
+/** Runs kubectl with the cluster flags of this program. kubectl finds the cluster on its own. */
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process'
 import { constants } from 'node:os'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { exitCode } from '../../toolkit/terminal/output.ts'
 import type { ClusterFlags } from './reader.ts'
 
-/** The flags by which kubectl takes the same cluster and `namespace`. */
+/** Returns the flags that select the same cluster and namespace in kubectl. */
 export function kubectlFlags({ context, kubeconfig }: ClusterFlags, namespace: string): readonly string[] {
   return [
     ...(kubeconfig === undefined ? [] : [`--kubeconfig=${kubeconfig}`]),
@@ -16,13 +16,13 @@ export function kubectlFlags({ context, kubeconfig }: ClusterFlags, namespace: s
 
 export interface Kubectl {
   readonly child: ChildProcess
-  /** Exit code; rejects with a GatehouseError when there is no kubectl. */
+  /** Exit code. Rejects with a GatehouseError when kubectl cannot be started. */
   readonly ended: Promise<number>
-  /** Somebody has asked this program to stop. */
+  /** True when this program received a signal to stop. */
   isInterrupted(): boolean
 }
 
-/** It ends with this program: signals of a terminal reach both, others are passed on. */
+/** Starts kubectl. It ends with this program: signals are forwarded. */
 export function startKubectl(args: readonly string[], stdio: StdioOptions): Kubectl {
   const child = spawn('kubectl', args, { stdio })
   let interrupted = false
@@ -34,8 +34,8 @@ export function startKubectl(args: readonly string[], stdio: StdioOptions): Kube
     child.once('error', (cause: NodeJS.ErrnoException) => {
       const detail =
         cause.code === 'ENOENT'
-          ? 'there is no kubectl in PATH, which this command needs: https://kubernetes.io/docs/tasks/tools/'
-          : `kubectl cannot be started: ${cause.message}`
+          ? 'this command needs kubectl, which is not in PATH: https://kubernetes.io/docs/tasks/tools/'
+          : `kubectl failed to start: ${cause.message}`
       reject(new GatehouseError('NOT_FOUND', { detail, cause }))
     })
     child.once('close', (code, signal) => {

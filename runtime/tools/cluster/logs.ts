@@ -1,4 +1,4 @@
-/** `gatehouse cluster logs`: the logs of every pod of one object, as `kubectl logs` gives them. */
+/** `gatehouse cluster logs` prints the logs of every pod of an object with `kubectl logs`. */
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
 import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
@@ -15,21 +15,23 @@ export interface LogsFlags extends ClusterFlags {
   readonly server: boolean
 }
 
-/** Ends with the code of kubectl; of several, the first that is not 0. */
+/** Returns the exit code of kubectl, or the first nonzero one of several. */
 export async function clusterLogs(word: string, flags: LogsFlags): Promise<number> {
   const named = parseNamed(word)
   if (flags.server && named.kind.kind !== 'MCPServer')
-    throw invalidConfig('--server: only an MCPServer has pods of the server beside those of its proxy')
+    throw invalidConfig(
+      '--server: applies only to an MCPServer, which has separate pods for the server and its proxy',
+    )
   const cluster = await openCluster(flags)
   const withoutRight = new Set<string>()
   const all = await ownWorkloads(cluster, await readNamed(cluster, named), withoutRight)
-  for (const right of withoutRight) printError(`no right to ${right} in namespace ${cluster.namespace}`)
+  for (const right of withoutRight) printError(`no permission to ${right} in namespace ${cluster.namespace}`)
   const wanted = all.filter(({ kind }) => !flags.server || kind === 'StatefulSet')
   const label = `${named.kind.kind} ${cluster.namespace}/${named.name}`
   if (wanted.length === 0) {
-    const why = withoutRight.size > 0 ? 'none that you may read' : 'none'
+    const why = withoutRight.size > 0 ? 'none that you have permission to read' : 'none'
     throw new GatehouseError('NOT_FOUND', {
-      detail: `${label}: it has no pods to read the logs of (workloads: ${why})`,
+      detail: `${label}: has no pods with logs (workloads: ${why})`,
     })
   }
   const options = optionsOf(flags)
@@ -41,14 +43,14 @@ export async function clusterLogs(word: string, flags: LogsFlags): Promise<numbe
         ...kubectlFlags(flags, cluster.namespace),
         `--selector=${selectorOf(workload.object)}`,
         ...options,
-        ...atOnce(workload),
+        ...maxRequestsFlag(workload),
       ],
       ['ignore', isTerminal ? 'pipe' : 'inherit', 'inherit'],
     )
     child.stdout?.on('data', outputWriter(process.stdout))
     return ended
   }
-  // One after the other, unless they are followed: lines of different pods would be mixed for nothing.
+  // Run sequentially unless following, so that lines of different pods are not mixed.
   const codes: number[] = []
   if (flags.follow) codes.push(...(await Promise.all(wanted.map(run))))
   else for (const workload of wanted) codes.push(await run(workload))
@@ -65,13 +67,13 @@ function optionsOf({ follow, since, tail = -1, container }: LogsFlags): readonly
   ]
 }
 
-/** kubectl refuses to follow more than five containers unless it is told how many. */
-function atOnce({ pods, object }: Workload): readonly string[] {
+/** By default, kubectl follows at most five containers. */
+function maxRequestsFlag({ pods, object }: Workload): readonly string[] {
   if (typeof pods === 'string') return []
   const containers = pods.flatMap((pod) =>
     ['containers', 'initContainers'].map((list) => lengthOf(pod, list)),
   )
-  const count = containers.reduce((sum, one) => sum + one, 0)
+  const count = containers.reduce((sum, length) => sum + length, 0)
   if (count === 0) printError(`${textAt(object, 'metadata', 'name') ?? ''} has no pods`)
   return [`--max-log-requests=${Math.max(5, count)}`]
 }

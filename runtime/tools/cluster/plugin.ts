@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /**
- * The plugin `kubectl gatehouse`: the commands of `gatehouse cluster` under the name that kubectl calls.
+ * The kubectl plugin `kubectl gatehouse`: the commands of `gatehouse cluster`.
  *
- * kubectl runs the program `kubectl-gatehouse` of PATH. Source: Kubernetes documentation, "Extend kubectl with plugins".
+ * kubectl runs the program `kubectl-gatehouse` in PATH. Source: Kubernetes documentation, "Extend kubectl with
+ * plugins".
  */
 import { addClusterCommands, clusterDescription } from './command.ts'
 import { rootCommand, runProgram } from '../../toolkit/terminal/program.ts'

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a pod, from its status. Messages that a container left when it ended are not shown: they may hold
- * whatever it printed.
+ * Finds the problem of a pod from its status. Omits termination messages of containers, because they can contain
+ * arbitrary output.
  *
  * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
  */
@@ -12,35 +12,35 @@ export interface PodProblem {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
-  /** Of whose logs tell more. */
+  /** Container whose logs contain more details. */
   readonly container?: string
-  /** On its way: it may pass by itself. */
+  /** True when the problem may pass without intervention. */
   readonly isPassing?: boolean
 }
 
-/** undefined when the pod is ready, or has done its work. */
+/** Returns undefined when the pod is ready or has completed. */
 export function podProblem(pod: Fields): PodProblem | undefined {
   const phase = textAt(pod, 'status', 'phase')
   if (phase === 'Succeeded') return undefined
   if (at(pod, 'metadata', 'deletionTimestamp') !== undefined)
-    return { reason: 'Terminating', message: 'it is being ended', isPassing: true }
+    return { reason: 'Terminating', message: 'the pod is terminating', isPassing: true }
   const reason = textAt(pod, 'status', 'reason')
   if (phase === 'Failed' && reason !== undefined)
     return { reason, message: textAt(pod, 'status', 'message') ?? 'the pod has failed' }
   const scheduled = conditionOf(pod, 'PodScheduled')
   if (scheduled?.['status'] === 'False')
-    return { reason: 'Unschedulable', message: textAt(scheduled, 'message') ?? 'no node takes it' }
+    return { reason: 'Unschedulable', message: textAt(scheduled, 'message') ?? 'no node fits the pod' }
   for (const list of ['initContainerStatuses', 'containerStatuses']) {
-    const problems = listAt(pod, 'status', list).flatMap((one) => containerProblem(one, list) ?? [])
+    const problems = listAt(pod, 'status', list).flatMap((status) => containerProblem(status, list) ?? [])
     const [first] = problems.toSorted((a, b) => Number(a.isPassing ?? false) - Number(b.isPassing ?? false))
     if (first) return first
   }
   if (conditionOf(pod, 'Ready')?.['status'] === 'True') return undefined
-  return { reason: 'PodPending', message: 'it is being started', isPassing: true }
+  return { reason: 'PodPending', message: 'the pod is starting', isPassing: true }
 }
 
 function conditionOf(pod: Fields, type: string): Fields | undefined {
-  return listAt(pod, 'status', 'conditions').find((one) => one['type'] === type)
+  return listAt(pod, 'status', 'conditions').find((condition) => condition['type'] === type)
 }
 
 function containerProblem(status: Fields, list: string): PodProblem | undefined {
@@ -51,43 +51,48 @@ function containerProblem(status: Fields, list: string): PodProblem | undefined 
   if (terminated !== undefined) {
     const { exitCode } = fieldsOf(terminated)
     if (list === 'initContainerStatuses' && exitCode === 0) return undefined
-    return ended(container, terminated, `container ${container} has ended`)
+    return terminationProblem(container, terminated, `container ${container} has terminated`)
   }
   if (running === undefined || status['ready'] === true || list === 'initContainerStatuses') return undefined
   const before = restarts > 0 ? `; ${restartsText(status, restarts)}` : ''
   return {
     reason: 'ContainersNotReady',
-    message: `container ${container} runs and is not ready${before}`,
+    message: `container ${container} is running but not ready${before}`,
     container,
   }
 }
 
 function waitingProblem(container: string, status: Fields, restarts: number): PodProblem {
   const reason = textAt(status, 'state', 'waiting', 'reason') ?? 'ContainerWaiting'
-  const said = textAt(status, 'state', 'waiting', 'message')
+  const message = textAt(status, 'state', 'waiting', 'message')
   if (reason === 'ContainerCreating' || reason === 'PodInitializing')
-    return { reason: 'PodPending', message: `container ${container} is being started`, isPassing: true }
+    return { reason: 'PodPending', message: `container ${container} is starting`, isPassing: true }
   if (reason === 'CrashLoopBackOff') {
     const last = at(status, 'lastState', 'terminated')
-    return ended(
+    return terminationProblem(
       container,
       last,
-      `container ${container} ends again and again: ${restartsText(status, restarts)}`,
+      `container ${container} keeps exiting: ${restartsText(status, restarts)}`,
       reason,
     )
   }
-  return { reason, message: `container ${container}${said === undefined ? '' : `: ${said}`}` }
+  return { reason, message: `container ${container}${message === undefined ? '' : `: ${message}`}` }
 }
 
-/** The reason of the end, where the table knows it, says more than that it ended. */
-function ended(container: string, terminated: unknown, message: string, reason?: string): PodProblem {
+/** Prefers the termination reason if the table of reasons contains it, because it is more specific. */
+function terminationProblem(
+  container: string,
+  terminated: unknown,
+  message: string,
+  reason?: string,
+): PodProblem {
   const why = textAt(terminated, 'reason') ?? 'Error'
   const known = reasonRow(why) ? why : (reason ?? why)
   const code = at(terminated, 'exitCode')
-  const isTold = message.includes('exit code')
+  const hasCode = message.includes('exit code')
   return {
     reason: known,
-    message: isTold || typeof code !== 'number' ? message : `${message}, exit code ${code} (${why})`,
+    message: hasCode || typeof code !== 'number' ? message : `${message}, exit code ${code} (${why})`,
     container,
   }
 }

@@ -1,4 +1,4 @@
-/** What the commands of a cluster read. What may not be read is a result; a cluster that does not respond is an error. */
+/** Reads objects for the cluster commands. Missing permission is a result; an unresponsive cluster is an error. */
 import {
   apiGroup,
   apiVersion,
@@ -12,51 +12,51 @@ import {
 import type { ResourcePath } from '../../../hooks/index.ts'
 import { type ClusterAccess, clusterAccess, failureOf, pagesOf } from '../../toolkit/cluster/kubeconfig.ts'
 
-/** The flags that every command has. */
+/** Flags of all cluster commands. */
 export interface ClusterFlags {
   readonly namespace?: string
   readonly context?: string
   readonly kubeconfig?: string
 }
 
-/** Of the object: the caller has no right to read it, or there is none. */
+/** The caller has no permission to read the object, or it does not exist. */
 export type Unread = 'forbidden' | 'absent'
 
 export interface ClusterView {
-  /** Of the flag, of the context, or default. */
+  /** From the flag or the context; otherwise `default`. */
   readonly namespace: string
   readonly context: string
   read(resource: ResourcePath, query?: Readonly<Record<string, string>>): Promise<Fields | Unread>
-  /** Without content. */
+  /** Reads only the metadata. */
   readMetadata(resource: ResourcePath): Promise<Fields | Unread>
-  /** Ends after `most` objects. */
+  /** Stops after `maxListed` objects. */
   list(resource: ResourcePath, query?: Readonly<Record<string, string>>): Promise<readonly Fields[] | Unread>
   pages(resource: ResourcePath): AsyncGenerator<readonly Fields[] | Unread>
 }
 
-/** More of one kind are not looked at for one object. */
-const mostListed = 2_000
+/** Maximum number of objects of a kind that are read for one object. */
+const maxListed = 2_000
 
 export async function openCluster({ namespace, context, kubeconfig }: ClusterFlags): Promise<ClusterView> {
   const access = await clusterAccess({
     context: context ?? true,
     subject: context === undefined ? '--kubeconfig' : '--context',
-    absent: 'there is no kubeconfig; name one here, or in KUBECONFIG',
+    absent: 'no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG',
     kubeconfig,
   })
-  const checked = (status: number | undefined): Unread => {
+  const unreadOrThrow = (status: number | undefined): Unread => {
     const failure = failureOf(status)
     if (failure === 'forbidden' || failure === 'absent') return failure
-    throw refused(access, failure, status)
+    throw accessError(access, failure, status)
   }
   async function* pages(resource: ResourcePath, query?: Readonly<Record<string, string>>) {
     for await (const page of pagesOf(access.get, resource, query)) {
-      yield page.items ?? checked(page.status)
+      yield page.items ?? unreadOrThrow(page.status)
     }
   }
   async function single(get: Promise<{ status: number; body: Fields }>): Promise<Fields | Unread> {
     const answer = await get.catch(() => undefined)
-    return answer !== undefined && answer.status < 300 ? answer.body : checked(answer?.status)
+    return answer !== undefined && answer.status < 300 ? answer.body : unreadOrThrow(answer?.status)
   }
   return {
     namespace: namespace ?? access.namespace ?? 'default',
@@ -69,14 +69,14 @@ export async function openCluster({ namespace, context, kubeconfig }: ClusterFla
       for await (const page of pages(resource, query)) {
         if (typeof page === 'string') return found.length > 0 ? found : page
         found.push(...page)
-        if (found.length >= mostListed) break
+        if (found.length >= maxListed) break
       }
       return found
     },
   }
 }
 
-function refused(
+function accessError(
   { server, context }: ClusterAccess,
   failure: string,
   status: number | undefined,
@@ -84,15 +84,15 @@ function refused(
   const cluster = `the cluster ${server} (context ${context})`
   if (failure === 'unauthorized')
     return new GatehouseError('UNAUTHENTICATED', {
-      detail: `${cluster} does not accept your credentials: sign in again`,
+      detail: `${cluster} rejects your credentials: log in again`,
     })
-  const what = status === undefined ? 'does not respond' : `answers ${status}`
+  const what = status === undefined ? 'does not respond' : `responds with status ${status}`
   return new GatehouseError('BACKEND_UNREACHABLE', {
     detail: `${cluster} ${what}: check the context and the network`,
   })
 }
 
-/** Lists of a kind of gatehouse.dev; all namespaces without one. */
+/** Returns the path of a kind of gatehouse.dev. Without a namespace, it covers all namespaces. */
 export function kindPath({ plural }: Pick<Kind, 'plural'>, namespace?: string, name?: string): ResourcePath {
   return { group: apiGroup, version: apiVersion.split('/').at(-1) ?? apiVersion, plural, namespace, name }
 }
@@ -102,7 +102,7 @@ export interface NamedObject {
   readonly name: string
 }
 
-/** `KIND/NAME`, the kind as kubectl takes it. Throws INVALID_CONFIG. */
+/** Parses `KIND/NAME`, with the names of kinds that kubectl accepts. Throws INVALID_CONFIG. */
 export function parseNamed(text: string): NamedObject {
   const [first = '', name = '', more] = text.split('/')
   const kind = kindOf(first)
@@ -111,12 +111,12 @@ export function parseNamed(text: string): NamedObject {
   }
   if (!kind) {
     const known = kinds.map(({ singular, shortNames }) => shortNames[0] ?? singular)
-    throw invalidConfig(`${JSON.stringify(text)}: no such kind; known: ${known.join(', ')}`)
+    throw invalidConfig(`${JSON.stringify(text)}: unknown kind; expected one of ${known.join(', ')}`)
   }
   return { kind, name }
 }
 
-/** The object itself. Throws NOT_FOUND. */
+/** Reads the object. Throws NOT_FOUND. */
 export async function readNamed(cluster: ClusterView, { kind, name }: NamedObject): Promise<Fields> {
   const found = await cluster.read(kindPath(kind, cluster.namespace, name))
   if (typeof found !== 'string') return found
@@ -124,7 +124,7 @@ export async function readNamed(cluster: ClusterView, { kind, name }: NamedObjec
   throw new GatehouseError('NOT_FOUND', {
     detail:
       found === 'forbidden'
-        ? `no right to get ${kind.plural} ${where}`
+        ? `no permission to get ${kind.plural} ${where}`
         : `there is no ${kind.kind} ${name} ${where}`,
   })
 }

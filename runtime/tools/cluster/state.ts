@@ -1,5 +1,6 @@
 /**
- * How one object of gatehouse.dev is doing, from its status alone: ready or not, why, and whether a rollout is in progress.
+ * Derives the state of an object of gatehouse.dev from its status: whether it is ready, why not, and the progress of a
+ * rollout.
  */
 import type { Fields } from '../../../schemas/index.ts'
 import {
@@ -17,36 +18,39 @@ export interface ObjectState {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
-  /** `stalled`: nothing that is on its way will help; pods of the version before may serve. */
+  /** `stalled` when waiting will not help. Pods of the previous version may still serve. */
   readonly rollout: 'none' | 'in progress' | 'stalled'
 }
 
-/** They sum up the others. */
+/** Conditions that summarize others. */
 const progress: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled'])
-/** Reasons of conditions that may only sum up the others. */
+/** Reasons that may only summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
-/** What is wrong, the causes before what only sums them up, warnings last; each reason with its message once. */
+/** Returns the problems without duplicates: causes first, then summaries, then warnings. */
 export function problemsOf(object: Fields): readonly ResourceCondition[] {
   const found = conditionsOf(object).filter(isProblem)
   const own = found.filter(({ type }) => !progress.has(type))
   const ready = conditionsOf(object).find(({ type }) => type === 'Ready')
-  const rank = (one: ResourceCondition): number =>
-    Number(isWarning(one)) * 8 +
-    Number(progress.has(one.type)) * 4 +
-    Number(isBeside(one, ready)) * 2 +
-    Number(summaries.has(one.reason))
+  const rank = (condition: ResourceCondition): number =>
+    Number(isWarning(condition)) * 8 +
+    Number(progress.has(condition.type)) * 4 +
+    Number(isUnrelated(condition, ready)) * 2 +
+    Number(summaries.has(condition.reason))
   const sorted = [...own, ...found.filter(({ type }) => progress.has(type))].toSorted(
     (a, b) => rank(a) - rank(b),
   )
   return sorted.filter(
-    (one, index) =>
-      sorted.findIndex((other) => other.reason === one.reason) === index || !progress.has(one.type),
+    (condition, index) =>
+      sorted.findIndex((other) => other.reason === condition.reason) === index ||
+      !progress.has(condition.type),
   )
 }
 
-/** Ready repeats what keeps the object from it, and does not wait for everything: a route, say. */
-function isBeside({ reason, message }: ResourceCondition, ready: ResourceCondition | undefined): boolean {
+/**
+ * True when a condition is not the cause of Ready=False. Ready ignores some conditions, for example that of a route.
+ */
+function isUnrelated({ reason, message }: ResourceCondition, ready: ResourceCondition | undefined): boolean {
   if (ready?.status !== 'False') return false
   return ready.reason !== reason && (message === '' || !ready.message.includes(message))
 }
@@ -57,21 +61,22 @@ export function stateOf(object: Fields, now = Date.now()): ObjectState {
   }
   if (isBehind(object)) return unobserved(object, now)
   const conditions = conditionsOf(object)
-  const named = (type: string): ResourceCondition | undefined => conditions.find((one) => one.type === type)
-  const holds = (type: string): ResourceCondition | undefined => {
+  const named = (type: string): ResourceCondition | undefined =>
+    conditions.find((condition) => condition.type === type)
+  const ifTrue = (type: string): ResourceCondition | undefined => {
     const found = named(type)
     return found?.status === 'True' ? found : undefined
   }
   const summary = named('Ready') ?? named('Valid')
-  const [stalled, reconciling] = [holds('Stalled'), holds('Reconciling')]
+  const [stalled, reconciling] = [ifTrue('Stalled'), ifTrue('Reconciling')]
   const [problem] = problemsOf(object)
   const ready = summary === undefined ? (stalled ? 'False' : 'True') : statusOf(summary)
   const cause = problem && !isWarning(problem) ? problem : undefined
-  const told = cause ?? stalled ?? reconciling ?? problem ?? (ready === 'True' ? undefined : summary)
+  const shown = cause ?? stalled ?? reconciling ?? problem ?? (ready === 'True' ? undefined : summary)
   return {
     ready,
-    reason: told?.reason ?? summary?.reason ?? textAt(object, 'status', 'phase') ?? '',
-    message: told?.message ?? textAt(object, 'status', 'message') ?? summary?.message ?? '',
+    reason: shown?.reason ?? summary?.reason ?? textAt(object, 'status', 'phase') ?? '',
+    message: shown?.message ?? textAt(object, 'status', 'message') ?? summary?.message ?? '',
     rollout: stalled ? 'stalled' : reconciling?.reason === 'RolloutInProgress' ? 'in progress' : 'none',
   }
 }
@@ -82,8 +87,8 @@ function unobserved(object: Fields, now: number): ObjectState {
     ready: 'Unknown',
     reason: stale ? 'NotReconciled' : 'NotObserved',
     message: stale
-      ? 'the hooks have not seen its present generation for more than a minute'
-      : 'the hooks have not seen its present generation yet',
+      ? 'the hooks have not seen its current generation for more than a minute'
+      : 'the hooks have not seen its current generation yet',
     rollout: 'none',
   }
 }

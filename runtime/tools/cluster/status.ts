@@ -1,6 +1,6 @@
 /**
- * `gatehouse cluster status`: one line per object. Lists come in pages, and of a page only its rows stay until they
- * are printed; the first page of every kind comes first, so that columns have their width from the start.
+ * `gatehouse cluster status` prints one line per object. It reads lists in pages and keeps only the rows of the current
+ * page. The first pages of all kinds are printed together, so that columns have their width from the start.
  */
 import { once } from 'node:events'
 import { environment } from '../../config/index.ts'
@@ -48,14 +48,14 @@ interface Counts {
   stalled: number
 }
 
-/** Exit code: 0 when everything is ready and no rollout is stalled. */
+/** Returns exit code 0 when everything is ready and no rollout is stalled. */
 export async function clusterStatus(words: readonly string[], flags: StatusFlags): Promise<number> {
-  const wanted = words.map(parseWanted)
+  const wanted = words.map(parseSelector)
   if (flags.allNamespaces && flags.namespace !== undefined)
-    throw invalidConfig('--all-namespaces and --namespace: give one of them')
+    throw invalidConfig('--all-namespaces and --namespace cannot be combined')
   if (flags.allNamespaces && wanted.some(({ name }) => name !== ''))
     throw invalidConfig(
-      '--all-namespaces: a single object is of one namespace; name its kind only, or give --namespace',
+      '--all-namespaces: a single object is in one namespace; use only its kind, or --namespace',
     )
   const cluster = await openCluster(flags)
   const counts: Counts = { objects: 0, ready: 0, notReady: 0, unknown: 0, rollingOut: 0, stalled: 0 }
@@ -71,7 +71,7 @@ export async function clusterStatus(words: readonly string[], flags: StatusFlags
     unread.every((text) => text.endsWith('is not installed'))
   )
     throw invalidConfig(
-      'the cluster has none of the kinds of gatehouse.dev: see "gatehouse doctor --cluster"',
+      'the kinds of gatehouse.dev are not installed in the cluster: run "gatehouse doctor --cluster"',
     )
   await writer.end(counts, unread, flags.allNamespaces ? undefined : cluster.namespace)
   return counts.notReady + counts.unknown + counts.stalled + unread.length === 0
@@ -79,13 +79,13 @@ export async function clusterStatus(words: readonly string[], flags: StatusFlags
     : exitCode.failed
 }
 
-/** A kind, or one object of it. */
-function parseWanted(word: string): { readonly kind: Kind; readonly name: string } {
+/** Parses a kind, or an object. */
+function parseSelector(word: string): { readonly kind: Kind; readonly name: string } {
   const kind = word.includes('/') ? undefined : kindOf(word)
   return kind ? { kind, name: '' } : parseNamed(word)
 }
 
-/** Pages of rows; what cannot be read is added to `unread`. */
+/** Yields pages of rows. Adds messages about unreadable objects to `unread`. */
 async function* rowsOf(
   cluster: ClusterView,
   wanted: readonly NamedObject[],
@@ -99,7 +99,7 @@ async function* rowsOf(
     name,
     pages: name === '' ? cluster.pages(kindPath(kind, namespace)) : single(cluster, kind, name),
   }))
-  const take = async ({
+  const readPage = async ({
     kind,
     name,
     pages,
@@ -111,14 +111,14 @@ async function* rowsOf(
     unread.push(unreadText(value, kind, name, namespace))
     return undefined
   }
-  const first = await Promise.all(sources.map(take))
-  // One page for all of them, unless they are many.
+  const first = await Promise.all(sources.map(readPage))
+  // Yield a single page when there are few objects.
   yield first.flatMap((rows) => rows ?? [])
   for (const [index, source] of sources.entries()) {
-    let rows = first[index] && (await take(source))
+    let rows = first[index] && (await readPage(source))
     while (rows) {
       yield rows
-      rows = await take(source)
+      rows = await readPage(source)
     }
   }
 }
@@ -134,7 +134,8 @@ async function* single(
 
 function unreadText(failure: Unread, kind: Kind, name: string, namespace: string | undefined): string {
   const where = namespace === undefined ? 'in all namespaces' : `in namespace ${namespace}`
-  if (failure === 'forbidden') return `no right to ${name === '' ? 'list' : 'get'} ${kind.plural} ${where}`
+  if (failure === 'forbidden')
+    return `no permission to ${name === '' ? 'list' : 'get'} ${kind.plural} ${where}`
   return name === '' ? `${kind.plural} is not installed` : `there is no ${kind.kind} ${name} ${where}`
 }
 
@@ -194,7 +195,7 @@ function textWriter(allNamespaces: boolean): Writer {
     },
     async end(counts, unread, namespace) {
       for (const text of unread) printError(text)
-      await write(`${totals(counts, namespace)}\n`)
+      await write(`${totalsText(counts, namespace)}\n`)
     },
   }
 }
@@ -204,7 +205,7 @@ function ageOf({ created }: Row): string {
   return Number.isNaN(since) ? '' : ageText(Math.max(0, Date.now() - since))
 }
 
-function totals(counts: Counts, namespace: string | undefined): string {
+function totalsText(counts: Counts, namespace: string | undefined): string {
   const where = namespace === undefined ? '' : ` in namespace ${namespace}`
   if (counts.objects === 0) return `No objects of gatehouse.dev${where}`
   const parts = [
@@ -214,9 +215,9 @@ function totals(counts: Counts, namespace: string | undefined): string {
     [counts.rollingOut, counts.rollingOut === 1 ? 'rollout in progress' : 'rollouts in progress'],
     [counts.stalled, 'stalled'],
   ] as const
-  const told = parts.filter(([number], index) => number > 0 || index === 0)
+  const shown = parts.filter(([number], index) => number > 0 || index === 0)
   const objects = counts.objects === 1 ? '1 object' : `${counts.objects} objects`
-  return `${objects}${where}: ${told.map(([number, text]) => `${number} ${text}`).join(', ')}`
+  return `${objects}${where}: ${shown.map(([number, text]) => `${number} ${text}`).join(', ')}`
 }
 
 function jsonWriter(): Writer {
@@ -239,7 +240,7 @@ function jsonWriter(): Writer {
   }
 }
 
-/** Waits for a slow reader, so that what it has not read yet does not pile up. */
+/** Waits for a slow reader, so that unread output does not accumulate. */
 async function write(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, 'drain')
 }

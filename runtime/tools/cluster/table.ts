@@ -1,15 +1,17 @@
-/** Rows under a heading, printed page by page: a column only ever grows, and the last one is cut to the terminal. */
+/**
+ * Formats rows under a heading page by page. Columns only grow, and the last one is truncated to the terminal width.
+ */
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 
 export interface TableColumn {
   readonly title: string
-  /** It takes what the others leave. */
+  /** True when the column is truncated to the remaining width. */
   readonly isCut?: boolean
 }
 
 const gap = '   '
-/** Of a column that is cut, on a terminal that is too narrow for anything. */
-const least = 16
+/** Minimum width of the truncated column. */
+const minWidth = 16
 
 export class Table {
   readonly #columns: readonly TableColumn[]
@@ -17,14 +19,14 @@ export class Table {
   readonly #widths: number[]
   #isFirst = true
 
-  /** `width`: of the terminal; undefined where there is none, and nothing is cut. */
+  /** `width` is the width of the terminal. Undefined to truncate nothing. */
   constructor(columns: readonly TableColumn[], width: number | undefined) {
     this.#columns = columns
     this.#width = width
     this.#widths = columns.map(({ title }) => title.length)
   }
 
-  /** The lines of more rows, below the heading the first time. */
+  /** Returns the lines of the rows. The first call also returns the heading. */
   lines(rows: readonly (readonly string[])[]): readonly string[] {
     const plain = rows.map((row) => row.map((cell) => oneLine(cell)))
     for (const row of plain) {
@@ -46,9 +48,9 @@ export class Table {
 
   #cutWidth(): number | undefined {
     if (this.#width === undefined) return undefined
-    const others = this.#columns.flatMap(({ isCut }, index) => (isCut ? [] : [this.#widths[index] ?? 0]))
+    const otherWidths = this.#columns.flatMap(({ isCut }, index) => (isCut ? [] : [this.#widths[index] ?? 0]))
     const gaps = gap.length * (this.#columns.length - 1)
-    return Math.max(least, this.#width - gaps - others.reduce((sum, width) => sum + width, 0))
+    return Math.max(minWidth, this.#width - gaps - otherWidths.reduce((sum, width) => sum + width, 0))
   }
 
   #line(cells: readonly string[], cut: number | undefined): string {
@@ -69,7 +71,7 @@ const units = [
   ['s', 1_000],
 ] as const
 
-/** As kubectl writes it: the largest unit, and the next one below ten of it. */
+/** Formats an age like kubectl: the largest unit, and the next one when there are less than ten of it. */
 export function ageText(ms: number): string {
   for (const [index, [unit, size]] of units.entries()) {
     const count = Math.floor(ms / size)

@@ -1,4 +1,4 @@
-/** `gatehouse cluster why`: what was found about one object, one cause, and the next step. */
+/** `gatehouse cluster why` prints the findings about an object, one cause, and the next step. */
 import { environment } from '../../config/index.ts'
 import { isColoured } from '../../../schemas/index.ts'
 import { exitCode, painter, print, printJson } from '../../toolkit/terminal/output.ts'
@@ -14,13 +14,13 @@ export interface WhyFlags extends ClusterFlags {
 }
 
 interface Conclusion {
-  /** Nothing is wrong, or it is on its way. */
+  /** True when there is no problem, or a rollout is in progress. */
   readonly isWell: boolean
   readonly cause: string
   readonly step: string | null
 }
 
-/** `command`: as the commands of a cluster are called here, for the next step. */
+/** `command` is the command prefix for the printed next step. */
 export async function clusterWhy(word: string, flags: WhyFlags, command: string): Promise<number> {
   const named = parseNamed(word)
   const facts = await readFacts(await openCluster(flags), named)
@@ -38,7 +38,7 @@ export async function clusterWhy(word: string, flags: WhyFlags, command: string)
       [
         paint('bold', oneLine(head)),
         '',
-        ...lines(findings, paint),
+        ...findingLines(findings, paint),
         '',
         ...conclusionLines(conclusion, paint),
       ].join('\n'),
@@ -47,7 +47,7 @@ export async function clusterWhy(word: string, flags: WhyFlags, command: string)
   return conclusion.isWell ? exitCode.ok : exitCode.failed
 }
 
-const readyTexts = { True: 'ready', False: 'not ready', Unknown: 'not known' } as const
+const readyTexts = { True: 'ready', False: 'not ready', Unknown: 'unknown' } as const
 
 function readyText({ ready, reason, rollout }: ObjectState): string {
   const more = [ready === 'True' ? '' : reason, rollout === 'none' ? '' : `rollout ${rollout}`].filter(
@@ -56,32 +56,32 @@ function readyText({ ready, reason, rollout }: ObjectState): string {
   return [readyTexts[ready], ...more].join(', ')
 }
 
-/** The first that failed is the cause of the others; pods know more than the workload that waits for them. */
+/** Selects the cause: the first failed finding, but a failed pod rather than the workload that waits for it. */
 export function conclude(state: ObjectState, findings: readonly WhyFinding[]): Conclusion {
   const failed = findings.filter(({ result }) => result === 'failed')
   const inWorkload =
     failed[0]?.section === 'workload' ? failed.find(({ section }) => section === 'pod') : undefined
   const first = specific(findings, failed[0]) ?? inWorkload ?? failed[0]
-  if (first) return told(first)
+  if (first) return conclusionOf(first)
   if (state.ready === 'True' && state.rollout !== 'stalled') {
     const warnings = findings.filter(({ result }) => result === 'warning').length
     const noted = warnings === 0 ? '' : warnings === 1 ? '; 1 warning above' : `; ${warnings} warnings above`
-    return { isWell: true, cause: `nothing keeps it from being ready${noted}`, step: null }
+    return { isWell: true, cause: `no problem found${noted}`, step: null }
   }
   const order = ['event', 'pod', 'workload', 'backend', 'refers to', 'spec'] as const
   const hint = order
     .map((wanted) => findings.find(({ section, result }) => section === wanted && result === 'warning'))
-    .find((one) => one !== undefined)
-  if (hint) return told(hint)
+    .find((finding) => finding !== undefined)
+  if (hint) return conclusionOf(hint)
   const unread = findings.filter(({ result }) => result === 'unknown')
   return {
     isWell: false,
     cause: `${state.reason}: ${state.message}`,
-    step: unread.length > 0 ? 'ask somebody with the rights that are named above' : null,
+    step: unread.length > 0 ? 'run this as a user with the permissions above' : null,
   }
 }
 
-/** A condition that only sums up what a reference of the object says more exactly. */
+/** Returns the failed reference that a summarizing condition refers to. */
 function specific(findings: readonly WhyFinding[], first: WhyFinding | undefined): WhyFinding | undefined {
   if (first?.section !== 'spec' || first.reason === undefined) return undefined
   const sumsUp = /NotValid$|NotReady$|Invalid$/.test(first.reason) && first.reason !== 'ConfigInvalid'
@@ -96,7 +96,7 @@ function specific(findings: readonly WhyFinding[], first: WhyFinding | undefined
     : undefined
 }
 
-function told({ object, reason, message, step }: WhyFinding): Conclusion {
+function conclusionOf({ object, reason, message, step }: WhyFinding): Conclusion {
   return {
     isWell: false,
     cause: `${object}: ${message === '' ? 'is not ready' : message}${reason === undefined || message.includes(reason) ? '' : ` (${reason})`}`,
@@ -106,7 +106,7 @@ function told({ object, reason, message, step }: WhyFinding): Conclusion {
 
 const styles = { ok: 'green', warning: 'yellow', failed: 'red', unknown: 'yellow' } as const
 
-function lines(findings: readonly WhyFinding[], paint: ReturnType<typeof painter>): readonly string[] {
+function findingLines(findings: readonly WhyFinding[], paint: ReturnType<typeof painter>): readonly string[] {
   return findings.map(({ section, object, result, reason, message }) => {
     const why = reason === undefined || message.includes(reason) ? '' : `${reason}: `
     return `  ${paint(styles[result], result.padEnd(7))}  ${section.padEnd(9)}  ${oneLine(`${object}: ${why}${message}`.replace(/: $/, ''))}`
@@ -117,6 +117,6 @@ function conclusionLines(
   { isWell, cause, step }: Conclusion,
   paint: ReturnType<typeof painter>,
 ): readonly string[] {
-  const head = `${paint(isWell ? 'green' : 'red', isWell ? 'Well:' : 'Cause:')} ${oneLine(cause)}`
+  const head = `${paint(isWell ? 'green' : 'red', isWell ? 'OK:' : 'Cause:')} ${oneLine(cause)}`
   return step === null ? [head] : [head, `${paint('bold', 'Next:')}  ${oneLine(step)}`]
 }

@@ -1,4 +1,4 @@
-/** `gatehouse explain`: why somebody can or cannot use something, of manifests or of a running server. */
+/** `gatehouse explain` explains why a caller can or cannot use an item, from manifests or a running server. */
 import { type Command, Option } from 'commander'
 import { type Fields, invalidConfig } from '../../../schemas/index.ts'
 import { readTextFile } from '../../config/index.ts'
@@ -27,41 +27,41 @@ interface Options {
 export function addExplainCommand(program: Command): void {
   program
     .command('explain')
-    .summary('say why somebody can or cannot use a tool')
+    .summary('explain why a caller can or cannot use a tool')
     .description(
-      'Follows a name in the order of a call: name, conflict, filter, pin, policy, limits, credential, backend. The first\n' +
-        'stop is the reason; later ones would stop the call too. Of manifests or the file of a virtual server (-f), with the\n' +
-        'lists and the health of backends from a file (--state), or of a running server through its console (--url).',
+      'Follows a name through the stages of a call: name, conflict, filter, pin, policy, limits, credential, backend. The\n' +
+        'first stop is the reason; later stops would also block the call. Uses manifests or the file of a virtual server\n' +
+        '(-f) with the state of backends from a file (--state), or a running server through its console (--url).',
     )
-    .option('-f, --filename <path>', 'manifests or the file of a virtual server; repeatable', collect, [])
-    .option('--server <name>', 'the virtual server, where there are several')
+    .option('-f, --filename <path>', 'manifests, or the file of a virtual server; repeatable', collect, [])
+    .option('--server <name>', 'name of the virtual server, if there are several')
     .option(
       '--state <file>',
-      'what backends offer and how they are: backends.<name>.{tools, health, error, circuit}',
+      'file with the state of backends: backends.<name>.{tools, health, error, circuit}',
     )
-    .option('--url <url>', 'address of the console of a running server')
+    .option('--url <url>', 'URL of the console of a running server')
     .option(
       '--token-file <file>',
-      'the console’s token, the part after #launch= of the address that it prints',
+      'file with the console’s token, the part after #launch= in the printed URL',
     )
     .option(
       '--claims <json>',
-      'claims of the caller, as JSON or @file; default: nobody, or who asks the console',
+      'claims of the caller, as JSON or @file (default: none, or those of the console user)',
       jsonObject,
     )
-    .option('--tool <name>', 'the tool, as clients call it')
-    .option('--prompt <name>', 'the prompt, as clients call it')
-    .option('--resource <uri>', 'the resource')
+    .option('--tool <name>', 'name of the tool for clients')
+    .option('--prompt <name>', 'name of the prompt for clients')
+    .option('--resource <uri>', 'URI of the resource')
     .option('--args <json>', 'arguments of the call, as JSON or @file', jsonObject)
-    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse explain -f manifests/ --claims \'{"sub":"ada"}\' --tool github_search\n' +
         '  gatehouse explain --url http://127.0.0.1:21875/ --token-file token --tool github_search\n' +
-        '\nExit codes: 0 it can be used, 1 it cannot, 2 wrong usage or input that cannot be used.',
+        '\nExit codes: 0 the item can be used, 1 it cannot, 2 wrong usage or invalid input.',
     )
     .action(async (options: Options) => {
-      const explained = await answer(options, questionOf(options))
+      const explained = await explainItem(options, questionOf(options))
       if (options.output === 'json') printJson(explained)
       else print(textOf(explained))
       process.exitCode = explained.decision === 'allow' ? exitCode.ok : exitCode.failed
@@ -75,34 +75,35 @@ function questionOf({ claims, tool, prompt, resource, args }: Options): ExplainQ
     { action: 'read_resource', name: resource },
   ] as const
   const [only, another] = named.filter(({ name }) => name !== undefined)
-  if (!only || another) throw invalidConfig('name one of --tool, --prompt and --resource')
+  if (!only || another) throw invalidConfig('specify one of --tool, --prompt and --resource')
   const { action, name = '' } = only
   return { action, name, claims: claims ?? {}, ...(args ? { arguments: args } : {}) }
 }
 
-async function answer(options: Options, question: ExplainQuestion): Promise<Explanation> {
+async function explainItem(options: Options, question: ExplainQuestion): Promise<Explanation> {
   const { filename, server, state, url, tokenFile, claims } = options
-  if ((filename.length === 0) === (url === undefined)) throw invalidConfig('give either --filename or --url')
+  if ((filename.length === 0) === (url === undefined))
+    throw invalidConfig('specify either --filename or --url')
   if (url !== undefined) {
     const token = readFileText(tokenFile ?? '').trim()
-    const { claims: _nobody, ...rest } = question
+    const { claims: _claims, ...rest } = question
     return explainLive(url, token, { ...rest, ...(claims ? { claims } : {}) })
   }
   if (question.action !== 'call_tool')
     throw invalidConfig(
-      'prompts and resources are known to a running server only: ask its console with --url',
+      'prompts and resources are only known to a running server: use --url with its console',
     )
   const servers = await readServers(filename)
   const found = server === undefined ? servers : servers.filter(({ name }) => name === server)
   const [config] = found
-  if (!config) throw invalidConfig(`${filename.join(', ')}: no such virtual server`)
+  if (!config) throw invalidConfig(`${filename.join(', ')}: virtual server not found`)
   if (found.length > 1)
-    throw invalidConfig(`name a virtual server with --server: ${found.map(({ name }) => name).join(', ')}`)
+    throw invalidConfig(`choose a virtual server with --server: ${found.map(({ name }) => name).join(', ')}`)
   const { snapshotOffline } = await import('../../vmcp/index.ts')
   return explain(snapshotOffline(config, readState(state)), question)
 }
 
-/** Names and messages hold texts of backends. */
+/** Limit for names and messages, which contain text from backends. */
 const maxLine = 1_000
 
 const marks = { pass: 'ok  ', stop: 'STOP', note: 'note' } as const
@@ -110,10 +111,10 @@ const marks = { pass: 'ok  ', stop: 'STOP', note: 'note' } as const
 function textOf({ decision, steps }: Explanation): string {
   const reason = steps.find(({ verdict }) => verdict === 'stop')
   const head = {
-    allow: 'it can be used',
-    undecided: 'the external decision point has the last word: ask it',
-    deny: `it cannot be used: ${reason?.message ?? ''}`,
-    not_found: `there is no such thing: ${reason?.message ?? ''}`,
+    allow: 'the item can be used',
+    undecided: 'the external decision point decides: ask it',
+    deny: `the item cannot be used: ${reason?.message ?? ''}`,
+    not_found: `the item does not exist: ${reason?.message ?? ''}`,
   }[decision]
   return [
     oneLine(head, maxLine),
@@ -124,8 +125,8 @@ function textOf({ decision, steps }: Explanation): string {
   ].join('\n')
 }
 
-/** Throws INVALID_CONFIG naming the file. */
+/** Throws INVALID_CONFIG with the path. */
 function readFileText(path: string): string {
-  if (path === '') throw invalidConfig('--url needs --token-file')
+  if (path === '') throw invalidConfig('--url requires --token-file')
   return readTextFile(path, `${path}:`)
 }

@@ -1,6 +1,6 @@
 /**
- * Follows one name through a virtual server, in the order of a call: name, conflict, filter, pin, policy, limits,
- * quotas, credential, backend.
+ * Explains whether a caller can use an item of a virtual server, stage by stage in the order of a call: name, conflict,
+ * filter, pin, policy, limits, quotas, credential, backend.
  */
 import { pinRefusal } from '../../observe/index.ts'
 import {
@@ -19,9 +19,12 @@ import type {
   ExplainedStep,
 } from './types.ts'
 
-/** Rejects with INVALID_CONFIG when policies cannot be used, and with INVALID_PARAMS when arguments are no object. */
-export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promise<Explanation> {
-  const question = { ...given, name: ownName(snapshot, given) }
+/**
+ * Rejects with INVALID_CONFIG when the policies are unusable, and with INVALID_PARAMS when the arguments are not an
+ * object.
+ */
+export async function explain(snapshot: Snapshot, rawQuestion: ExplainQuestion): Promise<Explanation> {
+  const question = { ...rawQuestion, name: ownName(snapshot, rawQuestion) }
   const { action, name } = question
   if (action === 'call_tool' && snapshot.own.includes(name)) {
     const steps = [
@@ -39,7 +42,7 @@ export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promi
     pass('name', nameText(item, name)),
     ...(item.alias === undefined
       ? []
-      : [note('name', `clients call it ${item.alias}: its name has more characters than they take`)]),
+      : [note('name', `clients see it as ${item.alias}, because its name is too long for them`)]),
     ...snapshot.conflicts
       .filter((conflict) => conflict.name === name)
       .map(({ message }) => note('conflict', message)),
@@ -50,13 +53,13 @@ export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promi
     ...limitSteps(snapshot, name),
     ...quotaSteps(snapshot, item),
     ...guardrailSteps(snapshot, action, item),
-    ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
+    ...backendSteps(snapshot.backends.find((candidate) => candidate.name === backend)),
   ]
   return { decision: decisionOf(snapshot, steps), target: { backend, original }, steps }
 }
 
 function ownName({ items }: Snapshot, { action, name }: ExplainQuestion): string {
-  return items.find((one) => one.action === action && one.alias === name)?.name ?? name
+  return items.find((item) => item.action === action && item.alias === name)?.name ?? name
 }
 
 function itemOf(
@@ -64,14 +67,14 @@ function itemOf(
   { action, name }: ExplainQuestion,
 ): ExplainedItem | undefined {
   const key = action === 'read_resource' ? resourceKey(name) : name
-  return items.find((one) => one.action === action && one.name === key)
+  return items.find((item) => item.action === action && item.name === key)
 }
 
 function nameText({ backend, original, name: key }: ExplainedItem, name: string): string {
   if (backend === '') return `${name} is a workflow`
   return key === name
     ? `${name} is ${original} of backend ${backend}`
-    : `${name} fits the template ${key} of backend ${backend}`
+    : `${name} matches the template ${key} of backend ${backend}`
 }
 
 function decisionOf(
@@ -94,7 +97,7 @@ function stop(stage: ExplainedStep['stage'], message: string): ExplainedStep {
   return { stage, verdict: 'stop', message }
 }
 
-/** Why nothing has this name: lost in a conflict, a backend that is not known, or another name. */
+/** Explains a missing name: it lost a conflict, belongs to an unlisted backend, or exists under another name. */
 function missingSteps(
   { items, conflicts, backends, prefixes }: Snapshot,
   { action, name }: ExplainQuestion,
@@ -106,30 +109,29 @@ function missingSteps(
   )
   const otherwise = items
     .filter(
-      (item) => item.action === action && (item.original === name || item.original === bare(name, prefixes)),
+      (item) =>
+        item.action === action && (item.original === name || item.original === withoutPrefix(name, prefixes)),
     )
-    .map((item) => note('name', `${item.original} of backend ${item.backend} is called ${item.name}`))
+    .map((item) => note('name', `${item.original} of backend ${item.backend} is available as ${item.name}`))
   return [
-    stop('name', `nothing is called ${name}`),
+    stop('name', `no item is named ${name}`),
     ...otherwise.slice(0, 5),
     ...unknown.flatMap((backend) => [
-      note('backend', `what backend ${backend.name} offers is not known, and it may offer ${name}`),
+      note('backend', `the items of backend ${backend.name} are unknown; it may offer ${name}`),
       ...backendSteps(backend).filter(({ verdict }) => verdict !== 'pass'),
     ]),
   ]
 }
 
-function bare(name: string, prefixes: Snapshot['prefixes']): string | undefined {
-  const prefix = Object.values(prefixes).find((one) => one !== '' && name.startsWith(one))
+function withoutPrefix(name: string, prefixes: Snapshot['prefixes']): string | undefined {
+  const prefix = Object.values(prefixes).find((candidate) => candidate !== '' && name.startsWith(candidate))
   return prefix === undefined ? undefined : name.slice(prefix.length)
 }
 
 function filterSteps({ searchOnly }: Snapshot, { action, hidden, name }: ExplainedItem): ExplainedStep[] {
   if (hidden !== undefined) return [stop('filter', hidden)]
-  if (!searchOnly || action !== 'call_tool') return [pass('filter', 'no filter hides it')]
-  return [
-    note('filter', `it is not listed: clients find it with find_tool and call it with call_tool as ${name}`),
-  ]
+  if (!searchOnly || action !== 'call_tool') return [pass('filter', 'not hidden by a filter')]
+  return [note('filter', `not listed: clients find it with find_tool and call it with call_tool as ${name}`)]
 }
 
 function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): ExplainedStep[] {
@@ -138,12 +140,12 @@ function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): Ex
   return [
     note(
       'pin',
-      `backend ${backend} has a tool lock, which is compared by a running server only: ask it with --url, or run gatehouse lock --check`,
+      `backend ${backend} has a tool lock, which only a running server compares: use --url, or run gatehouse lock --check`,
     ),
   ]
 }
 
-/** They are not asked: what they say depends on the arguments, and on the day. */
+/** Webhooks are not called: their response depends on the arguments and can change. */
 function webhookSteps(
   { webhooks }: Snapshot,
   { action }: ExplainQuestion,
@@ -151,7 +153,7 @@ function webhookSteps(
 ): ExplainedStep[] {
   const details = webhooks ? explainWebhooks(webhooks, action, { backend, original }) : []
   if (details.length === 0) return []
-  return [{ ...note('webhook', 'webhooks may refuse or change it, and were not asked'), details }]
+  return [{ ...note('webhook', 'webhooks may reject or change the call; they were not asked'), details }]
 }
 
 function guardrailSteps(
@@ -161,7 +163,7 @@ function guardrailSteps(
 ): ExplainedStep[] {
   const details = guardrails?.(action, { backend, original }) ?? []
   if (details.length === 0) return []
-  return [{ ...note('guardrail', 'guardrails look through it'), details }]
+  return [{ ...note('guardrail', 'guardrails inspect the call'), details }]
 }
 
 async function policySteps(
@@ -175,7 +177,7 @@ async function policySteps(
       : [
           note(
             'policy',
-            `the policies see the claims of the upstream provider ${claimsOf}, not those of the presented token: the claims of the question stand for them`,
+            `the policies read the claims of the upstream provider ${claimsOf}, not those of the presented token; the given claims are used for them`,
           ),
         ]
   const about = {
@@ -188,19 +190,22 @@ async function policySteps(
   if (decisionPoint) {
     const { url, question } = await explainExternal(decisionPoint, { ...about, arguments: args })
     const message = `the external decision point decides: ${url}`
-    return [{ stage: 'policy', verdict: 'note', message, details: [`it is asked: ${question}`] }]
+    return [{ stage: 'policy', verdict: 'note', message, details: [`question: ${question}`] }]
   }
-  if (!policies) return [pass('policy', 'there are no policies: everybody may do everything')]
+  if (!policies) return [pass('policy', 'no policies: all callers are allowed')]
   const call = await explainDecision(policies, { ...about, arguments: args })
   const isGranted = call.decision === 'unmentioned' && own.includes(name)
   if (isGranted)
-    return [...upstream, pass('policy', 'tools of the server itself are permitted, and no policy forbids it')]
+    return [
+      ...upstream,
+      pass('policy', 'tools of the server itself are allowed, and no policy forbids this one'),
+    ]
   const steps: ExplainedStep[] = [
     ...upstream,
     { stage: 'policy', verdict: call.decision === 'permitted' ? 'pass' : 'stop', ...policyText(call) },
   ]
   if (args === undefined) return steps
-  // Lists have no arguments, so a policy about arguments can hide what may be called.
+  // Lists have no arguments, so a policy that reads arguments can hide a callable tool.
   const list = await explainDecision(policies, about)
   if ((list.decision === 'permitted') === (call.decision === 'permitted')) return steps
   const listed = list.decision === 'permitted' ? 'it is listed' : 'it is not listed'
@@ -218,18 +223,21 @@ function policyText({
 }: DecisionExplanation): Pick<ExplainedStep, 'message' | 'details'> {
   const verdict = {
     permitted: `permitted by ${determining.join(', ')}`,
-    forbidden: `forbidden by ${determining.join(', ') || 'a policy that fails'}`,
+    forbidden: `forbidden by ${determining.join(', ') || 'a failed policy'}`,
     unmentioned: 'no policy permits it',
   }[decision]
   const lines = policies
     .filter(({ effect }) => decision === 'unmentioned' || effect === 'forbid' || decision === 'forbidden')
     .map(({ id, effect, outcome, because, absent }) => {
-      const lack = absent ? `; the request has no ${absent.join(', ')}` : ''
-      return `${effect} ${id} ${outcome}${because === undefined ? '' : `: ${because}`}${lack}`
+      const missingText = absent ? `; the request has no ${absent.join(', ')}` : ''
+      return `${effect} ${id} ${outcome}${because === undefined ? '' : `: ${because}`}${missingText}`
     })
-  const absent = missing.length > 0 ? [`permits read what the request has not: ${missing.join(', ')}`] : []
+  const absent =
+    missing.length > 0
+      ? [`permit policies read attributes that the request lacks: ${missing.join(', ')}`]
+      : []
   return {
-    message: refused === undefined ? verdict : `refused: ${refused}`,
+    message: refused === undefined ? verdict : `rejected: ${refused}`,
     details: decision === 'permitted' ? [] : [...lines.slice(0, maxDetails), ...absent],
   }
 }
@@ -245,7 +253,7 @@ function quotaSteps(
   { action, backend, original }: ExplainedItem,
 ): ExplainedStep[] {
   if (action !== 'call_tool' || quotas.length === 0) return []
-  if (backend === '') return [note('quota', 'quotas count the calls of its steps, and not the workflow')]
+  if (backend === '') return [note('quota', 'quotas count the calls of its steps, not the workflow')]
   return explainQuotas({ quotas, costs, shares: quotaShares }, { backend, tool: original }).map((text) =>
     note('quota', text),
   )
@@ -258,7 +266,7 @@ function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {
   if (excluded) return [stop('backend', `backend ${name} is excluded: ${excluded.join('; ')}`)]
   const credential =
     health === 'unauthenticated'
-      ? stop('credential', `backend ${name} refuses the credential of ${authType}${reason}`)
+      ? stop('credential', `backend ${name} rejects the credential of ${authType}${reason}`)
       : pass(
           'credential',
           authType === 'unauthenticated'
@@ -268,7 +276,7 @@ function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {
   if (circuit === 'open')
     return [
       credential,
-      stop('backend', `the circuit of backend ${name} is open${reason}: calls are held back`),
+      stop('backend', `the circuit of backend ${name} is open${reason}: calls are rejected`),
     ]
   if (health === 'unhealthy') return [credential, stop('backend', `backend ${name} is unhealthy${reason}`)]
   if (health === 'healthy' || health === 'unauthenticated')

@@ -1,19 +1,19 @@
 /**
- * Asks a running server through its console, which checks who asks. The token goes to this machine only, and to no
- * address that a redirect names.
+ * Asks a running server through its console, which authenticates the caller. The token is only sent to this machine,
+ * and never to the target of a redirect.
  */
 import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
 import type { ExplainQuestion, Explanation } from './index.ts'
 
 const timeoutMs = 10_000
-type Asked = Omit<ExplainQuestion, 'claims'> & Partial<Pick<ExplainQuestion, 'claims'>>
+type LiveQuestion = Omit<ExplainQuestion, 'claims'> & Partial<Pick<ExplainQuestion, 'claims'>>
 
-/** Rejects with INVALID_CONFIG saying what to do. */
-export async function explainLive(url: string, token: string, question: Asked): Promise<Explanation> {
+/** Rejects with INVALID_CONFIG and the next step. */
+export async function explainLive(url: string, token: string, question: LiveQuestion): Promise<Explanation> {
   const base = URL.canParse(url) ? new URL(url) : undefined
   if (!base || !isLoopbackHost(base.hostname))
-    throw invalidConfig(`--url must be an address of this machine, such as http://127.0.0.1:21875/`)
+    throw invalidConfig(`--url must be a loopback address, such as http://127.0.0.1:21875/`)
   const me = await ask(new URL('api/v1/me', base), token, {})
   const csrf = isFields(me) && typeof me['csrf'] === 'string' ? me['csrf'] : ''
   const { arguments: args, ...rest } = question
@@ -24,7 +24,7 @@ export async function explainLive(url: string, token: string, question: Asked): 
     headers: { 'content-type': 'application/json', 'x-gatehouse-csrf': csrf, origin: base.origin },
   })
   if (!isFields(answer) || !Array.isArray(answer['steps']))
-    throw invalidConfig(`${url} is not the console of a server`)
+    throw invalidConfig(`${url} is not the console of a virtual server`)
   return answer as unknown as Explanation
 }
 
@@ -39,16 +39,16 @@ async function ask(url: URL, token: string, init: RequestInit): Promise<unknown>
     })
   } catch (cause) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${url.origin} does not answer: is the console on?`,
+      detail: `${url.origin} does not respond: is the console enabled?`,
       cause,
     })
   }
   if (response.status === 401)
-    throw invalidConfig('the console refuses the token: take the one that it printed last')
+    throw invalidConfig('the console rejects the token: use the one that it printed last')
   if (!response.ok) {
     const problem: unknown = await response.json().catch(() => undefined)
     const detail = isFields(problem) && typeof problem['detail'] === 'string' ? problem['detail'] : ''
-    throw invalidConfig(`the console answers ${response.status} ${detail}`.trim())
+    throw invalidConfig(`the console responds with status ${response.status} ${detail}`.trim())
   }
   return response.json().catch(() => undefined)
 }

@@ -1,4 +1,4 @@
-/** Reads what somebody says of backends: what they offer, and how they are. */
+/** Reads the state of backends from a file: their tools and their health. */
 import {
   type Fields,
   formatViolations,
@@ -13,7 +13,7 @@ import { readManifests } from '../../toolkit/manifests/read.ts'
 const healths = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
 const circuits = ['closed', 'open', 'half-open'] as const
 
-/** Throws INVALID_CONFIG naming every mistake. */
+/** Throws INVALID_CONFIG with every mistake. */
 export function readState(path: string | undefined): Readonly<Record<string, GivenState>> {
   if (path === undefined) return {}
   const [document] = readManifests([path], () => standardText('--state'))
@@ -29,14 +29,14 @@ export function readState(path: string | undefined): Readonly<Record<string, Giv
 }
 
 function stateOf(value: unknown, path: string, violations: Violation[]): GivenState {
-  const given: Fields = isFields(value) ? value : {}
+  const fields: Fields = isFields(value) ? value : {}
   if (!isFields(value)) violations.push({ path, message: 'must be an object' })
-  const { tools, health, error, circuit } = given
-  for (const name of Object.keys(given)) {
+  const { tools, health, error, circuit } = fields
+  for (const name of Object.keys(fields)) {
     if (!['tools', 'health', 'error', 'circuit'].includes(name))
       violations.push({
         path: `${path}.${name}`,
-        message: 'is not known; known are tools, health, error, circuit',
+        message: 'unknown field; expected one of tools, health, error, circuit',
       })
   }
   if (tools !== undefined && !Array.isArray(tools))
@@ -49,7 +49,7 @@ function stateOf(value: unknown, path: string, violations: Violation[]): GivenSt
   }
 }
 
-/** A bare name stands for a tool of which nothing else is known. */
+/** Returns the JSON text of a tool. A bare name becomes a tool without further properties. */
 function toolText(tool: unknown): string {
   return JSON.stringify(typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool)
 }
@@ -60,7 +60,7 @@ function choice<T extends string>(
   path: string,
   violations: Violation[],
 ): T | undefined {
-  const found = known.find((one) => one === value)
+  const found = known.find((candidate) => candidate === value)
   if (value !== undefined && found === undefined)
     violations.push({ path, message: `must be one of ${known.join(', ')}` })
   return found

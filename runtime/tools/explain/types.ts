@@ -1,4 +1,4 @@
-/** What an explanation is made of: a server as data, a question about it, and the steps of the response. */
+/** The types of an explanation: a server as data, a question, and the steps of the answer. */
 import type { Quota, RuntimeWebhooks } from '../../../schemas/index.ts'
 import type { PolicySet, RuntimePoint } from '../../policy/index.ts'
 
@@ -6,16 +6,16 @@ type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
 export interface ExplainedItem {
   readonly action: Action
-  /** As policies and settings name it, and clients too unless it has an alias. */
+  /** Name in policies and settings. Also the name for clients, unless there is an alias. */
   readonly name: string
-  /** As clients call it, where the name is too long for them. */
+  /** Name for clients, when `name` is too long for them. */
   readonly alias?: string | undefined
   /** Empty for a workflow. */
   readonly backend: string
   readonly original: string
-  /** The rule that keeps it from clients. */
+  /** The rule that hides the item from clients. */
   readonly hidden?: string | undefined
-  /** Why pinning keeps it from clients. */
+  /** Why pinning hides the item from clients. */
   readonly refused?: string | undefined
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
@@ -25,61 +25,61 @@ export interface ExplainedBackend {
   readonly health: 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
   /** RFC 3339 time of the last change of health. */
   readonly since?: string | undefined
-  /** What went wrong the last time, in words. */
+  /** Description of the last error. */
   readonly error?: string | undefined
   readonly circuit?: string | undefined
   readonly authType: string
-  /** Why it is not served. */
+  /** Why the backend is excluded. */
   readonly excluded?: readonly string[] | undefined
-  /** False: what it offers is not known. */
+  /** False when the items of the backend are unknown. */
   readonly listed: boolean
 }
 
 export interface Snapshot {
   readonly server: string
   readonly items: readonly ExplainedItem[]
-  /** Names that could not be offered as they stand. */
+  /** Names that could not be offered unchanged. */
   readonly conflicts: readonly { readonly name: string; readonly message: string }[]
   /** Tools of the server itself. */
   readonly own: readonly string[]
   readonly backends: readonly ExplainedBackend[]
-  /** Undefined: everybody may do everything. */
+  /** Undefined when all callers are allowed. */
   readonly policies?: PolicySet | undefined
-  /** Asked about each request in place of policies. */
+  /** Decides about each request instead of policies. */
   readonly decisionPoint?: RuntimePoint | undefined
-  /** Asked about calls before the policies are, and about results. */
+  /** Called before policies are evaluated, and for results. */
   readonly webhooks?: RuntimeWebhooks | undefined
-  /** What looks into arguments and results of a call, a line for each. */
+  /** Describes the guardrails for a call, one line each. */
   readonly guardrails?: (
     action: Action,
     origin: { readonly backend: string; readonly original: string },
   ) => readonly string[]
-  /** Name of the item that a URI leads to: its own, or that of a template. */
+  /** Returns the name of the item for a URI: the resource itself or a template. */
   readonly resourceKey: (uri: string) => string | undefined
-  /** Upstream provider whose claims the policies see in place of those of the token. */
+  /** Upstream provider whose claims the policies read instead of the token's. */
   readonly claimsOf?: string | undefined
-  /** Backends with a tool lock that nothing was compared with. */
+  /** Backends with a tool lock that was not compared. */
   readonly locked: readonly string[]
   readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
   readonly quotas: readonly Quota[]
-  /** In micro-units, by backend/tool or backend. */
+  /** Costs in micro-units, by backend/tool or backend. */
   readonly costs: Readonly<Record<string, number>>
-  /** What the fullest budget of a quota has used of it, by its name; empty where nothing counts. */
+  /** Used share of the fullest budget of each quota, by name. Empty when no usage is counted. */
   readonly quotaShares: Readonly<Record<string, number>>
-  /** True when clients see the tools of a search in place of all others. */
+  /** True when clients see the search tools instead of all other tools. */
   readonly searchOnly: boolean
-  /** Begins the names of each backend, where names tell their backend. */
+  /** Name prefixes by backend, if names have prefixes. */
   readonly prefixes: Readonly<Record<string, string>>
 }
 
 export interface ExplainQuestion {
   /** Claims of the caller in question. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Name of the caller where the claims have no `sub`. */
+  /** Name of the caller when the claims have no `sub`. */
   readonly subject?: string | undefined
   readonly action: Action
   readonly name: string
-  /** Of a call. */
+  /** Arguments of a call. */
   readonly arguments?: unknown
 }
 
@@ -98,16 +98,16 @@ type Stage =
 
 export interface ExplainedStep {
   readonly stage: Stage
-  /** The first `stop` is the reason; later ones would stop the call too. */
+  /** The first `stop` is the reason. Later stops would also block the call. */
   readonly verdict: 'pass' | 'stop' | 'note'
   readonly message: string
   readonly details?: readonly string[]
 }
 
 export interface Explanation {
-  /** `undecided`: the external decision point has the last word, and was not asked. */
+  /** `undecided` when an external decision point decides and was not asked. */
   readonly decision: 'allow' | 'deny' | 'not_found' | 'undecided'
-  /** Where the name leads. */
+  /** Backend and original name of the item. */
   readonly target?: { readonly backend: string; readonly original: string } | undefined
   readonly steps: readonly ExplainedStep[]
 }

@@ -1,4 +1,4 @@
-/** Compares what backends offer with their locks, and prints the differences. */
+/** Compares backends with their locks and formats the differences. */
 import type { RuntimeToolLock, ToolLockSpec } from '../../../schemas/index.ts'
 import { pinScheme, runtimeToolLock } from '../../../schemas/index.ts'
 import { compareWithLocks, type LockComparison, type PinDetail, type Surveyed } from '../../vmcp/index.ts'
@@ -7,7 +7,7 @@ import type { LockTarget } from './targets.ts'
 
 export interface CheckedLock extends LockComparison {
   readonly backend: string
-  /** False: there is no lock of this backend. */
+  /** False when the backend has no lock. */
   readonly locked: boolean
 }
 
@@ -46,19 +46,19 @@ export function checkText(checked: CheckedLock): string {
 function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail): string[] {
   const what = `${nouns[kind]}${name === '' ? '' : ` ${visibleText(name)}`}`
   const more = state === 'changed' ? `: ${parts.join(', ')}` : ''
-  const before = renamedFrom === undefined ? '' : ` (as ${visibleText(renamedFrom)} was)`
+  const before = renamedFrom === undefined ? '' : ` (renamed from ${visibleText(renamedFrom)})`
   if (state === 'removed') return [`  ${what} removed`]
   const lines = diff.flatMap((part) => [`    ${part.part}`, ...part.lines.map((line) => `      ${line}`)])
   return [`  ${what} ${state}${more}${before}`, ...lines]
 }
 
-/** A backend of which nothing could be compared. */
+/** A backend that could not be compared. */
 export interface UnlistedBackend {
   readonly backend: string
   readonly message: string
 }
 
-/** For programs: the differences with both digests' side of the story, without the definitions. */
+/** Returns the machine-readable report: differences and digests, without the definitions. */
 export function checkReport(checked: readonly CheckedLock[], unlisted: readonly UnlistedBackend[]): object {
   const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
     backend,

@@ -1,7 +1,8 @@
 /**
- * `gatehouse lock`: writes what backends offer as MCPToolLocks, for review in git, and checks backends against them.
+ * `gatehouse lock` writes the definitions of backends as MCPToolLocks for review in git, and checks backends against
+ * their locks.
  *
- * Lists each backend twice before it writes: what differs between two lists varies by itself, and no lock can hold it.
+ * Before writing, it lists each backend twice, because a lock cannot cover definitions that vary between lists.
  */
 import { apiVersion, formatViolations, invalidConfig } from '../../../schemas/index.ts'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -42,42 +43,45 @@ interface Options {
 export function addLockCommand(program: Command): void {
   program
     .command('lock')
-    .summary('write or check what was approved of backends (MCPToolLock)')
+    .summary('write or check locks of approved backend definitions (MCPToolLock)')
     .description(
       'Lists the tools, prompts, resource templates and instructions of the backends in manifests, and writes one\n' +
-        'MCPToolLock for each, or compares them with the locks among the manifests.',
+        'MCPToolLock per backend. With --check, compares them with the locks in the manifests.',
     )
-    .option('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
-    .option('-o, --output <folder>', 'folder for the locks; without it they are printed')
+    .option(
+      '-f, --filename <path>',
+      'manifest file, folder, or - for standard input; repeatable',
+      collect,
+      [],
+    )
+    .option('-o, --output <folder>', 'folder for the locks (default: print them)')
     .option(
       '--url <name=url>',
-      'address of a backend, in place of the one in its manifest; repeatable',
-      takeUrl,
+      'URL of a backend, instead of the one in its manifest; repeatable',
+      collectUrl,
       new Map(),
     )
-    .option('--bearer-token-file <file>', 'file with a token for the backends')
-    .option('--check', 'compare with the locks, write nothing', false)
+    .option('--bearer-token-file <file>', 'file with a bearer token for the backends')
+    .option('--check', 'compare with the locks without writing', false)
     .addOption(
-      new Option('--format <format>', 'how to print what --check finds')
-        .choices(['text', 'json'])
-        .default('text'),
+      new Option('--format <format>', 'output format of --check').choices(['text', 'json']).default('text'),
     )
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse lock -f manifests/ -o locks/\n  gatehouse lock -f manifests/ -f locks/ --check\n' +
         '  gatehouse lock --url notes=http://127.0.0.1:9000/mcp\n' +
-        '\nExit codes: 0 written, or in sync; 1 something differs; 2 wrong usage, a lock or a backend cannot be read.',
+        '\nExit codes: 0 written, or in sync; 1 a backend differs from its lock; 2 wrong usage, or an unreadable lock or backend.',
     )
     .action(async (options: Options, command: Command) => {
       refuseIdle(command, [
-        ['output', !options.check, 'nothing is written with --check; name the folder of the locks with -f'],
-        ['format', options.check, 'is for --check'],
+        ['output', !options.check, 'has no effect with --check; specify the folder of the locks with -f'],
+        ['format', options.check, 'has no effect without --check'],
       ])
       process.exitCode = await lock(options)
     })
 }
 
-function takeUrl(value: string, before: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+function collectUrl(value: string, before: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const [, name = '', url = ''] = /^([^=]+)=(.+)$/.exec(value) ?? []
   if (name === '' || !URL.canParse(url)) throw new InvalidArgumentError('must be NAME=URL')
   return new Map([...before, [name, url]])
@@ -91,9 +95,9 @@ async function lock(options: Options): Promise<number> {
     (doc) => validateResource(doc).violations,
   )
   for (const name of unreachable)
-    printError(`${name}: has no address that can be reached from here; give --url ${name}=URL`)
+    printError(`${name}: has no address that is reachable from this machine; set --url ${name}=URL`)
   if (targets.length === 0)
-    throw invalidConfig('no backend to lock: give -f with manifests, or --url NAME=URL')
+    throw invalidConfig('no backend to lock: use -f with manifests, or --url NAME=URL')
   const token = options.bearerTokenFile
   const env = {
     ...environment(),
@@ -106,10 +110,13 @@ async function lock(options: Options): Promise<number> {
   const seen = await survey()
   const failed = seen.filter(({ listing }) => !listing)
   for (const { backend, error } of failed)
-    printError(`${backend}: cannot be listed: ${error?.message ?? 'unknown'}`)
+    printError(`${backend}: cannot list its definitions: ${error?.message ?? 'unknown'}`)
   const unlisted: UnlistedBackend[] = [
     ...failed.map(({ backend, error }) => ({ backend, message: error?.message ?? 'unknown' })),
-    ...unreachable.map((backend) => ({ backend, message: 'has no address that can be reached from here' })),
+    ...unreachable.map((backend) => ({
+      backend,
+      message: 'has no address that is reachable from this machine',
+    })),
   ]
   const listed = pairs(targets, seen)
   if (options.check) return check(listed, locks, options.format, unlisted)
@@ -141,7 +148,7 @@ async function check(
   return checked.every(isInSync) ? exitCode.ok : exitCode.failed
 }
 
-/** What the second list says otherwise. */
+/** Warns about definitions that differ between the two lists. */
 async function warnOfVarying(listed: readonly Pair[], again: readonly Surveyed[]): Promise<void> {
   for (const [target, listing] of listed) {
     const second = again.find(({ backend }) => backend === target.name)?.listing
@@ -154,45 +161,45 @@ async function warnOfVarying(listed: readonly Pair[], again: readonly Surveyed[]
   }
 }
 
-/** False: something could not be written, which is told. */
+/** Writes the locks. Returns false after reporting a lock that could not be written. */
 function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: string | undefined): boolean {
   if (folder !== undefined) mkdirSync(folder, { recursive: true })
   let isWritten = true
   for (const [target, listing] of listed) {
-    tellLeftOut(listing)
+    reportOmitted(listing)
     const own = locks.filter(
       ({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind,
     )
     const spec = lockSpec(target, offeredIn(listing), own[0])
     const problem =
       own.length > 1
-        ? `there are ${own.length} locks of it, and one would be written over them: make one of them, or give none`
-        : unfit(target, spec)
+        ? `it has ${own.length} locks, which a single lock would replace: merge them, or omit them`
+        : lockProblem(target, spec)
     if (problem !== undefined) {
-      printError(`${target.name}: no lock is written: ${problem}`)
+      printError(`${target.name}: lock not written: ${problem}`)
       isWritten = false
       continue
     }
     const text = manifestText(target, spec)
     const tokens = Math.ceil(listing.tools.reduce((sum, { json }) => sum + json.length, 0) / 4)
-    const told = `${listing.tools.length} tools, about ${tokens} tokens in a list`
+    const summary = `${listing.tools.length} tools, about ${tokens} tokens in a list`
     if (folder === undefined) print(`---\n${text}`)
     else {
       const path = join(folder, `${target.name}.lock.yaml`)
       writeFileSync(path, text)
-      print(`${path}: ${told}`)
+      print(`${path}: ${summary}`)
     }
   }
   return isWritten
 }
 
-/** Why no reader would take it: more than a lock holds, or the name of no backend. */
-function unfit({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
+/** Returns why the lock would be invalid: it is too large, or the name cannot be a backend. */
+function lockProblem({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
   const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata: { name }, spec })
   return violations.length > 0 ? formatViolations(violations) : undefined
 }
 
-/** What no server of ours would offer is in no lock either. */
-function tellLeftOut({ violations }: Pair[1]): void {
+/** Reports invalid items, which a server of ours would not list and a lock omits. */
+function reportOmitted({ violations }: Pair[1]): void {
   for (const { message } of violations.problems) printError(visibleText(message))
 }

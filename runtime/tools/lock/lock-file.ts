@@ -1,9 +1,9 @@
 /**
- * The file of one lock on this machine: reading it, and writing it once. It is written only when it can be read again and says
- * the same then. A lock of a thousand tools takes seconds, so a running server has it written by a thread (`writer.ts`).
+ * Reads the file of a lock, and writes it once. The text is verified by parsing before it is written. Formatting a lock
+ * of a thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
  *
- * A file appears whole or not at all, also when the machine stops meanwhile, and of several programs that see a backend first
- * one writes it: the text is written and synchronised beside it, then linked to its name.
+ * The file is written atomically and durably: it is written and synchronized under a temporary name, then linked. When
+ * several programs see a backend first, only one of them writes its lock.
  */
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -27,11 +27,11 @@ import { type BackendKind, locksIn } from './targets.ts'
 
 export interface StoredLock {
   readonly locks: readonly RuntimeToolLock[]
-  /** Another one for each content that the file had. */
+  /** Changes with the content of the file. */
   readonly stamp: string
 }
 
-/** Undefined when there is no such file. Throws INVALID_CONFIG for one that is no lock of this backend. */
+/** Returns undefined when the file does not exist. Throws INVALID_CONFIG when it is not a lock of this backend. */
 export function readLock(path: string, backend: string, known?: StoredLock): StoredLock | undefined {
   const { bytes, stats } = readFileOnDisk(path)
   if (!bytes || !stats) return undefined
@@ -43,12 +43,12 @@ function locksOf(text: string, path: string, backend: string): readonly RuntimeT
   const manifests = parseManifests(path, text)
   const foreign = manifests.find(({ doc }) => doc.kind !== 'MCPToolLock')
   if (foreign || manifests.length === 0)
-    throw invalidConfig(`${path}: is no MCPToolLock, and is not written over`)
+    throw invalidConfig(`${path}: is not an MCPToolLock and was not overwritten`)
   const locks = locksIn(manifests, (doc) => validateResource(doc).violations)
   const other = locks.find(({ backendRef }) => backendRef.name !== backend)
   if (other)
     throw invalidConfig(
-      `${path}: is the lock of ${other.backendRef.name}, not of ${backend}, and is not written over`,
+      `${path}: is the lock of ${other.backendRef.name}, not of ${backend}, and was not overwritten`,
     )
   return locks.map((spec) => runtimeLock(spec, backend))
 }
@@ -65,34 +65,34 @@ export interface LockTask {
 }
 
 export interface WrittenLock extends StoredLock {
-  /** False: the file was there already. */
+  /** False when the file already existed. */
   readonly written: boolean
 }
 
-/** Writes what is offered as a lock; a file that is there stays, and is read. Throws an error that tells why neither works. */
+/** Writes a new lock, or reads the existing file. Throws an error with the reason when neither is possible. */
 export function writeLock({ path, kind, backend, offered }: LockTask): WrittenLock {
-  const there = readLock(path, backend)
-  const written = !there && writeOnce(path, textOf({ kind, name: backend }, offered))
-  const stored = there ?? readLock(path, backend)
-  if (!stored) throw new Error(`${path} is gone again`)
+  const existing = readLock(path, backend)
+  const written = !existing && writeOnce(path, textOf({ kind, name: backend }, offered))
+  const stored = existing ?? readLock(path, backend)
+  if (!stored) throw new Error(`${path} was deleted after writing`)
   return { ...stored, written }
 }
 
-/** Throws when a reader would refuse it, or take it for something else. */
+/** Throws when the lock would be rejected or would not parse to the same value. */
 function textOf(
   target: { readonly kind: BackendKind; readonly name: string },
   offered: LockableItems,
 ): string {
-  const place = { ...target, url: '', transport: 'streamable-http' } as const
-  const spec = lockSpec(place, offered, undefined)
+  const lockTarget = { ...target, url: '', transport: 'streamable-http' } as const
+  const spec = lockSpec(lockTarget, offered, undefined)
   const metadata = { name: target.name }
   const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata, spec })
   if (violations.length > 0)
-    throw new Error(`what it offers fits into no lock: ${formatViolations(violations)}`)
-  const text = manifestText(place, spec)
-  const wanted = plain(runtimeLock(spec, target.name))
-  if (!isDeepStrictEqual(plain(locksOf(Buffer.from(text).toString(), 'its lock', target.name)), [wanted]))
-    throw new Error('what it offers cannot be written as YAML without a difference')
+    throw new Error(`its definitions do not fit in a lock: ${formatViolations(violations)}`)
+  const text = manifestText(lockTarget, spec)
+  const expected = plain(runtimeLock(spec, target.name))
+  if (!isDeepStrictEqual(plain(locksOf(Buffer.from(text).toString(), 'its lock', target.name)), [expected]))
+    throw new Error('its definitions cannot be written as YAML without a difference')
   return text
 }
 
@@ -100,7 +100,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** False: a file is there already, and stays. Throws when it cannot be written. */
+/** Returns false when the file already exists. Throws when it cannot be written. */
 function writeOnce(path: string, text: string): boolean {
   const draft = join(dirname(path), `.${randomUUID()}.lock.tmp`)
   try {
@@ -109,17 +109,17 @@ function writeOnce(path: string, text: string): boolean {
     flushFolder(dirname(path))
     return isNew
   } catch (error) {
-    throw new Error(`${path} cannot be written: ${systemReason(error)}`, { cause: error })
+    throw new Error(`cannot write ${path}: ${systemReason(error)}`, { cause: error })
   } finally {
     removeDraft(draft)
   }
 }
 
-/** Why it could not be written is what counts. */
+/** Ignores errors, so that the original error is reported. */
 function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true })
   } catch {
-    // The folder itself is gone.
+    // The folder no longer exists.
   }
 }

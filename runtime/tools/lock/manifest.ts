@@ -1,4 +1,4 @@
-/** Locks as manifests: what a backend offers, written so that a reviewer sees every character. */
+/** Writes the definitions of a backend as a manifest in which every character is visible to a reviewer. */
 import { quotedForKubectl } from '../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'
@@ -12,32 +12,32 @@ import type { LockTarget } from './targets.ts'
 type Item = NonNullable<ToolLockSpec['tools']>[number]
 type Listing = NonNullable<Surveyed['listing']>
 
-/** An item of a list: its name, and its JSON. */
-interface Listed {
+/** An item of a list: its name and its JSON. */
+interface ListedItem {
   readonly key: string
   readonly text: string
 }
 
-/** What of a listing a lock holds. Can be handed to another thread. */
+/** The parts of a listing that a lock contains. Can be sent to another thread. */
 export interface LockableItems {
   readonly instructions: string | undefined
-  readonly tools: readonly Listed[]
-  readonly prompts: readonly Listed[]
-  readonly templates: readonly Listed[]
+  readonly tools: readonly ListedItem[]
+  readonly prompts: readonly ListedItem[]
+  readonly templates: readonly ListedItem[]
 }
 
 export function offeredIn({ server, tools, prompts, templates }: Listing): LockableItems {
-  const listed = (items: readonly { readonly key: string; readonly json: Buffer }[]): Listed[] =>
+  const listItems = (items: readonly { readonly key: string; readonly json: Buffer }[]): ListedItem[] =>
     items.map(({ key, json }) => ({ key, text: json.toString() }))
   return {
     instructions: server.instructions,
-    tools: listed(tools),
-    prompts: listed(prompts),
-    templates: listed(templates),
+    tools: listItems(tools),
+    prompts: listItems(prompts),
+    templates: listItems(templates),
   }
 }
 
-/** The specification of a lock. Settings, notes and variants of the lock before stay where they still fit. */
+/** Returns the spec of a lock. Keeps settings, notes and variants of the previous lock where they still apply. */
 export function lockSpec(
   target: LockTarget,
   offered: LockableItems,
@@ -54,27 +54,34 @@ export function lockSpec(
     scheme: pinScheme,
   }
   const { instructions } = offered
-  const told = { ...server, ...(instructions === undefined ? {} : { instructions }) }
-  if (instructions === undefined) delete told.instructions
+  const lockedServer = { ...server, ...(instructions === undefined ? {} : { instructions }) }
+  if (instructions === undefined) delete lockedServer.instructions
   return {
     backendRef: { kind: target.kind, name: target.name },
     ...settings,
-    ...(Object.keys(told).length > 0 ? { server: told } : {}),
+    ...(Object.keys(lockedServer).length > 0 ? { server: lockedServer } : {}),
     ...list('tools', offered.tools, tools),
     ...list('prompts', offered.prompts, prompts),
     ...list('resourceTemplates', offered.templates, resourceTemplates),
   }
 }
 
-function list(name: string, items: readonly Listed[], before: readonly Item[] = []): Partial<ToolLockSpec> {
+function list(
+  name: string,
+  items: readonly ListedItem[],
+  before: readonly Item[] = [],
+): Partial<ToolLockSpec> {
   if (items.length === 0) return {}
   const known = new Map(before.map((item) => [item.name, item]))
   const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1))
   return { [name]: sorted.map((item) => lockedItem(item, known.get(item.key))) }
 }
 
-/** A note stays; a form that is among those of the item before leaves all of it as it is. */
-export function lockedItem({ key, text }: Listed, before: Item | undefined): Item {
+/**
+ * Returns the previous item unchanged when the definition is one of its variants, otherwise a new item with the
+ * previous note.
+ */
+export function lockedItem({ key, text }: ListedItem, before: Item | undefined): Item {
   const forms = before ? [before, ...(before.variants ?? [])] : []
   const isKnown = forms.some((form) => canonical(textOf(form)) === canonical(text))
   if (before && isKnown) return before
@@ -86,7 +93,7 @@ function textOf({ definition, definitionText }: Pick<Item, 'definition' | 'defin
   return definitionText ?? JSON.stringify(definition ?? {})
 }
 
-/** As an object where readers of YAML and JSON lose nothing of it, else as text. */
+/** Returns the definition as an object if YAML and JSON parsers preserve it, otherwise as text. */
 export function plainForm(json: string): Pick<Item, 'definition' | 'definitionText'> {
   const value: object = JSON.parse(json)
   const survives = canonical(JSON.stringify(value)) === canonical(json) && json.isWellFormed()
@@ -109,7 +116,7 @@ export function manifestText(target: LockTarget, spec: ToolLockSpec): string {
   )
 }
 
-/** A document as YAML; characters that an editor would not show are escapes. */
+/** Writes a document as YAML and escapes characters that an editor would not show. */
 export function yamlText(document: Document): string {
   visit(document, {
     Scalar(_key, node) {
@@ -122,17 +129,17 @@ export function yamlText(document: Document): string {
     },
   })
   const text = textOfDocument(document, {})
-  // The library loses spaces at the beginning of a line of a quoted text that it writes over several lines.
+  // The library drops leading spaces of continuation lines in quoted scalars.
   const isWhole = isDeepStrictEqual(readYaml(text).documents[0]?.value, document.toJS())
   return isWhole ? text : textOfDocument(document, { doubleQuotedMinMultiLineLength: Infinity })
 }
 
 function textOfDocument(document: Document, more: ToStringOptions): string {
-  return escaped(document.toString({ lineWidth: 0, ...more }))
+  return escapeHidden(document.toString({ lineWidth: 0, ...more }))
 }
 
-/** Hidden characters stand in double-quoted scalars only, where YAML has escapes for them. */
-function escaped(yaml: string): string {
+/** Hidden characters only occur in double-quoted scalars, where YAML supports escapes. */
+function escapeHidden(yaml: string): string {
   return yaml
     .split('\n')
     .map((line) =>

@@ -1,7 +1,7 @@
 /**
- * Locks of backends as files of this machine, for trust on first use (`--pin-first`): one manifest for each backend, written
- * when the backend is first seen and never changed afterwards. Who approves something else edits the file, as any lock. A file
- * that cannot be read, or is none of its backend, is an error, and is never written over.
+ * Stores locks as files on this machine for trust on first use (`--pin-first`): one manifest per backend, written when
+ * the backend is first seen and never changed afterwards. To approve something else, edit the file. A file that is
+ * unreadable or belongs to another backend is an error and is never overwritten.
  */
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,66 +12,71 @@ import type { LockKeeper } from '../../vmcp/index.ts'
 import { readLock, type StoredLock } from './lock-file.ts'
 import { offeredIn } from './manifest.ts'
 import type { BackendKind } from './targets.ts'
-import { writeLockAside } from './writer.ts'
+import { writeLockInThread } from './writer.ts'
 
 type Stored = ReturnType<LockKeeper['keep']>
 
 const ending = '.lock.yaml'
 const fileName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
-/** What file systems take, without the ending. */
+/** Limit of file systems, without the ending. */
 const maxFileName = 255 - ending.length
 
-/** Where locks are, and where new ones go. */
-export interface LockPlace extends LockKeeper {
+/** Stores and loads locks. */
+export interface LockStorage extends LockKeeper {
   /**
-   * The configuration with the locks that are there, read again each time; those of the configuration itself go before them,
-   * backend by backend. Throws INVALID_CONFIG for a file that is none.
+   * Returns the configuration with the stored locks, which are read on each call. Locks in the configuration take
+   * precedence, per backend. Throws INVALID_CONFIG for an invalid file.
    */
   with(config: VmcpConfig): VmcpConfig
 }
 
-/** One file, for one backend. Throws INVALID_CONFIG when it is no lock of it, or could not be written. */
-export function lockFile(path: string, name: string): LockPlace {
+/**
+ * Stores the lock of one backend in a file. Throws INVALID_CONFIG when the file is not its lock, or cannot be written.
+ */
+export function lockFile(path: string, name: string): LockStorage {
   if (path === '' || path === '-' || /[/\\]$/.test(path))
     throw invalidConfig(`--pin-first: ${JSON.stringify(path)} is not the path of a file`)
   if (!readLock(path, name)) requireWritable(dirname(path), path)
   return {
     with: (config) => withStoredLocks(config, readLock(path, name)?.locks ?? []),
     keep: (backend, listing): Stored =>
-      writeLockAside({ path, kind: 'Backend', backend, offered: offeredIn(listing) }),
+      writeLockInThread({ path, kind: 'Backend', backend, offered: offeredIn(listing) }),
   }
 }
 
-/** A folder with a file for each backend, named after it. It is made where it is not there. Throws INVALID_CONFIG. */
-export function lockFolder(folder: string): LockPlace {
+/** Stores one lock per backend in a folder, which is created if needed. Throws INVALID_CONFIG. */
+export function lockFolder(folder: string): LockStorage {
   if (folder === '') throw invalidConfig('--pin-first: "" is not the path of a folder')
   try {
     mkdirSync(folder, { recursive: true })
   } catch (error) {
-    throw invalidConfig(`--pin-first: ${folder} cannot be made: ${systemReason(error)}`)
+    throw invalidConfig(`--pin-first: cannot create ${folder}: ${systemReason(error)}`)
   }
   requireWritable(folder, folder)
   return new LockFolder(folder)
 }
 
-class LockFolder implements LockPlace {
+class LockFolder implements LockStorage {
   readonly #folder: string
   #kinds = new Map<string, BackendKind>()
-  /** What the files of the backends were found to be. */
+  /** Cache of the parsed files. */
   #known = new Map<string, StoredLock>()
 
   constructor(folder: string) {
     this.#folder = folder
   }
 
-  /** Files of backends that this configuration does not have are those of other servers, or of other times. */
+  /**
+   * Ignores files of backends that are not in this configuration: they belong to other servers or earlier
+   * configurations.
+   */
   with(config: VmcpConfig): VmcpConfig {
     this.#kinds = kindsOf(config)
-    const given = new Set(config.toolLocks?.map(({ backend }) => backend))
+    const configured = new Set(config.toolLocks?.map(({ backend }) => backend))
     const known = new Map<string, StoredLock>()
     const problems: string[] = []
     for (const { name } of config.backends ?? []) {
-      if (given.has(name)) continue
+      if (configured.has(name)) continue
       try {
         const stored = readLock(this.#fileOf(name), name, this.#known.get(name))
         if (stored) known.set(name, stored)
@@ -91,7 +96,7 @@ class LockFolder implements LockPlace {
   async keep(backend: string, listing: Parameters<LockKeeper['keep']>[1]): Stored {
     const kind = this.#kinds.get(backend) ?? 'Backend'
     const path = this.#fileOf(backend)
-    const stored = await writeLockAside({ path, kind, backend, offered: offeredIn(listing) })
+    const stored = await writeLockInThread({ path, kind, backend, offered: offeredIn(listing) })
     this.#known.set(backend, stored)
     return stored
   }
@@ -99,22 +104,22 @@ class LockFolder implements LockPlace {
   #fileOf(backend: string): string {
     if (!fileName.test(backend) || backend.length > maxFileName)
       throw invalidConfig(
-        `--pin-first: backend ${JSON.stringify(backend)}: the name of its file would be no safe one: it must be of at most ${maxFileName} lowercase letters, digits, dots and hyphens, or have a lock in the configuration`,
+        `--pin-first: backend ${JSON.stringify(backend)}: its name is not a safe file name: use at most ${maxFileName} lowercase letters, digits, dots and hyphens, or add a lock to the configuration`,
       )
     return join(this.#folder, `${backend}${ending}`)
   }
 }
 
 function withStoredLocks(config: VmcpConfig, stored: readonly RuntimeToolLock[]): VmcpConfig {
-  const given = new Set(config.toolLocks?.map(({ backend }) => backend))
+  const configured = new Set(config.toolLocks?.map(({ backend }) => backend))
   if (config.pinning?.noLock === 'block')
     throw invalidConfig(
-      '--pin-first: cannot be combined with pinning.noLock block, which opens no backend without a lock',
+      '--pin-first: cannot be combined with pinning.noLock: block, which blocks every backend without a lock',
     )
   return {
     ...config,
     pinning: { onChanged: 'freeze', onNew: 'block', onRemoved: 'warn', ...config.pinning, noLock: 'pin' },
-    toolLocks: [...(config.toolLocks ?? []), ...stored.filter(({ backend }) => !given.has(backend))],
+    toolLocks: [...(config.toolLocks ?? []), ...stored.filter(({ backend }) => !configured.has(backend))],
   }
 }
 
@@ -124,7 +129,7 @@ const kindsOfWorkloads: Readonly<Record<string, BackendKind>> = {
   server_entry: 'MCPServerEntry',
 }
 
-/** As the hooks tell them; a file that was written by hand says nothing of it. */
+/** Returns the kinds of the backends from metadata that the hooks write. Hand-written files lack it. */
 function kindsOf({ backends = [] }: VmcpConfig): Map<string, BackendKind> {
   return new Map(
     backends.flatMap(({ name, metadata }) => {
@@ -138,6 +143,6 @@ function requireWritable(folder: string, path: string): void {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
   } catch (error) {
-    throw invalidConfig(`--pin-first: ${path} cannot be written: ${systemReason(error)}`)
+    throw invalidConfig(`--pin-first: cannot write ${path}: ${systemReason(error)}`)
   }
 }

@@ -1,4 +1,4 @@
-/** Which backends are locked: those of manifests, and those that flags name; with the locks that the manifests have. */
+/** Finds the backends to lock, from manifests and flags, and the existing locks in the manifests. */
 import {
   formatViolations,
   fieldsOf,
@@ -24,29 +24,29 @@ export interface LockTarget {
   readonly transport: 'sse' | 'streamable-http'
 }
 
-export interface Known {
+export interface LockInputs {
   readonly targets: readonly LockTarget[]
-  /** Backends without an address that can be reached from here. */
+  /** Names of backends without an address that is reachable from this machine. */
   readonly unreachable: readonly string[]
-  /** The locks among the manifests, as they are written. */
+  /** Locks in the manifests. */
   readonly locks: readonly ToolLockSpec[]
 }
 
 const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 
-/** `urls` has addresses by name of backend. Throws INVALID_CONFIG for a lock that is not valid. */
+/** `urls` maps names of backends to addresses. Throws INVALID_CONFIG for an invalid lock. */
 export function targetsOf(
   manifests: readonly Manifest[],
   urls: ReadonlyMap<string, string>,
   violationsOf: (doc: unknown) => readonly Violation[],
-): Known {
+): LockInputs {
   const targets: LockTarget[] = []
   const unreachable: string[] = []
   const locks = locksIn(manifests, violationsOf)
   for (const { doc } of manifests) {
     const { kind } = doc
     const name = fieldsOf(doc['metadata'])['name']
-    const member = memberKinds.find((one) => one === kind)
+    const member = memberKinds.find((memberKind) => memberKind === kind)
     if (!member || typeof name !== 'string') continue
     const target = targetOf(member, name, fieldsOf(doc['spec']), urls.get(name))
     if (target) targets.push(target)
@@ -58,7 +58,7 @@ export function targetsOf(
   return { targets, unreachable, locks }
 }
 
-/** The locks among manifests. Throws INVALID_CONFIG for one that is not valid. */
+/** Returns the locks in the manifests. Throws INVALID_CONFIG for an invalid one. */
 export function locksIn(
   manifests: readonly Manifest[],
   violationsOf: (doc: unknown) => readonly Violation[],
@@ -71,14 +71,14 @@ export function locksIn(
   })
 }
 
-/** Of a backend that only a flag names: that of its lock. Throws INVALID_CONFIG where the locks disagree. */
+/** Returns the kind of a backend that is only in a flag, from its lock. Throws INVALID_CONFIG when locks disagree. */
 function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
   const kinds = new Set(
     locks.flatMap(({ backendRef }) => (backendRef.name === name ? [backendRef.kind] : [])),
   )
   if (kinds.size > 1)
     throw invalidConfig(
-      `--url ${name}: there are locks for backends of this name of the kinds ${[...kinds].sort().join(', ')}; give the manifest of the one that is meant as well`,
+      `--url ${name}: there are locks for backends with this name of the kinds ${[...kinds].sort().join(', ')}; also pass the manifest of the intended one`,
     )
   const [kind = 'Backend'] = kinds
   return kind
@@ -88,18 +88,18 @@ function targetOf(
   kind: BackendKind,
   name: string,
   { remoteUrl, transport }: Readonly<Record<string, unknown>>,
-  given: string | undefined,
+  urlOverride: string | undefined,
 ): LockTarget | undefined {
-  const url = given ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
+  const url = urlOverride ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
   if (url === undefined) return undefined
-  const isSse = given === undefined && transport === 'sse'
+  const isSse = urlOverride === undefined && transport === 'sse'
   return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
 }
 
 /** Variable with the value of the Authorization header for backends. */
 export const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
 
-/** A configuration for listing the targets, and nothing else. Throws INVALID_CONFIG. */
+/** Returns a configuration that only serves to list the targets. Throws INVALID_CONFIG. */
 export function surveyConfig(
   targets: readonly LockTarget[],
   { credentials }: { readonly credentials: boolean },
@@ -121,13 +121,13 @@ export function surveyConfig(
   )
 }
 
-/** Throws INVALID_CONFIG when the file cannot be read, or has no lock for this name. */
+/** Throws INVALID_CONFIG when the file cannot be read or has no lock for this name. */
 export function proxyLocks(path: string, name: string): readonly RuntimeToolLock[] {
   const manifests = readManifests([path], () => readFileSync(0, 'utf8'))
   const locks = locksIn(manifests, (doc) => validateResource(doc).violations)
   const own = locks.filter(({ backendRef }) => backendRef.name === name)
   if (own.length > 0) return own.map((spec) => ({ scheme: pinScheme, ...runtimeToolLock(spec, name) }))
-  const others = [...new Set(locks.map(({ backendRef }) => backendRef.name))].sort().slice(0, 10)
-  const found = others.length > 0 ? `it has locks for ${others.join(', ')}` : 'it has no MCPToolLock'
+  const otherNames = [...new Set(locks.map(({ backendRef }) => backendRef.name))].sort().slice(0, 10)
+  const found = otherNames.length > 0 ? `it has locks for ${otherNames.join(', ')}` : 'it has no MCPToolLock'
   throw invalidConfig(`--tool-lock: ${path} has no lock for ${name}: ${found}`)
 }

@@ -1,4 +1,4 @@
-/** The thread that writes one lock. */
+/** Worker thread that writes one lock. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { type LockTask, writeLock } from './lock-file.ts'
 import type { WriterOutcome } from './writer.ts'

@@ -1,12 +1,12 @@
-/** Has locks written by a thread, one after the other: the thread that serves requests waits for none of it. */
+/** Writes locks in a worker thread, one at a time, so that the thread that serves requests is not blocked. */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { LockTask, WrittenLock } from './lock-file.ts'
 
-/** Longer than a lock of the greatest size takes. */
+/** Longer than the largest lock takes. */
 const deadlineMs = 60_000
-/** What is written has at most 8 MiB. */
+/** Sufficient for a lock of at most 8 MiB. */
 const heapMb = 512
 
 export type WriterOutcome =
@@ -15,8 +15,8 @@ export type WriterOutcome =
 
 let last: Promise<unknown> = Promise.resolve()
 
-/** Rejects with an error that tells why there is no lock. */
-export function writeLockAside(task: LockTask): Promise<WrittenLock> {
+/** Rejects with an error that contains the reason. */
+export function writeLockInThread(task: LockTask): Promise<WrittenLock> {
   const written = last.then(() => run(task))
   last = written.catch(() => {})
   return written
@@ -41,11 +41,11 @@ async function run(task: LockTask): Promise<WrittenLock> {
   thread.on('error', (cause: NodeJS.ErrnoException) =>
     reject(
       cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
-        ? new Error('what it offers is too large for a lock', { cause })
-        : new Error(`its lock cannot be written: ${cause.message}`, { cause }),
+        ? new Error('its definitions are too large for a lock', { cause })
+        : new Error(`cannot write its lock: ${cause.message}`, { cause }),
     ),
   )
-  thread.on('exit', () => reject(new Error('its lock cannot be written: the thread ended')))
+  thread.on('exit', () => reject(new Error('cannot write its lock: the thread ended')))
   try {
     return await promise
   } finally {
@@ -54,7 +54,7 @@ async function run(task: LockTask): Promise<WrittenLock> {
   }
 }
 
-/** In a build it stands beside the program. */
+/** In a build, the worker file is next to the program. */
 function programFile(): URL {
   const isSource = extname(fileURLToPath(import.meta.url)) === '.ts'
   return new URL(isSource ? './worker.ts' : './lock-worker.js', import.meta.url)

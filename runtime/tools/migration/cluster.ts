@@ -1,11 +1,11 @@
-/** Objects of toolhive.stacklok.dev in a cluster, read page by page. Nothing is written. */
+/** Reads objects of toolhive.stacklok.dev from a cluster, page by page. Writes nothing. */
 import type { ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, invalidConfig } from '../../../schemas/index.ts'
 import { type ClusterAccess, clusterAccess, pagesOf } from '../../toolkit/cluster/kubeconfig.ts'
 import type { SourceDocument } from './convert.ts'
 
 const group = 'toolhive.stacklok.dev'
-/** The newest first; both have one schema. */
+/** Newest first. Both versions have the same schema. */
 const versions = ['v1beta1', 'v1alpha1']
 const plurals: Readonly<Record<string, string>> = {
   MCPGroup: 'mcpgroups',
@@ -24,7 +24,7 @@ const plurals: Readonly<Record<string, string>> = {
   MCPRegistry: 'mcpregistries',
 }
 
-/** All of them, or those of one namespace. Throws INVALID_CONFIG when the cluster has none of the kinds. */
+/** Returns the objects of all namespaces, or of one. Throws INVALID_CONFIG when the cluster has none of the kinds. */
 export async function readCluster(
   wanted: string | true,
   namespace: string | undefined,
@@ -47,7 +47,7 @@ function documentOf(doc: Fields): SourceDocument {
   return { doc, file: typeof namespace === 'string' ? namespace : 'cluster', lineOf: () => 0 }
 }
 
-/** undefined when the cluster does not have the kind. */
+/** Returns undefined when the cluster does not have the kind. */
 async function listKind(
   get: ClusterAccess['get'],
   plural: string,
@@ -65,13 +65,13 @@ async function allOf(get: ClusterAccess['get'], list: ResourcePath): Promise<Fie
   for await (const page of pagesOf(get, list)) {
     if (page.items) found.push(...page.items)
     else if (page.status === 404) return undefined
-    else throw invalidConfig(`--context: ${list.plural} cannot be listed: ${reasonOf(page.status)}`)
+    else throw invalidConfig(`--context: cannot list ${list.plural}: ${reasonOf(page.status)}`)
   }
   return found
 }
 
 function reasonOf(status: number | undefined): string {
-  if (status === 401) return 'the credentials are refused'
-  if (status === 403) return 'you may not list them'
-  return status === undefined ? 'the API server cannot be reached' : `status ${status}`
+  if (status === 401) return 'the credentials were rejected'
+  if (status === 403) return 'you have no permission to list them'
+  return status === undefined ? 'the API server is unreachable' : `status ${status}`
 }

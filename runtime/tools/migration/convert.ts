@@ -1,8 +1,8 @@
 /**
- * Converts the documents of a set of files, each by its own form, and says of each what became of it.
+ * Converts a set of documents, each according to its form, and reports the outcome of each.
  *
- * Objects that the conversion adds stand in the file of the document that they are for; their Secrets in one file of
- * their own. Documents of other API groups stay as they are.
+ * Objects that the conversion adds go into the file of their document; Secrets go into a separate file. Documents of
+ * other API groups stay unchanged.
  */
 import { basename, extname } from 'node:path'
 import { apiVersion, type Fields, fieldsOf, own, validateRuntime } from '../../../schemas/index.ts'
@@ -18,28 +18,28 @@ import { convertVirtualServer } from './objects/shared-rules.ts'
 
 export interface SourceDocument {
   readonly doc: Fields
-  /** As it is shown, and as the name of the written file is made of it. */
+  /** Path for messages. The name of the output file is derived from it. */
   readonly file: string
   /** One-based line of a field. */
   readonly lineOf: (path: string) => number
 }
 
-export interface Migrated {
+export interface MigratedDocument {
   readonly file: string
   readonly line: number
-  /** What it is: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
+  /** Description of the document: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
   readonly subject: string
   readonly outcome: MigrationOutcome
   readonly rows: readonly (MigrationRow & { readonly line: number })[]
-  /** `Kind/name` of what is written for it; empty when nothing is. */
+  /** `Kind/name` of the objects that are written for it. Can be empty. */
   readonly made: readonly string[]
 }
 
 export interface Migration {
-  readonly documents: readonly Migrated[]
-  /** What is written, by source file: manifests, or the one file of a virtual server. */
+  readonly documents: readonly MigratedDocument[]
+  /** Output by source file: manifests, or the file of a virtual server. */
   readonly files: ReadonlyMap<string, readonly Fields[]>
-  /** Secrets that the conversion made. Some values are empty, to be filled in. */
+  /** Secrets that the conversion created. Empty values must be filled in. */
   readonly secrets: readonly Fields[]
 }
 
@@ -49,9 +49,9 @@ export function migrate(sources: readonly SourceDocument[], options: MigrationOp
   const names = new Names(sources)
   const files = new Map<string, Fields[]>()
   const secrets: Fields[] = []
-  const documents = sources.map((source): Migrated => {
+  const documents = sources.map((source): MigratedDocument => {
     const added: Fields[] = []
-    const context = { ...options, ...adders(source, names, added) }
+    const context = { ...options, ...makeAdders(source, names, added) }
     const { subject, draft, outcome, shown } = convertOne(source, context)
     const isWritten = draft !== undefined && outcome !== 'not converted' && outcome !== 'skipped'
     const made = isWritten ? [...added, draft] : []
@@ -70,15 +70,15 @@ export function migrate(sources: readonly SourceDocument[], options: MigrationOp
   return { documents, files, secrets }
 }
 
-interface One {
+interface DocumentResult {
   readonly subject: string
   readonly outcome: MigrationOutcome
-  /** What is written, when anything is. */
+  /** Document to write, if any. */
   readonly draft: Fields | undefined
   readonly shown: readonly MigrationRow[]
 }
 
-function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One {
+function convertOne({ doc, file }: SourceDocument, context: ObjectContext): DocumentResult {
   const { apiVersion: version, kind } = doc
   if (typeof version === 'string' && version.split('/')[0] === group) return ofKind(doc, context)
   if (isVmcpFile(doc)) return result('virtual server', convertVmcpFile(doc, context.tools))
@@ -88,7 +88,7 @@ function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One 
     return result('webhooks', convertWebhookFile(doc, nameOf(file, 'webhooks'), context))
   if (typeof version === 'string' && typeof kind === 'string')
     return { subject: idOf(doc), outcome: 'unchanged', draft: doc, shown: [] }
-  const text = 'is no object, run configuration, virtual server, file of policies or of webhooks'
+  const text = 'is not an object, run configuration, virtual server, policy file or webhook file'
   return {
     subject: 'document',
     outcome: 'skipped',
@@ -97,19 +97,19 @@ function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One 
   }
 }
 
-function ofKind(doc: Fields, context: ObjectContext): One {
+function ofKind(doc: Fields, context: ObjectContext): DocumentResult {
   const kind = String(doc['kind'])
   if (Object.hasOwn(kindRules, kind)) return result(idOf(doc), convertObject(doc, context))
   const absent = own(absentKinds, kind)
   const shown =
     absent === undefined
-      ? ({ field: 'kind', effect: 'refused', text: 'this kind is not known' } as const)
+      ? ({ field: 'kind', effect: 'refused', text: 'unknown kind' } as const)
       : ({ field: 'kind', effect: 'differs', text: absent } as const)
   const outcome = absent === undefined ? 'not converted' : 'skipped'
   return { subject: idOf(doc), outcome, draft: undefined, shown: [shown] }
 }
 
-function result(subject: string, { doc, rows }: MigrationDraft): One {
+function result(subject: string, { doc, rows }: MigrationDraft): DocumentResult {
   return { subject, outcome: outcomeOf(rows), draft: doc, shown: rows }
 }
 
@@ -123,22 +123,22 @@ function nameOf(file: string, ofInput: string): string {
   return file === '-' ? ofInput : objectName(basename(file, extname(file)))
 }
 
-/** The names that are taken, of the documents and of what was added. */
+/** Names in use, by the documents and by added objects. */
 class Names {
-  readonly #taken = new Set<string>()
+  readonly #used = new Set<string>()
 
   constructor(sources: readonly SourceDocument[]) {
     for (const { doc } of sources) {
       const { name, namespace } = fieldsOf(doc['metadata'])
-      this.#taken.add(keyOf(String(doc['kind']), namespace, String(name)))
+      this.#used.add(keyOf(String(doc['kind']), namespace, String(name)))
     }
   }
 
-  /** False when it is taken already. */
+  /** Returns false when the name is already in use. */
   claim(kind: string, namespace: unknown, name: string): boolean {
     const key = keyOf(kind, namespace, name)
-    if (this.#taken.has(key)) return false
-    this.#taken.add(key)
+    if (this.#used.has(key)) return false
+    this.#used.add(key)
     return true
   }
 }
@@ -147,7 +147,7 @@ function keyOf(kind: string, namespace: unknown, name: string): string {
   return `${kind} ${typeof namespace === 'string' ? namespace : ''} ${name}`
 }
 
-function adders(
+function makeAdders(
   { doc }: SourceDocument,
   names: Names,
   added: Fields[],

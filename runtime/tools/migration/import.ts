@@ -1,4 +1,4 @@
-/** `gatehouse import toolhive`: documents of ToolHive as ours. Starts nothing, changes nothing that it reads. */
+/** `gatehouse import toolhive` converts ToolHive documents. Starts nothing, and changes no input. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
@@ -6,13 +6,13 @@ import { standardText } from '../../toolkit/terminal/input.ts'
 import { readManifests } from '../../toolkit/manifests/read.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { readCluster } from './cluster.ts'
-import { documentsText, migrationFiles } from './read-files.ts'
+import { documentsText, migrationFiles } from './migration-files.ts'
 import { reportLines, reportObject } from './print-report.ts'
 import { type Migration, migrate, type SourceDocument } from './convert.ts'
 
 export interface ToolhiveOptions {
   readonly filename: readonly string[]
-  /** The name of a context, or true for the current one. */
+  /** Name of a context, or true for the current one. */
   readonly context?: string | true
   readonly namespace?: string
   readonly save?: string
@@ -31,18 +31,18 @@ export async function importToolhive(options: ToolhiveOptions): Promise<number> 
   const written = save(options, migration)
   if (options.output === 'json') printJson(reportObject(migration, written))
   else show(options, migration, written)
-  const isLess = migration.documents.some(
+  const isIncomplete = migration.documents.some(
     ({ outcome }) => outcome === 'partly' || outcome === 'not converted',
   )
-  return isLess ? exitCode.failed : exitCode.ok
+  return isIncomplete ? exitCode.failed : exitCode.ok
 }
 
 async function readSources(options: ToolhiveOptions): Promise<readonly SourceDocument[]> {
   const { filename, context, namespace } = options
   if (filename.length === 0 && context === undefined)
-    throw invalidConfig('give -f FILE, or --context for the objects of a cluster')
+    throw invalidConfig('specify -f FILE, or --context for the objects in a cluster')
   if (namespace !== undefined && context === undefined)
-    throw invalidConfig('--namespace: only with --context; files say their namespace themselves')
+    throw invalidConfig('--namespace: requires --context, because files contain their namespace')
   const files = readManifests(filename, standardText)
   return [...files, ...(context === undefined ? [] : await readCluster(context, namespace))]
 }
@@ -50,11 +50,11 @@ async function readSources(options: ToolhiveOptions): Promise<readonly SourceDoc
 function pairOf(text: string): readonly [string, string] {
   const [, from, to] = /^([^=]+)=(.+)$/.exec(text) ?? []
   if (from === undefined || to === undefined)
-    throw invalidConfig('--tool: must be NAME=BACKEND.TOOL, as in echo=notes.echo')
+    throw invalidConfig('--tool: must be NAME=BACKEND.TOOL, such as echo=notes.echo')
   return [from, to]
 }
 
-/** Names of the files that were written. */
+/** Returns the names of the written files. */
 function save({ save: folder, force, filename }: ToolhiveOptions, migration: Migration): readonly string[] {
   const files = folder === undefined ? [] : migrationFiles(migration, filename)
   return folder === undefined || files.length === 0
@@ -64,10 +64,10 @@ function save({ save: folder, force, filename }: ToolhiveOptions, migration: Mig
 
 function show(options: ToolhiveOptions, migration: Migration, written: readonly string[]): void {
   const asYaml = options.output === 'yaml'
-  const tell = asYaml ? printError : print
+  const report = asYaml ? printError : print
   const stream = asYaml ? process.stderr : process.stdout
   for (const line of reportLines(migration, painter({ colour: stream.isTTY && stream.hasColors() })))
-    tell(line)
+    report(line)
   if (asYaml) {
     const docs = [...[...migration.files.values()].flat(), ...migration.secrets]
     if (docs.length > 0) print(documentsText(docs))
@@ -75,13 +75,13 @@ function show(options: ToolhiveOptions, migration: Migration, written: readonly 
   }
   const { save: folder } = options
   if (folder === undefined) {
-    print('Nothing is written. To write it: gatehouse import toolhive … --save FOLDER')
+    print('Nothing was written. To write the manifests: gatehouse import toolhive … --save FOLDER')
     return
   }
   if (migration.files.size + migration.secrets.length === 0) {
-    printError('Nothing was converted, so nothing is written')
+    printError('Nothing was converted, so nothing was written')
     return
   }
-  print(written.length > 0 ? `Written to ${folder}: ${written.join(', ')}` : `${folder} is as it should be`)
+  print(written.length > 0 ? `Written to ${folder}: ${written.join(', ')}` : `${folder} is up to date`)
   print(`Next: gatehouse validate -f ${folder}`)
 }

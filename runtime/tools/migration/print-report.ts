@@ -1,11 +1,14 @@
-/** What `import toolhive` says: per file and document what was converted, what differs and why. No values. */
+/**
+ * The report of `import toolhive`: per file and document the outcome, with differences and reasons. Never contains
+ * values.
+ */
 import type { painter } from '../../toolkit/terminal/output.ts'
 import type { FieldEffect, MigrationOutcome } from './row.ts'
-import type { Migrated, Migration } from './convert.ts'
+import type { MigratedDocument, Migration } from './convert.ts'
 
 type Paint = ReturnType<typeof painter>
 
-const marks: Readonly<Record<MigrationOutcome, 'green' | 'yellow' | 'red' | 'dim'>> = {
+const outcomeColors: Readonly<Record<MigrationOutcome, 'green' | 'yellow' | 'red' | 'dim'>> = {
   converted: 'green',
   differs: 'yellow',
   partly: 'yellow',
@@ -13,7 +16,7 @@ const marks: Readonly<Record<MigrationOutcome, 'green' | 'yellow' | 'red' | 'dim
   skipped: 'dim',
   'not converted': 'red',
 }
-const outcomeWidth = Math.max(...Object.keys(marks).map((mark) => mark.length))
+const outcomeWidth = Math.max(...Object.keys(outcomeColors).map((outcome) => outcome.length))
 const effectWidth = 'renamed'.length
 
 export function reportLines({ documents }: Migration, paint: Paint): readonly string[] {
@@ -24,36 +27,36 @@ export function reportLines({ documents }: Migration, paint: Paint): readonly st
     file = document.file
     lines.push(...documentLines(document, paint))
   }
-  lines.push('', summary(documents))
+  lines.push('', summarize(documents))
   return lines
 }
 
-function documentLines({ subject, outcome, rows, made }: Migrated, paint: Paint): readonly string[] {
-  const others = made.filter((id) => id !== subject)
-  const also = others.length > 0 ? `, ${made.includes(subject) ? 'with' : 'as'} ${others.join(', ')}` : ''
-  const head = `  ${paint(marks[outcome], outcome.padEnd(outcomeWidth))}  ${subject}${also}`
+function documentLines({ subject, outcome, rows, made }: MigratedDocument, paint: Paint): readonly string[] {
+  const added = made.filter((id) => id !== subject)
+  const also = added.length > 0 ? `, ${made.includes(subject) ? 'with' : 'as'} ${added.join(', ')}` : ''
+  const head = `  ${paint(outcomeColors[outcome], outcome.padEnd(outcomeWidth))}  ${subject}${also}`
   return [
     head,
     ...rows.map(({ line, effect, field, text }) => {
-      const place = line > 0 ? `${line}: ` : ''
+      const position = line > 0 ? `${line}: ` : ''
       return paint(
         'dim',
-        `  ${' '.repeat(outcomeWidth)}  ${effect.padEnd(effectWidth)}  ${place}${field === '' ? '' : `${field}: `}${text}`,
+        `  ${' '.repeat(outcomeWidth)}  ${effect.padEnd(effectWidth)}  ${position}${field === '' ? '' : `${field}: `}${text}`,
       )
     }),
   ]
 }
 
-function summary(documents: readonly Migrated[]): string {
+function summarize(documents: readonly MigratedDocument[]): string {
   const counts = new Map<MigrationOutcome, number>()
   for (const { outcome } of documents) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-  return (Object.keys(marks) as MigrationOutcome[])
+  return (Object.keys(outcomeColors) as MigrationOutcome[])
     .filter((outcome) => counts.has(outcome))
     .map((outcome) => `${counts.get(outcome)} ${outcome}`)
     .join(', ')
 }
 
-/** For `-o json`. */
+/** Returns the report for `-o json`. */
 export function reportObject({ documents }: Migration, written: readonly string[]) {
   return {
     schema: 'gatehouse.dev/import-toolhive/v1',

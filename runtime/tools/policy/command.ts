@@ -1,4 +1,4 @@
-/** `gatehouse policy`: authorization policies tested, explained, and replayed against the audit log. */
+/** `gatehouse policy` tests and explains authorization policies, and replays audit logs against them. */
 import { createReadStream, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -19,7 +19,13 @@ import { refuseIdle, collect, jsonObject } from '../../toolkit/terminal/options.
 import { claimStandardInput } from '../../toolkit/terminal/input.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
-import { askOption, elsewhereCode, elsewhereText, explainElsewhere, withPoint } from './elsewhere.ts'
+import {
+  askOption,
+  pointExitCode,
+  pointExplanationText,
+  explainAtPoint,
+  withPoint,
+} from './external-point.ts'
 import { readFixtures } from './fixtures.ts'
 import { reportExplanation, reportReplay, reportTests, type TestFormat, testsObject } from './report.ts'
 import { readPolicies, type PolicySource } from '../../toolkit/local/servers.ts'
@@ -31,7 +37,9 @@ export function addPolicyCommand(program: Command): void {
   const policy = program
     .command('policy')
     .summary('test, explain and replay authorization policies')
-    .description('Tries authorization policies without a running server, with its own code.')
+    .description(
+      'Evaluates authorization policies with the code of the server, but without a running server.',
+    )
   addTest(policy)
   addExplain(policy)
   addReplay(policy)
@@ -48,34 +56,41 @@ interface TestOptions {
 function addTest(policy: Command): void {
   policy
     .command('test')
-    .summary('run tests of policies')
+    .summary('run policy tests')
     .description(
-      'Runs tests: who calls what with which arguments, and whether that is allowed. Names policies that no test depends on.',
+      'Runs tests that state which caller may call which tool with which arguments. Also lists policies that no test depends on.',
     )
     .requiredOption(
       '-f, --filename <path>',
       'file or folder with tests, or - for standard input; repeatable',
       collect,
     )
-    .option('-p, --policies <path>', `${policiesHelp}; default: what the tests name`, collect, [])
-    .option('--server <name>', 'the virtual server, where several have policies')
+    .option(
+      '-p, --policies <path>',
+      `${policiesHelp} (default: the policies that the test file refers to)`,
+      collect,
+      [],
+    )
+    .option('--server <name>', 'name of the virtual server, if several have policies')
     .addOption(askOption())
     .addOption(
-      new Option('-o, --output <format>', 'how to report').choices(['text', 'json', 'junit']).default('text'),
+      new Option('-o, --output <format>', 'output format').choices(['text', 'json', 'junit']).default('text'),
     )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy test -f policy-tests.yaml -p manifests/\n' +
-        '\nExit codes: 0 all passed, 1 a test failed, 2 a test is decided elsewhere, wrong usage or input that cannot be used.',
+        '\nExit codes: 0 all passed, 1 a test failed, 2 wrong usage, invalid input, or a test that an external decision point decides (see --ask).',
     )
     .action(async (options: TestOptions) => {
       const runs = []
       const fixtures = readFixtures(options.filename)
       for (const { file, policies, tests } of fixtures) {
-        const beside = policies === undefined ? [] : [resolve(dirname(file), policies)]
-        const paths = options.policies.length > 0 ? options.policies : beside
+        const ownPaths = policies === undefined ? [] : [resolve(dirname(file), policies)]
+        const paths = options.policies.length > 0 ? options.policies : ownPaths
         if (paths.length === 0)
-          throw new GatehouseError('INVALID_CONFIG', { detail: `${file}: needs policies, or use --policies` })
+          throw new GatehouseError('INVALID_CONFIG', {
+            detail: `${file}: requires policies; add them to the file, or use --policies`,
+          })
         runs.push({ file, run: await runAll(await readPolicies(paths, options.server), tests, options.ask) })
       }
       if (options.output === 'json') printJson(testsObject(runs))
@@ -109,28 +124,28 @@ interface ExplainOptions {
 function addExplain(policy: Command): void {
   policy
     .command('explain')
-    .summary('say why policies allow or deny a call')
+    .summary('explain why policies allow or deny a call')
     .description(
-      'Names the policies that determine a decision, and for each other one the first part of it that does not hold.',
+      'Prints the policies that determine the decision, and for every other policy the first condition that is not met.',
     )
     .requiredOption('-p, --policies <path>', policiesHelp, collect)
-    .option('--server <name>', 'the virtual server, where several have policies')
+    .option('--server <name>', 'name of the virtual server, if several have policies')
     .option('--claims <json>', 'claims of the caller, as JSON or @file', jsonObject, {})
-    .option('--tool <name>', 'the tool, as clients call it')
-    .option('--prompt <name>', 'the prompt, as clients call it')
-    .option('--resource <uri>', 'the resource')
-    .option('--backend <name>', 'the backend that it comes from; empty for a workflow')
-    .option('--original <name>', 'what the backend calls it; default: as clients do')
+    .option('--tool <name>', 'name of the tool for clients')
+    .option('--prompt <name>', 'name of the prompt for clients')
+    .option('--resource <uri>', 'URI of the resource')
+    .option('--backend <name>', 'backend of the item; empty for a workflow')
+    .option('--original <name>', 'name of the item in the backend (default: the name for clients)')
     .option('--args <json>', 'arguments of the call, as JSON or @file', jsonObject)
     .addOption(askOption())
-    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy explain -p manifests/ --claims \'{"sub":"ada","groups":["ops"]}\' --tool github_search --backend github --original search\n' +
-        '\nExit codes: 0 allowed, 1 denied, 2 decided elsewhere or not at all, wrong usage or input that cannot be used.',
+        '\nExit codes: 0 allowed, 1 denied, 2 wrong usage, invalid input, or no decision (see --ask).',
     )
     .action(async (options: ExplainOptions, command: Command) => {
-      refuseIdle(command, [['original', options.backend !== undefined, 'is for --backend']])
+      refuseIdle(command, [['original', options.backend !== undefined, 'has no effect without --backend']])
       const { claims, backend, original, args, tool, prompt, resource } = options
       const named = [
         ['call_tool', tool],
@@ -140,7 +155,9 @@ function addExplain(policy: Command): void {
       const [only, another] = named.filter(([, name]) => name !== undefined)
       const id = only?.[1]
       if (!only || another || id === undefined)
-        throw new GatehouseError('INVALID_CONFIG', { detail: 'name one of --tool, --prompt and --resource' })
+        throw new GatehouseError('INVALID_CONFIG', {
+          detail: 'specify one of --tool, --prompt and --resource',
+        })
       const question = {
         action: only[0],
         id,
@@ -152,9 +169,9 @@ function addExplain(policy: Command): void {
         options.output === 'json' ? printJson(value) : print(forTerminal(text))
       const source = await readPolicies(options.policies, options.server)
       if (source.kind === 'point') {
-        const told = await explainElsewhere(source.about, options.ask, question)
-        shown(told, elsewhereText(told))
-        process.exitCode = elsewhereCode(told)
+        const external = await explainAtPoint(source.about, options.ask, question)
+        shown(external, pointExplanationText(external))
+        process.exitCode = pointExitCode(external)
         return
       }
       const explained = await explainDecision(source.set, question)
@@ -178,27 +195,27 @@ const selectors = ['principal', 'target', 'policy', 'to']
 function addReplay(policy: Command): void {
   policy
     .command('replay')
-    .summary('say which recorded decisions other policies would change')
+    .summary('show which recorded decisions new policies would change')
     .description(
-      'Asks policies what the lines of an audit log were decided about, and lists the decisions that would change: by\n' +
-        'principal, by target and by policy. Lines that do not tell what a policy reads are inconclusive; record more with\n' +
-        'audit.policyInputs. Names policies that no recorded decision depends on.',
+      'Evaluates new policies for the decisions in an audit log, and lists the decisions that would change by principal,\n' +
+        'target and policy. Lines without the inputs of a policy are inconclusive; record more with audit.policyInputs.\n' +
+        'Also lists policies that no recorded decision depends on.',
     )
-    .requiredOption('--audit <file>', 'the audit log, or - for standard input')
+    .requiredOption('--audit <file>', 'audit log, or - for standard input')
     .requiredOption('--new <path>', policiesHelp, collect)
-    .option('--server <name>', 'the virtual server, where several have policies')
+    .option('--server <name>', 'name of the virtual server, if several have policies')
     .option(
       '--expect <selector>',
-      `changes that are meant, such as principal=ben,to=deny; keys: ${selectors.join(', ')}; repeatable`,
-      expectation,
+      `expected changes, such as principal=ben,to=deny; keys: ${selectors.join(', ')}; repeatable`,
+      collectExpectation,
       [],
     )
     .addOption(askOption())
-    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy replay --audit audit.log --new manifests/ --expect policy=policies[4]\n' +
-        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 nothing was compared or it is decided elsewhere, wrong usage or input that cannot be used.',
+        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 wrong usage, invalid input, or nothing was compared (see --ask).',
     )
     .action(async (options: ReplayOptions) => {
       const source = await readPolicies(options.new, options.server, '--new')
@@ -209,7 +226,7 @@ function addReplay(policy: Command): void {
           : await withPoint(source.about, options.ask, (point) => replayAtPoint(source.about, point, lines))
       const flips = replay.flips.map((flip) => ({
         ...flip,
-        expected: options.expect.some((one) => meets(flip, one)),
+        expected: options.expect.some((expected) => matches(flip, expected)),
       }))
       const report = { ...replay, flips }
       if (options.output === 'json') printJson(report)
@@ -217,7 +234,9 @@ function addReplay(policy: Command): void {
       const isElsewhere = source.kind === 'point' && !options.ask
       const hasChanged = flips.some(({ expected }) => !expected)
       if (replay.decisions === 0)
-        printError(`${options.audit}: no line has a decision: is it the audit log of a server with policies?`)
+        printError(
+          `${options.audit}: no line contains a decision; use the audit log of a server with policies`,
+        )
       process.exitCode =
         isElsewhere || replay.decisions === 0 ? exitCode.usage : hasChanged ? exitCode.failed : exitCode.ok
     })
@@ -247,7 +266,7 @@ async function linesOf(path: string): Promise<AsyncIterable<string>> {
   return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
 }
 
-function meets(flip: Flip, expected: Expected): boolean {
+function matches(flip: Flip, expected: Expected): boolean {
   const { policy, ...rest } = expected
   const values: Readonly<Record<string, string>> = {
     principal: flip.principal,
@@ -260,7 +279,7 @@ function meets(flip: Flip, expected: Expected): boolean {
   )
 }
 
-function expectation(text: string, before: readonly Expected[]): Expected[] {
+function collectExpectation(text: string, before: readonly Expected[]): Expected[] {
   const pairs = text.split(',').map((pair) => {
     const [, key = '', value] = /^([a-z]+)=(.*)$/s.exec(pair) ?? []
     if (!selectors.includes(key) || value === undefined)

@@ -1,4 +1,4 @@
-/** Reads the tests of policies that people write, with every mistake in them named at once. */
+/** Reads policy tests and reports all mistakes in them at once. */
 import {
   type Fields,
   formatViolations,
@@ -12,7 +12,7 @@ import type { PolicyQuestion, PolicyTest } from '../../policy/index.ts'
 
 export interface Fixtures {
   readonly file: string
-  /** Where the policies are, as the file says; relative to it. */
+  /** Path of the policies, relative to the file. */
   readonly policies: string | undefined
   readonly tests: readonly PolicyTest[]
 }
@@ -22,10 +22,10 @@ type Kind = keyof typeof actions
 
 const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
-/** Throws INVALID_CONFIG naming every mistake with its file and line. */
+/** Throws INVALID_CONFIG with every mistake, its file and line. */
 export function readFixtures(paths: readonly string[]): readonly Fixtures[] {
   const manifests = readManifests(paths, () => standardText('-f'))
-  const read = manifests.map((manifest) => readOne(manifest))
+  const read = manifests.map((manifest) => readFixture(manifest))
   const mistakes = read.flatMap(({ violations, file }, index) =>
     violations.map(
       (violation) => `${file}:${manifests[index]?.lineOf(violation.path)}: ${formatViolations([violation])}`,
@@ -35,7 +35,7 @@ export function readFixtures(paths: readonly string[]): readonly Fixtures[] {
   return read
 }
 
-function readOne({ doc, file }: Manifest): Fixtures & { readonly violations: readonly Violation[] } {
+function readFixture({ doc, file }: Manifest): Fixtures & { readonly violations: readonly Violation[] } {
   const reader = new Reader()
   reader.only(doc, ['policies', 'tests'], '')
   const { policies, tests } = doc
@@ -61,18 +61,21 @@ class Reader {
   only(fields: Fields, known: readonly string[], path: string): void {
     for (const name of Object.keys(fields)) {
       if (!known.includes(name))
-        this.wrong(`${path}${path === '' ? '' : '.'}${name}`, `is not known; known are ${known.join(', ')}`)
+        this.wrong(
+          `${path}${path === '' ? '' : '.'}${name}`,
+          `unknown field; expected one of ${known.join(', ')}`,
+        )
     }
   }
 
   text(value: unknown, path: string): string | undefined {
-    return value === undefined || typeof value === 'string' ? value : this.wrong(path, 'must be a text')
+    return value === undefined || typeof value === 'string' ? value : this.wrong(path, 'must be a string')
   }
 
   texts(value: unknown, path: string): string[] {
     if (value === undefined) return []
-    if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
-    this.wrong(path, 'must be a list of texts')
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+    this.wrong(path, 'must be a list of strings')
     return []
   }
 
@@ -87,14 +90,14 @@ class Reader {
     this.only(value, ['name', 'claims', 'call', 'list', 'expect', 'because', 'errors'], path)
     const { name, claims, call, list, expect, because, errors } = value
     const caller = this.fields(claims, `${path}.claims`)
-    if (typeof name !== 'string') this.wrong(`${path}.name`, 'must be a text')
-    if ((call === undefined) === (list === undefined)) return this.wrong(path, 'needs either call or list')
+    if (typeof name !== 'string') this.wrong(`${path}.name`, 'must be a string')
+    if ((call === undefined) === (list === undefined)) return this.wrong(path, 'requires either call or list')
     const named = typeof name === 'string' ? name : path
     if (list !== undefined) return { name: named, questions: this.#list(list, caller, `${path}.list`) }
     const question = this.#item(call, caller, `${path}.call`)
     if (expect !== 'allow' && expect !== 'deny') this.wrong(`${path}.expect`, 'must be allow or deny')
     if (errors !== undefined && !(Number.isInteger(errors) && Number(errors) >= 0))
-      this.wrong(`${path}.errors`, 'must be a whole number, how many policies fail')
+      this.wrong(`${path}.errors`, 'must be a whole number: how many policies fail')
     const expected = {
       expect: expect === 'deny' ? ('deny' as const) : ('allow' as const),
       because: this.texts(because, `${path}.because`),
@@ -106,7 +109,7 @@ class Reader {
   #list(value: unknown, claims: Fields, path: string): PolicyTest['questions'] {
     const list = this.fields(value, path)
     this.only(list, ['visible', 'hidden'], path)
-    const of = (member: 'visible' | 'hidden', expect: 'allow' | 'deny') => {
+    const questionsOf = (member: 'visible' | 'hidden', expect: 'allow' | 'deny') => {
       const items: unknown = list[member] ?? []
       if (!Array.isArray(items)) {
         this.wrong(`${path}.${member}`, 'must be a list')
@@ -118,7 +121,7 @@ class Reader {
         return question ? [{ question, expect }] : []
       })
     }
-    return [...of('visible', 'allow'), ...of('hidden', 'deny')]
+    return [...questionsOf('visible', 'allow'), ...questionsOf('hidden', 'deny')]
   }
 
   #item(value: unknown, claims: Fields, path: string): PolicyQuestion | undefined {
@@ -126,12 +129,12 @@ class Reader {
     this.only(item, [...Object.keys(actions), 'backend', 'original', 'arguments', 'hints'], path)
     const kinds = (Object.keys(actions) as Kind[]).filter((kind) => item[kind] !== undefined)
     const [kind] = kinds
-    if (!kind || kinds.length > 1) return this.wrong(path, 'needs one of tool, prompt and resource')
+    if (!kind || kinds.length > 1) return this.wrong(path, 'requires one of tool, prompt and resource')
     const id = this.text(item[kind], `${path}.${kind}`)
     const backend = this.text(item['backend'], `${path}.backend`)
     const original = this.text(item['original'], `${path}.original`)
     if (original !== undefined && backend === undefined)
-      this.wrong(`${path}.backend`, 'is needed beside original; it is empty for a workflow')
+      this.wrong(`${path}.backend`, 'is required with original; it is empty for a workflow')
     const hints = this.fields(item['hints'], `${path}.hints`)
     this.only(hints, hintNames, `${path}.hints`)
     for (const [name, hint] of Object.entries(hints))

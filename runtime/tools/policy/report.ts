@@ -1,4 +1,4 @@
-/** What the policy commands print. */
+/** Output of the policy commands. */
 import type { DecisionExplanation, Flip, PolicyTestRun, Replay } from '../../policy/index.ts'
 import { junitReport, xml } from '../../toolkit/terminal/junit.ts'
 
@@ -15,7 +15,7 @@ function testCounts(runs: readonly FileRun[]) {
     runs.every(({ run }) => run.idle.includes(id)),
   )
   const failed = all.filter(({ failures }) => failures.length > 0)
-  const elsewhere = all.filter((one) => one.elsewhere !== undefined)
+  const elsewhere = all.filter((result) => result.elsewhere !== undefined)
   const passed = all.length - failed.length - elsewhere.length
   return { all, idle, failed, elsewhere, passed }
 }
@@ -34,9 +34,9 @@ export function reportTests(runs: readonly FileRun[], format: Exclude<TestFormat
       `failed: ${file}: ${name}`,
       ...failures.map((line) => `  ${line}`),
     ]),
-    ...elsewhere.map((one) => `decided elsewhere: ${one.file}: ${one.name}: ${one.elsewhere}`),
+    ...elsewhere.map((result) => `decided elsewhere: ${result.file}: ${result.name}: ${result.elsewhere}`),
     ...(idle.length > 0 ? [`no test depends on: ${idle.join(', ')}`] : []),
-    `${passed} passed, ${failed.length} failed${elsewhere.length > 0 ? `, ${elsewhere.length} decided elsewhere; --ask asks the decision point` : ''}`,
+    `${passed} passed, ${failed.length} failed${elsewhere.length > 0 ? `, ${elsewhere.length} decided elsewhere; use --ask to ask the decision point` : ''}`,
   ].join('\n')
 }
 
@@ -47,15 +47,15 @@ function junit(
   const cases = all.map(({ file, name, failures, elsewhere }) => {
     const failure =
       failures.length === 0
-        ? skipped(elsewhere)
+        ? skippedElement(elsewhere)
         : `<failure message="${xml(failures[0] ?? '')}">${xml(failures.join('\n'))}</failure>`
     return `    <testcase classname="${xml(file)}" name="${xml(name)}">${failure}</testcase>`
   })
-  const elsewhere = all.filter((one) => one.elsewhere !== undefined).length
+  const elsewhere = all.filter((result) => result.elsewhere !== undefined).length
   return junitReport('gatehouse policy test', cases, failed, elsewhere)
 }
 
-function skipped(elsewhere: string | undefined): string {
+function skippedElement(elsewhere: string | undefined): string {
   return elsewhere === undefined ? '' : `<skipped message="${xml(`decided elsewhere: ${elsewhere}`)}"/>`
 }
 
@@ -73,15 +73,15 @@ export function reportExplanation(explained: DecisionExplanation): string {
       const reason = because === undefined ? '' : `: ${because}${absence}`
       return `  ${outcome.padEnd(8)}${effect.padEnd(7)} ${id}${reason}`
     }),
-    ...(leftOut > 0 ? [`  ${leftOut} more policies were not looked at`] : []),
+    ...(leftOut > 0 ? [`  ${leftOut} more policies were not evaluated`] : []),
     ...(missing.length > 0 && decision !== 'permitted'
-      ? [`permits read what the caller lacks: ${missing.join(', ')}`]
+      ? [`permit policies read attributes that the caller lacks: ${missing.join(', ')}`]
       : []),
   ].join('\n')
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
-  /** Lines that another one decides about, and was not asked. */
+  /** Lines that an external decision point decides and that were not asked. */
   readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }
@@ -91,7 +91,7 @@ const maxRows = 20
 export function reportReplay(replay: ReplayReport): string {
   const { decisions, skipped, unchanged, inconclusive, flips, lacking, idle, elsewhere = 0 } = replay
   if (elsewhere > 0)
-    return `${decisions} decisions: ${elsewhere} decided elsewhere, nothing was compared; ${skipped} lines without a decision; --ask asks the decision point`
+    return `${decisions} decisions: ${elsewhere} decided elsewhere, nothing was compared; ${skipped} lines without a decision; use --ask to ask the decision point`
   const unexpected = flips.filter(({ expected }) => !expected)
   return [
     `${decisions} decisions: ${unchanged} unchanged, ${flips.length} changed, ${inconclusive} inconclusive; ${skipped} lines without a decision`,
@@ -99,7 +99,7 @@ export function reportReplay(replay: ReplayReport): string {
     ...table('by target', flips, ({ target }) => [target]),
     ...table('by policy', flips, ({ policies }) => (policies.length > 0 ? policies : ['no policy'])),
     ...(lacking.length > 0
-      ? [`inconclusive lines do not tell: ${lacking.map(([name, lines]) => `${name} (${lines})`).join(', ')}`]
+      ? [`inconclusive lines lack: ${lacking.map(([name, lines]) => `${name} (${lines})`).join(', ')}`]
       : []),
     ...(idle.length > 0 ? [`no recorded decision depends on: ${idle.join(', ')}`] : []),
     ...unexpected

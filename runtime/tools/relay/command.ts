@@ -1,6 +1,6 @@
 /**
- * `gatehouse relay`: a public address for proxies behind tunnels (`proxy tunnel --tunnel-provider relay`), in the
- * foreground until SIGINT or SIGTERM. TLS is terminated in front of it.
+ * `gatehouse relay` provides public addresses for proxies behind tunnels (`proxy tunnel --tunnel-provider relay`), in
+ * the foreground until SIGINT or SIGTERM. TLS terminates in front of it.
  */
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -23,23 +23,28 @@ const minTokenChars = 16
 
 export function addRelayCommand(program: Command): void {
   addLogFlags(program.command('relay'))
-    .summary('the public end of tunnels')
+    .summary('run a self-hosted relay for tunnels')
     .description(
-      'Takes tunnels from `gatehouse proxy tunnel --tunnel-provider relay` and forwards requests for\n' +
-        '<name>.<domain> through them. Put TLS and a wildcard DNS name in front of it.',
+      'Accepts tunnels from `gatehouse proxy tunnel --tunnel-provider relay` and forwards requests for <name>.<domain>\n' +
+        'through them. Requires TLS termination and a wildcard DNS name in front of it.',
     )
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '8744')
-    .requiredOption('--domain <name>', 'tunnels are reached as <name>.<domain>')
+    .requiredOption('--domain <name>', 'domain of the tunnels, which are available at <name>.<domain>')
     .option(
       '--public-url <pattern>',
-      'public URL of a tunnel, * standing for its name; default: http://*.<domain>:<port>',
+      'public URL of tunnels, with * for the name (default: http://*.<domain>:<port>)',
     )
     .option(
       '--auth-token-file <file>',
-      `file with the token that tunnels must present; or ${variables.tunnelAuthToken.name}`,
+      `file with the token that tunnels must present (default: the variable ${variables.tunnelAuthToken.name})`,
     )
     .option('--debug', 'log at debug level')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse relay --domain tunnels.example.com --public-url https://*.tunnels.example.com --auth-token-file token\n' +
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
+    )
     .action(async (flags: RelayFlags) => {
       process.exitCode = await relay(flags, isDebugging())
     })
@@ -56,9 +61,11 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
   ]
   const authToken = tokenSource(flags)
   if (!authToken)
-    violations.push(`--auth-token-file: is required, or the variable ${variables.tunnelAuthToken.name}`)
+    violations.push(
+      `--auth-token-file: required, unless the variable ${variables.tunnelAuthToken.name} is set`,
+    )
   else if (authToken().reveal().length < minTokenChars) {
-    // Whoever guesses it takes a name, and with it what its clients send.
+    // A client that guesses the token can take over a name and receive the requests of its clients.
     violations.push(`--auth-token-file: the token must have at least ${minTokenChars} characters`)
   }
   if (!authToken || violations.length > 0)
@@ -76,8 +83,8 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
 
 function tokenSource({ authTokenFile }: RelayFlags): (() => Secret) | undefined {
   if (authTokenFile !== undefined) return rotatingSecret(authTokenFile)
-  const given = readVariable(environment(), variables.tunnelAuthToken)
-  if (given === undefined) return undefined
-  const secret = new Secret(given)
+  const tokenText = readVariable(environment(), variables.tunnelAuthToken)
+  if (tokenText === undefined) return undefined
+  const secret = new Secret(tokenText)
   return () => secret
 }

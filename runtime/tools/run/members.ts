@@ -1,6 +1,4 @@
-/**
- * What `gatehouse run` was told to run, as entries: the same that a client's file would give.
- */
+/** Converts the arguments of `gatehouse run` to entries, like those of a client's file. */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
@@ -25,8 +23,8 @@ export interface MemberOptions {
 }
 
 /**
- * Returns the servers to run. `values` has the variables that options name. Throws INVALID_CONFIG if there is no
- * server, or one of them cannot run.
+ * Returns the servers to run. `values` contains the variables that options refer to. Throws INVALID_CONFIG when there
+ * is no server or an option is invalid.
  */
 export async function membersOf(
   words: readonly string[],
@@ -57,26 +55,25 @@ export async function membersOf(
   refuseUnused(options, { programs: programs.length, urls: urls.length, isAlone })
   if (members.length === 0) {
     throw invalidConfig(
-      'nothing to run: give a command after --, --url URL, --server NAME=COMMAND or --from CLIENT',
+      'nothing to run: add a command after --, --url URL, --server NAME=COMMAND or --from CLIENT',
     )
   }
   return members
 }
 
-/** An option that no server takes is an oversight. */
+/** Throws INVALID_CONFIG for an option that applies to no server. */
 function refuseUnused(
   { env, header, http, name }: MemberOptions,
   { programs, urls, isAlone }: { programs: number; urls: number; isAlone: boolean },
 ): void {
-  const none = 'is for commands, and there is none: '
+  const none = 'applies to commands, but there is none: '
   if (programs === 0 && env.length > 0)
-    throw invalidConfig(`-e: ${none}give one after --, or --server NAME=COMMAND`)
-  if (programs === 0 && http)
-    throw invalidConfig(`--http: ${none}give one after --, or --server NAME=COMMAND`)
+    throw invalidConfig(`-e: ${none}add one after --, or --server NAME=COMMAND`)
+  if (programs === 0 && http) throw invalidConfig(`--http: ${none}add one after --, or --server NAME=COMMAND`)
   if (urls === 0 && header.length > 0)
-    throw invalidConfig('--header: is for servers with a URL, and there is none')
+    throw invalidConfig('--header: applies to servers with a URL, but there is none')
   if (name !== undefined && programs === 0 && !isAlone) {
-    throw invalidConfig('--name: is for one command or one URL; others are named as NAME=URL')
+    throw invalidConfig('--name: applies to a single command or URL; name a URL with NAME=URL')
   }
 }
 
@@ -96,18 +93,22 @@ function program(
   return entry(name ?? packageName(target), target)
 }
 
-function remote(text: string, given: string | undefined, headers: ReadonlyMap<string, Value>): ClientEntry {
+function remote(
+  text: string,
+  defaultName: string | undefined,
+  headers: ReadonlyMap<string, Value>,
+): ClientEntry {
   const [, named, url = ''] = /^(?:([A-Za-z0-9][\w.-]*)=)?(.*)$/s.exec(text) ?? []
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw invalidConfig('--url: must be an http or https URL, or NAME=URL')
   }
   const { hostname, port, pathname } = new URL(url)
   const transport = pathname.endsWith('/sse') ? 'sse' : 'streamable-http'
-  const name = named ?? given ?? [nameOfHost(hostname), port].filter(Boolean).join('-')
+  const name = named ?? defaultName ?? [nameOfHost(hostname), port].filter(Boolean).join('-')
   return entry(name, { kind: 'remote', url: [url], transport, headers })
 }
 
-/** `mcp.example.com` is example. */
+/** Derives a name from a host: `mcp.example.com` becomes `example`. */
 function nameOfHost(hostname: string): string {
   if (!/[a-z]/i.test(hostname.replace(/^\[.*\]$/, ''))) return 'server'
   const labels = hostname.replace(/^(?:mcp|api|www)\./, '').split('.')
@@ -121,20 +122,24 @@ async function entriesFrom(word: string, host: Host): Promise<readonly ClientEnt
   })
 }
 
-/** `K=V`, or `K` with the value that it has here. */
+/** Parses `K=V`, or `K` with its value in the environment. */
 function variableOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), [text.slice(at + 1)]]
   const value = own(env, text)
-  if (value === undefined) throw invalidConfig(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
+  if (value === undefined)
+    throw invalidConfig(`-e ${text}: the variable is not set; set it, or write ${text}=VALUE`)
   return [text, [value]]
 }
 
-/** `NAME=VARIABLE`: a value on the command line could be read by every program of this machine. */
+/**
+ * Parses `NAME=VARIABLE`. The value must be in a variable, because every program on this machine can read command
+ * lines.
+ */
 function headerOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
-  const [name, variable] = pairOf('--header', text, 'NAME=VARIABLE, the variable that holds the value')
+  const [name, variable] = pairOf('--header', text, 'NAME=VARIABLE, where VARIABLE contains the value')
   const value = own(env, variable)
-  if (value === undefined) throw invalidConfig(`--header ${name}: the variable is not set here`)
+  if (value === undefined) throw invalidConfig(`--header ${name}: the variable is not set`)
   return [name, [value]]
 }
 

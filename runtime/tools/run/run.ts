@@ -1,8 +1,8 @@
 /**
- * `gatehouse run`: one MCP server, or several, behind one address, without manifests.
+ * `gatehouse run`: one or several MCP servers behind one address, without manifests.
  *
- * Makes in memory what `import` would write and runs it as `dev` does: on the loopback interface, open to this machine.
- * Standard output has one line, the address; everything else goes to standard error.
+ * Creates in memory the manifests that `import` would write, and runs them like `dev`, on the loopback interface,
+ * without authentication. Standard output has one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -17,7 +17,7 @@ import {
   convertEntries,
   folderFiles,
   objectName,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 import { connectClients, type Connected } from '../../toolkit/client-files/connect.ts'
 import { clientNamed } from '../../toolkit/client-files/choose.ts'
@@ -65,12 +65,12 @@ export async function runServers(words: readonly string[], options: RunCommandOp
     allowLoopback: true,
     violationsOf: (manifest) => local.validate(manifest).violations,
   })
-  tellLeftOut(conversion.entries)
-  if (conversion.members.length === 0) throw invalidConfig('no server is left to run')
+  reportSkipped(conversion.entries)
+  if (conversion.members.length === 0) throw invalidConfig('none of the servers can run')
   if (options.save !== undefined) {
     await save(options.save, entries, settings, options.force)
     printError(
-      `Saved in ${shortPath(resolve(options.save), host)}: gatehouse dev -f ${options.save}, or kubectl apply -k`,
+      `Saved to ${shortPath(resolve(options.save), host)}. Run it with gatehouse dev -f ${options.save}, or kubectl apply -k ${options.save}`,
     )
   }
   const port = await freePort(options.port)
@@ -101,14 +101,14 @@ function convertOptions(
   }
 }
 
-function tellLeftOut(entries: readonly ConvertedEntry[]): void {
+function reportSkipped(entries: readonly ConvertedEntry[]): void {
   for (const { entry, outcome, notes } of entries) {
     if (outcome === 'not taken' || outcome === 'partly')
-      printError(`${shown(entry.name)}: ${notes.join('; ')}`)
+      printError(`${printableName(entry.name)}: ${notes.join('; ')}`)
   }
 }
 
-/** The manifests that a cluster takes: what only this machine has is refused. */
+/** Writes manifests for a cluster. Rejects servers that only run on this machine. */
 async function save(
   folder: string,
   entries: readonly ClientEntry[],
@@ -124,7 +124,9 @@ async function save(
   })
   const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
   if (first)
-    throw invalidConfig(`--save: ${shown(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`)
+    throw invalidConfig(
+      `--save: ${printableName(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`,
+    )
   saveFolder(resolve(folder), folderFiles(conversion), { force })
 }
 
@@ -149,7 +151,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
     onChange: () => {},
     onLine: (workload, parent, line) => {
       const { name } = parent.metadata
-      // What our own proxy in front of a server says is no word of the server.
+      // Ignore the lines of our own proxy in front of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
       show(workload.metadata.name, line)
@@ -173,11 +175,11 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
         printError(connectHint(url, options.connect))
       },
       onChange: (name, sentence) => printError(`${name}: ${sentence}`),
-      onMissing: tellMissing,
+      onMissing: reportMissing,
       onComplete: () => printError(names.length > 1 ? 'All servers answer.' : 'The server answers.'),
     })
     if (end.state === 'failed') {
-      for (const missing of end.missing) tellMissing(missing)
+      for (const missing of end.missing) reportMissing(missing)
       return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
     }
     return exitCode.ok
@@ -190,11 +192,13 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
 
 function documentsOf({ members, entrance, secrets }: Conversion): LocalObject[] {
   const documents = [...entrance, ...members, ...secrets.manifests] as unknown as LocalObject[]
-  return documents.map((document) => (document.kind === 'VirtualMCPServer' ? watched(document) : document))
+  return documents.map((document) =>
+    document.kind === 'VirtualMCPServer' ? withFastHealthChecks(document) : document,
+  )
 }
 
-/** Somebody looks on: what answers, and what does not, is known within seconds. */
-function watched(server: LocalObject): LocalObject {
+/** Shortens the health check intervals, so that the user sees changes within seconds. */
+function withFastHealthChecks(server: LocalObject): LocalObject {
   const config = fieldsOf(server.spec?.['config'])
   const operational = fieldsOf(config['operational'])
   const failureHandling = {
@@ -209,25 +213,25 @@ function watched(server: LocalObject): LocalObject {
   }
 }
 
-function tellMissing({ name, why, lines }: Missing): void {
+function reportMissing({ name, why, lines }: Missing): void {
   printError(`${name}: ${forTerminal(why)}`)
   for (const line of lines) printError(`  ${forTerminal(line)}`)
 }
 
 function connectHint(url: string, connected: readonly string[]): string {
   const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
-  const hint = connected.length > 0 ? '' : `Put it into a client: gatehouse client add cursor${add}\n`
+  const hint = connected.length > 0 ? '' : `Add it to a client: gatehouse client add cursor${add}\n`
   return `${hint}Ctrl-C stops everything.`
 }
 
-/** The port asked for, which must be free; else the usual one, or any when that is taken. */
+/** Returns the requested port, which must be free, or the default port, or any free port. */
 async function freePort(wanted: number | undefined): Promise<number> {
   const first = await tryPort(wanted ?? defaultPort)
   if (first !== undefined) return first
   if (wanted !== undefined) throw invalidConfig(`--port: ${wanted} is in use by another program`)
   const other = await tryPort(0)
-  if (other === undefined) throw invalidConfig('no port of the loopback interface is free')
-  printError(`Port ${defaultPort} is in use by another program; ${other} is taken instead.`)
+  if (other === undefined) throw invalidConfig('no free port on the loopback interface')
+  printError(`Port ${defaultPort} is in use by another program; using ${other} instead.`)
   return other
 }
 

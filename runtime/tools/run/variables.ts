@@ -10,7 +10,7 @@ import {
   type ClientEntry,
   type Reference,
   referencesOf,
-  shown,
+  printableName,
 } from '../../toolkit/clients/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -30,7 +30,7 @@ function readEnvFile(path: string): Environment {
     bytes = readFileSync(path)
   } catch (cause) {
     const why = cause instanceof Error && 'code' in cause ? String(cause.code) : 'not a text file'
-    throw invalidConfig(`--env-file: ${path} cannot be read (${why})`)
+    throw invalidConfig(`--env-file: cannot read ${path} (${why})`)
   }
   return parseEnv(decodeText(bytes, `--env-file: ${path}`).text)
 }
@@ -54,11 +54,11 @@ export function refuseUnresolved(
     for (const reference of referencesOf(entry)) {
       const { kind, name, fallback } = reference
       if ((kind !== 'env' && kind !== 'input') || (lookup(reference) ?? fallback) !== undefined) continue
-      missing.set(name, (missing.get(name) ?? new Set()).add(shown(entry.name)))
+      missing.set(name, (missing.get(name) ?? new Set()).add(printableName(entry.name)))
     }
   }
   if (missing.size === 0) return
-  const lines = [...missing].map(([name, servers]) => `${shown(name)} for ${[...servers].join(', ')}`)
+  const lines = [...missing].map(([name, servers]) => `${printableName(name)} for ${[...servers].join(', ')}`)
   throw invalidConfig(
     `--from: variables not set: ${lines.join('; ')}. Set them, or pass a file with --env-file FILE`,
   )

@@ -1,6 +1,7 @@
 /**
- * The arguments of a tool or prompt as they are typed: JSON (`--args`, `--args-file`, `-` for standard input) and pairs,
- * `name=value` and `name:=JSON`. Pairs win. JSON is passed on as it was written, so that large integers survive.
+ * Parses the arguments of a tool or prompt: JSON (`--args`, `--args-file`, `-` for standard input) and the pairs
+ * `name=value` and `name:=JSON`. Pairs override JSON. JSON is forwarded unchanged, so that large integers keep their
+ * precision.
  */
 import { readFileSync } from 'node:fs'
 import { acceptedTypes, invalidConfig, isOfType, type SchemaType } from '../../../schemas/index.ts'
@@ -16,7 +17,9 @@ export interface ArgumentFlags {
 
 const pairForm = 'must be name=value, or name:=JSON'
 
-/** `schema` is the input schema of a tool, for values that are no text; asked for only when there are pairs. */
+/**
+ * `schema` returns the input schema of a tool, for values that are not strings. It is only called when there are pairs.
+ */
 export async function argumentsFrom(
   pairs: readonly string[],
   flags: ArgumentFlags,
@@ -28,7 +31,7 @@ export async function argumentsFrom(
   const inputSchema = isTyped ? await schema() : undefined
   const changes: Record<string, string> = Object.create(null) as Record<string, string>
   for (const { name, text, isJson } of split) {
-    if (Object.hasOwn(changes, name)) throw invalidConfig(`${name}: is given twice`)
+    if (Object.hasOwn(changes, name)) throw invalidConfig(`${name}: occurs twice`)
     changes[name] = isJson
       ? checkedJson(name, text)
       : typedValue(name, text, acceptedTypes(inputSchema, [name]))
@@ -38,24 +41,24 @@ export async function argumentsFrom(
 
 function jsonArguments({ args, argsFile }: ArgumentFlags): JsonObject {
   if (args !== undefined && argsFile !== undefined)
-    throw invalidConfig('--args and --args-file exclude one another')
-  if (argsFile !== undefined) return parsed('--args-file', read('--args-file', argsFile))
-  if (args === '-') return parsed('--args -', read('--args', '-'))
-  return args === undefined ? new JsonObject(Buffer.from('{}')) : parsed('--args', Buffer.from(args))
+    throw invalidConfig('--args and --args-file cannot be combined')
+  if (argsFile !== undefined) return parseObject('--args-file', read('--args-file', argsFile))
+  if (args === '-') return parseObject('--args -', read('--args', '-'))
+  return args === undefined ? new JsonObject(Buffer.from('{}')) : parseObject('--args', Buffer.from(args))
 }
 
 function read(flag: string, path: string): Buffer {
   try {
     return path === '-' ? standardInput(flag) : readFileSync(path)
   } catch (error) {
-    throw invalidConfig(`${flag}: ${path} cannot be read: ${systemReason(error)}`)
+    throw invalidConfig(`${flag}: cannot read ${path}: ${systemReason(error)}`)
   }
 }
 
-function parsed(flag: string, bytes: Buffer): JsonObject {
+function parseObject(flag: string, bytes: Buffer): JsonObject {
   try {
     const object = new JsonObject(bytes)
-    // The scanner above finds members; values are checked here.
+    // JsonObject only scans members. This validates their values.
     JSON.parse(bytes.toString())
     return object
   } catch (error) {
@@ -89,7 +92,9 @@ function checkedJson(name: string, text: string): string {
     JSON.parse(text)
     return text
   } catch {
-    throw invalidConfig(`${name}: after := stands JSON, such as ${name}:=42 or ${name}:='["a","b"]'`)
+    throw invalidConfig(
+      `${name}: the value after := must be JSON, such as ${name}:=42 or ${name}:='["a","b"]'`,
+    )
   }
 }
 

@@ -1,9 +1,10 @@
 /**
- * The MCP client of the commands `tools`, `resources` and `prompts`: one conversation over two streams of lines, in the
- * session era. Whatever carries the streams translates for servers of the stateless era.
+ * The MCP client of the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
+ * streams. The carrier of the streams translates for servers of the stateless era.
  *
- * A request ends with its response, when the conversation is over, when the user interrupts, or when nothing has been heard
- * about it for the time-out. Progress and log messages go to the sinks; of server requests, elicitations are answered.
+ * A request ends with its response, with the conversation, when the user interrupts it, or when nothing about it has
+ * arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered; other server requests
+ * are rejected.
  * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
  */
 import type { PassThrough } from 'node:stream'
@@ -23,10 +24,10 @@ import {
 } from '../../mcp/index.ts'
 import { version } from '../../toolkit/terminal/version.ts'
 
-/** The server refused a request. */
+/** The server returned an error for a request. */
 export class ServerError extends ModuleError {
   readonly code: number
-  /** HTTP status, when the server's response was none of JSON-RPC. */
+  /** HTTP status, when the response was not JSON-RPC. */
   readonly status: number | undefined
 
   constructor(message: string, code: number, status: number | undefined) {
@@ -36,7 +37,7 @@ export class ServerError extends ModuleError {
   }
 }
 
-/** Nothing more is to be expected: the server has ended, was silent for too long, or the user has interrupted. */
+/** The conversation ended: the server exited or timed out, or the user interrupted. */
 export class ConversationOver extends ModuleError {}
 
 export interface CallProgress {
@@ -50,11 +51,11 @@ export interface ClientOptions {
   readonly fromServer: PassThrough
   readonly onProgress: (progress: CallProgress) => void
   readonly onLog: (level: string, text: string) => void
-  /** The result of an `elicitation/create`, as JSON text. */
+  /** Returns the result of an `elicitation/create` as JSON text. */
   readonly elicit: (params: JsonObject) => Promise<string>
-  /** Silence after which a request is given up. */
+  /** Time without messages after which a request fails. */
   readonly timeoutMs: number
-  /** The user interrupts. */
+  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
 }
 
@@ -69,16 +70,16 @@ export class McpClient {
   readonly #pending = new Map<string, Pending>()
   #nextId = 1
   #over: Error | undefined
-  #asking = 0
+  #openQuestions = 0
   #lastQuestion: Promise<string> = Promise.resolve('')
 
   constructor(options: ClientOptions) {
     this.#options = options
-    createInterface({ input: options.fromServer }).on('line', (line) => this.#received(line))
+    createInterface({ input: options.fromServer }).on('line', (line) => this.#handleLine(line))
     options.signal.addEventListener('abort', () => this.#interrupt(), { once: true })
   }
 
-  /** Opens the conversation. Throws ServerError and ConversationOver, as `request` does. */
+  /** Initializes the session. Throws ServerError and ConversationOver, like `request`. */
   async open(): Promise<void> {
     const clientInfo = { name: 'gatehouse', version }
     const capabilities = { elicitation: { form: {}, url: {} } }
@@ -87,7 +88,7 @@ export class McpClient {
     this.#send(notificationMessage('notifications/initialized'))
   }
 
-  /** The raw result. Progress is asked for. */
+  /** Returns the raw result. The request asks for progress notifications. */
   request(method: string, params: JsonObject): Promise<Buffer> {
     const id = String(this.#nextId++)
     return new Promise((resolve, reject) => {
@@ -100,7 +101,7 @@ export class McpClient {
     })
   }
 
-  /** There will be no more responses. */
+  /** Rejects all pending and future requests with `error`. */
   end(error: Error): void {
     this.#over ??= error
     for (const [id] of this.#pending) this.#settle(id)?.reject(error)
@@ -119,11 +120,11 @@ export class McpClient {
   }
 
   #giveUp(id: string): void {
-    // The user takes time to respond, and the server waits for it.
-    if (this.#asking > 0) return void this.#pending.get(id)?.timer.refresh()
+    // Do not time out while the user answers a question: the server waits for it.
+    if (this.#openQuestions > 0) return void this.#pending.get(id)?.timer.refresh()
     this.#cancel(id)
     const seconds = this.#options.timeoutMs / 1000
-    this.#settle(id)?.reject(new ConversationOver(`the server has said nothing for ${seconds} s (--timeout)`))
+    this.#settle(id)?.reject(new ConversationOver(`no message from the server for ${seconds} s (--timeout)`))
   }
 
   #interrupt(): void {
@@ -135,28 +136,28 @@ export class McpClient {
     this.#send(notificationMessage('notifications/cancelled', `{"requestId":${id},"reason":"cancelled"}`))
   }
 
-  #received(line: string): void {
+  #handleLine(line: string): void {
     let message: Message
     try {
       message = scanMessage(Buffer.from(line))
     } catch {
-      this.#options.onLog('warning', 'the server sent what is no message; it was dropped')
+      this.#options.onLog('warning', 'dropped an invalid message from the server')
       return
     }
-    if (message.kind === 'request') void this.#asked(message)
-    else if (message.kind === 'notification') this.#notified(message)
-    else this.#responded(message)
+    if (message.kind === 'request') void this.#handleRequest(message)
+    else if (message.kind === 'notification') this.#handleNotification(message)
+    else this.#handleResponse(message)
   }
 
-  #responded({ id, result, error }: Message): void {
+  #handleResponse({ id, result, error }: Message): void {
     const pending = id === undefined ? undefined : this.#settle(id)
     if (result) pending?.resolve(result)
     else if (error) pending?.reject(errorOf(new JsonObject(error)))
   }
 
-  #notified(message: Message): void {
+  #handleNotification(message: Message): void {
     const params = paramsOf(message)
-    if (message.method === 'notifications/progress') this.#progressed(params)
+    if (message.method === 'notifications/progress') this.#handleProgress(params)
     if (message.method === 'notifications/message') {
       const data = params.value('data')
       const text = typeof data === 'string' ? data : JSON.stringify(data)
@@ -164,7 +165,7 @@ export class McpClient {
     }
   }
 
-  #progressed(params: JsonObject): void {
+  #handleProgress(params: JsonObject): void {
     const pending = this.#pending.get(params.raw('progressToken')?.toString() ?? '')
     const progress = params.value('progress')
     if (!pending || typeof progress !== 'number') return
@@ -174,19 +175,19 @@ export class McpClient {
     this.#options.onProgress({ progress, total: typeof total === 'number' ? total : undefined, message })
   }
 
-  async #asked(message: Message): Promise<void> {
+  async #handleRequest(message: Message): Promise<void> {
     const { id = '' } = message
     if (message.method === 'ping') return this.#send(resultMessage(id, '{}'))
     if (message.method !== 'elicitation/create') {
       const error = `{"code":${rpcCode.methodNotFound},"message":"Method not found"}`
       return this.#send(rawErrorMessage(id, error))
     }
-    this.#asking++
-    // One question at a time: there is one terminal.
+    this.#openQuestions++
+    // One question at a time, because there is one terminal.
     const ask = (): Promise<string> => this.#options.elicit(paramsOf(message))
     this.#lastQuestion = this.#lastQuestion.then(ask).catch(() => '{"action":"cancel"}')
     const reply = await this.#lastQuestion
-    this.#asking--
+    this.#openQuestions--
     this.#send(resultMessage(id, reply))
     for (const { timer } of this.#pending.values()) timer.refresh()
   }

@@ -1,7 +1,7 @@
 /**
  * `gatehouse tools`, `resources` and `prompts`: a small MCP client for the shell.
  *
- * Standard output has the result and nothing else; progress, questions and errors go to standard error. Exit codes: 0 done, 1
+ * Standard output contains only the result; progress, questions and errors go to standard error. Exit codes: 0 done, 1
  * the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.
  */
 import { type Command, Option } from 'commander'
@@ -12,7 +12,8 @@ import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { runningServers } from '../../toolkit/targets/running.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
-const target = 'URL, name of a server that "gatehouse dev" or "run" runs, or resource of the current cluster'
+const target =
+  'TARGET: URL, name of a server that "gatehouse dev" or "gatehouse run" runs, or resource in the current cluster'
 const exitCodes =
   '\nExit codes: 0 done, 1 the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.'
 
@@ -37,7 +38,7 @@ export function addToolsCommand(program: Command): void {
       'tools call search --args \'{"limit": 5}\' tags:=\'["a"]\' -- npx -y some-server',
     ],
     needed: ['TOOL'],
-    takesArguments: true,
+    acceptsArguments: true,
     run:
       (flags) =>
       async (client, [tool = '', ...pairs]) =>
@@ -49,7 +50,7 @@ export function addResourcesCommand(program: Command): void {
   const resources = group(program, 'resources', 'list and read the resources of an MCP server')
   operation(resources, {
     name: 'list',
-    summary: 'list the resources of a server, and its templates',
+    summary: 'list the resources and resource templates of a server',
     arguments: '[TARGET]',
     examples: ['resources list quickstart'],
     needed: [],
@@ -57,7 +58,7 @@ export function addResourcesCommand(program: Command): void {
   })
   operation(resources, {
     name: 'read',
-    summary: 'read a resource; binary content goes to a file or pipe as it is',
+    summary: 'read a resource; binary content goes unchanged to a file or pipe',
     arguments: '[TARGET] <URI>',
     examples: ['resources read quickstart file:///notes.md', 'resources read quickstart img://1 > 1.png'],
     needed: ['URI'],
@@ -84,7 +85,7 @@ export function addPromptsCommand(program: Command): void {
     arguments: '[TARGET] <PROMPT> [name=value...]',
     examples: ['prompts get quickstart review language=go'],
     needed: ['PROMPT'],
-    takesArguments: true,
+    acceptsArguments: true,
     run:
       (flags) =>
       async (client, [prompt = '', ...pairs]) =>
@@ -107,54 +108,54 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** Options about the way to a server say nothing of a command that is started. */
-function refuseWithout(action: Command, given: readonly string[]): void {
+/** Rejects options about the connection to a server when a command is started instead. */
+function refuseWithout(action: Command, words: readonly string[]): void {
   const hasCommand = process.argv.includes('--')
   const ofServers = action.options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined)
   refuseIdle(action, [
-    ['namespace', !hasCommand && !isUrl(given[0] ?? ''), 'is for the name of a resource of the cluster'],
+    ['namespace', !hasCommand && !isUrl(words[0] ?? ''), 'applies to a resource name in the cluster'],
     ...ofServers.map(
       (option) =>
-        [option.attributeName(), !hasCommand, 'is for a server, and not for a command after --'] as const,
+        [option.attributeName(), !hasCommand, 'applies to a server, not to a command after --'] as const,
     ),
   ])
 }
 
-interface OperationRow extends Omit<Operands, 'given' | 'pairs'> {
+interface OperationRow extends Omit<Operands, 'words' | 'pairs'> {
   readonly name: string
   readonly summary: string
   readonly arguments: string
   readonly examples: readonly string[]
-  /** Takes pairs, --args and --args-file. */
-  readonly takesArguments?: true
+  /** Accepts pairs, --args and --args-file. */
+  readonly acceptsArguments?: true
   readonly run: (flags: ShellFlags) => ShellOperation
 }
 
 function operation(parent: Command, row: OperationRow): void {
-  const { takesArguments = false } = row
+  const { acceptsArguments = false } = row
   const command = parent
     .command(row.name)
     .summary(row.summary)
     .description(
-      `${capital(row.summary)}. In place of TARGET stands a command after --, which is started for it.`,
+      `${capital(row.summary)}. Instead of TARGET, you can start a server with a command after --.`,
     )
     .usage(`${row.arguments} [options] [-- command...]`)
     .addArgument(new NamedArgument('[words...]', target, () => runningServers().map(({ name }) => name)))
-    .addOption(new Option('-o, --output <format>', 'how to print').choices(['text', 'json']).default('text'))
-    .option('-n, --namespace <name>', 'namespace of a resource of the current cluster')
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
+    .option('-n, --namespace <name>', 'namespace of a resource in the current cluster')
     .option(
       '-e, --env <name[=value]>',
-      'a variable of the command; without a value, as it is here',
+      'variable for the command; without a value, the current one; repeatable',
       collect,
       [],
     )
-    .option('--timeout <seconds>', 'silence after which the server is given up', parseSeconds, 60)
+    .option('--timeout <seconds>', 'fail when the server sends no message for this time', parseSeconds, 60)
     .option(
       '-v, --verbose',
-      'print what the server logs, and what the command writes to standard error',
+      'print the log messages of the server and the standard error of the command',
       false,
     )
-  if (takesArguments) {
+  if (acceptsArguments) {
     command
       .option('--args <json>', 'arguments as a JSON object; - reads standard input')
       .option('--args-file <path>', 'file with the arguments as a JSON object; - reads standard input')
@@ -166,11 +167,11 @@ function operation(parent: Command, row: OperationRow): void {
       'after',
       `\nExamples:\n${row.examples.map((line) => `  gatehouse ${line}`).join('\n')}\n${exitCodes}`,
     )
-    .action(async (given: string[], typed: ShellFlags, action: Command) => {
-      refuseWithout(action, given)
+    .action(async (words: string[], typed: ShellFlags, action: Command) => {
+      refuseWithout(action, words)
       const flags = { ...typed, verbose: typed.verbose || isDebugging() }
       const { runOperation } = await import('./run.ts')
-      const operands = { given, needed: row.needed, pairs: takesArguments }
+      const operands = { words, needed: row.needed, pairs: acceptsArguments }
       process.exitCode = await runOperation(operands, flags, row.run(flags))
     })
 }

@@ -1,6 +1,6 @@
 /**
- * Opens a conversation with the server that a command names: through the transparent proxy, which knows transports, eras
- * and logins, or with a command that is started for it. Ends what it opened.
+ * Opens a conversation with a server and ends it: through the transparent proxy, which handles transports, eras and
+ * logins, or with a command that it starts.
  */
 import { PassThrough } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -16,7 +16,7 @@ import {
 import { runProgram, runStdio, watchGroups } from '../../proxy/index.ts'
 import type { RootLog } from '../../observe/index.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
-import { startedCommand } from '../../toolkit/local/processes/installed.ts'
+import { startedCommand } from '../../toolkit/local/processes/npx.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
 import { version } from '../../toolkit/terminal/version.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'
@@ -33,17 +33,17 @@ export type Server =
 
 export interface ConversationOptions {
   readonly server: Server
-  /** The proxy's flags about the way to the server. */
+  /** The proxy's flags about the connection to the server. */
   readonly input: ProxyInput
   readonly verbose: boolean
   readonly log: RootLog
   readonly client: Omit<ClientOptions, 'toServer' | 'fromServer'>
 }
 
-/** The last lines of a command that are shown when it ends by itself. */
+/** Number of output lines to print when a command exits unexpectedly. */
 const maxLines = 20
 
-/** Runs `work` with a client that has opened its conversation, and ends that. Throws what `work` throws. */
+/** Opens a conversation, calls `work` with its client, and ends the conversation. Throws the errors of `work`. */
 export async function converse<T>(
   options: ConversationOptions,
   work: (client: McpClient) => Promise<T>,
@@ -78,7 +78,7 @@ interface Streams {
   readonly signal: AbortSignal
 }
 
-/** Resolves with why it is over. */
+/** Resolves with the reason why the conversation ended. */
 async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Streams): Promise<string> {
   const reached = await runStdio({
     ...streams,
@@ -88,21 +88,22 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
     browser: readVariable(environment(), variables.browser),
     drainMs: 1_000,
   })
-  return reached ? 'the conversation is over' : unreachableText(url)
+  return reached ? 'the conversation ended' : unreachableText(url)
 }
 
-/** The settings of the proxy in front; somebody at a terminal is offered the login that the server wants. */
+/** Returns the settings of the proxy. On a terminal, it offers the login that the server requires. */
 function configFor(url: URL, input: ProxyInput): ProxySettings {
   const env = environment()
   const targetUri = url.origin + url.search
   const config = resolveProxyConfig('shell', { ...input, targetUri, requestTimeout: '0s' }, env)
   if (config.exchange && config.remote.kind !== 'oauth') {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--token-exchange-url: needs --remote-auth here, because there is no other token to exchange',
+      detail:
+        '--token-exchange-url: requires --remote-auth here, because there is no other token to exchange',
     })
   }
   const offered = process.stderr.isTTY ? offeredLogin(config, env) : undefined
-  // Unlike a proxy for others, this one has nothing else to present: it waits for the login.
+  // A shared proxy can forward its clients' credentials. This one has no other credentials, so it waits for the login.
   return offered ? { ...config, remote: { ...offered, optional: false } } : config
 }
 

@@ -1,12 +1,12 @@
 /**
- * Questions of a server to the user of a shell: field by field on a terminal, declined without one.
+ * Answers a server's elicitations: asks field by field on a terminal, and declines without one.
  *
- * What is asked and by whom is said first, because the server wrote the text. Secrets must not be asked for in a form
- * (MCP 2025-11-25, elicitation), so what is typed is shown. An address is shown and not opened.
+ * Prints the server and its message first, because the server wrote the text. Input is echoed, because forms must not
+ * ask for secrets (MCP 2025-11-25, elicitation). URLs are printed, not opened.
  */
 import { createInterface, type Interface } from 'node:readline/promises'
 import type { JsonObject } from '../../mcp/index.ts'
-import { canAsk } from '../../toolkit/terminal/ask.ts'
+import { canPrompt } from '../../toolkit/terminal/ask.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
 import { type Field, fieldsOf, valueFor } from './form.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
@@ -14,11 +14,11 @@ import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 const declined = '{"action":"decline"}'
 const cancelled = '{"action":"cancel"}'
 
-/** The result of an `elicitation/create` as JSON text. `server` is the target as the user gave it. */
+/** Returns the result of an `elicitation/create` as JSON text. `server` is the target from the command line. */
 export async function answerElicitation(params: JsonObject, server: string): Promise<string> {
   const message = oneLine(params.text('message') ?? '')
-  if (!canAsk()) {
-    printError(`${server} asks: ${message}. Declined: there is no terminal to ask on.`)
+  if (!canPrompt()) {
+    printError(`${server} asks: ${message}. Declined, because there is no terminal.`)
     return declined
   }
   const terminal = createInterface({ input: process.stdin, output: process.stderr, terminal: true })
@@ -38,14 +38,14 @@ export async function answerElicitation(params: JsonObject, server: string): Pro
 }
 
 async function askToVisit(params: JsonObject, terminal: Interface, signal: AbortSignal): Promise<string> {
-  printError(`It wants you to visit: ${oneLine(params.text('url') ?? '')}`)
+  printError(`Visit this URL to continue: ${oneLine(params.text('url') ?? '')}`)
   const reply = await terminal.question('Continue? [y/N] ', { signal })
   return /^y(es)?$/i.test(reply.trim()) ? '{"action":"accept"}' : declined
 }
 
 async function askForm(params: JsonObject, terminal: Interface, signal: AbortSignal): Promise<string> {
   const fields = fieldsOf(params.object('requestedSchema'))
-  printError('An empty line takes the default or leaves the field out; "!" declines, Ctrl-C cancels.')
+  printError('An empty line uses the default or omits the field; "!" declines, Ctrl-C cancels.')
   const content: Record<string, unknown> = {}
   for (const field of fields) {
     const value = await askField(field, terminal, signal)
@@ -64,9 +64,9 @@ async function askField(field: Field, terminal: Interface, signal: AbortSignal):
   for (const { value, title } of field.options)
     printError(`    ${oneLine(value)}${title === undefined ? '' : `  ${oneLine(title)}`}`)
   const byDefault = field.byDefault === undefined ? '' : ` [${oneLine(JSON.stringify(field.byDefault))}]`
-  const wanted = field.required ? '' : ', optional'
+  const suffix = field.required ? '' : ', optional'
   for (;;) {
-    const prompt = `${oneLine(field.title)} (${field.kind}${wanted})${byDefault}: `
+    const prompt = `${oneLine(field.title)} (${field.kind}${suffix})${byDefault}: `
     const text = (await terminal.question(prompt, { signal })).trim()
     if (text === '!') return declined
     const { value, problem } = valueFor(field, text)

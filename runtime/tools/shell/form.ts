@@ -1,5 +1,5 @@
 /**
- * The fields of a form that a server asks for, and the values that a user types for them. No I/O.
+ * Fields of an elicitation form, and the conversion of typed text to their values. No I/O.
  * Source: MCP 2025-11-25, elicitation, "Requested Schema".
  */
 import {
@@ -24,13 +24,13 @@ export interface Field {
   readonly kind: 'text' | 'number' | 'integer' | 'yes or no' | 'one of' | 'some of'
   readonly required: boolean
   readonly byDefault: unknown
-  /** Values that are allowed; empty: any. */
+  /** Allowed values. Empty when any value is allowed. */
   readonly options: readonly FormOption[]
   readonly min: number | undefined
   readonly max: number | undefined
 }
 
-/** More is no form for a person. */
+/** Limit for a form that a person can fill in. */
 const maxFields = 100
 
 export function fieldsOf(schema: JsonObject | undefined): readonly Field[] {
@@ -81,13 +81,15 @@ function kindOf(type: SchemaType | undefined, many: boolean, chosen: boolean): F
   return type === 'boolean' ? 'yes or no' : 'text'
 }
 
-/** `enum` with `enumNames`, or `oneOf` and `anyOf` of constants with titles. */
+/** Returns the options of `enum` with `enumNames`, or of `oneOf` and `anyOf` with titled constants. */
 function optionsOf(property: Readonly<Record<string, unknown>>): readonly FormOption[] {
   const listed = property['oneOf'] ?? property['anyOf']
   if (Array.isArray(listed)) {
-    return listed.flatMap((one: unknown) => {
-      const value = isFields(one) ? textOf(one['const']) : undefined
-      return value === undefined ? [] : [{ value, title: isFields(one) ? textOf(one['title']) : undefined }]
+    return listed.flatMap((option: unknown) => {
+      const value = isFields(option) ? textOf(option['const']) : undefined
+      return value === undefined
+        ? []
+        : [{ value, title: isFields(option) ? textOf(option['title']) : undefined }]
     })
   }
   const values: unknown = property['enum']
@@ -99,14 +101,14 @@ function optionsOf(property: Readonly<Record<string, unknown>>): readonly FormOp
   })
 }
 
-export interface Typed {
+export interface FormValue {
   readonly value?: unknown
-  /** Why it is not taken. */
+  /** Reason why the text is invalid. */
   readonly problem?: string
 }
 
-/** What was typed as a value of the field; '' is the default, or nothing. */
-export function valueFor(field: Field, text: string): Typed {
+/** Converts typed text to a value of the field. '' selects the default, or no value. */
+export function valueFor(field: Field, text: string): FormValue {
   if (text === '') {
     if (field.byDefault !== undefined) return { value: field.byDefault }
     return field.required ? { problem: 'a value is required' } : {}
@@ -121,32 +123,32 @@ export function valueFor(field: Field, text: string): Typed {
     case 'some of':
       return someOf(field, text)
     case 'one of':
-      return chosen(field, text)
+      return optionValue(field, text)
     case 'text':
-      return within(field, text.length, 'characters') ?? { value: text }
+      return rangeProblem(field, text.length, 'characters') ?? { value: text }
   }
 }
 
-function numberFor(field: Field, text: string): Typed {
+function numberFor(field: Field, text: string): FormValue {
   const value = Number(text)
   if (!Number.isFinite(value)) return { problem: 'must be a number' }
   if (field.kind === 'integer' && !Number.isInteger(value)) return { problem: 'must be a whole number' }
   if (isRawJson(exactInteger(value, text.replace(/^\+/, '')))) return { problem: roundedNumber(text) }
-  return within(field, value, '') ?? { value }
+  return rangeProblem(field, value, '') ?? { value }
 }
 
-function someOf(field: Field, text: string): Typed {
+function someOf(field: Field, text: string): FormValue {
   const parts = text.split(',').map((part) => part.trim())
-  const wrong = parts.map((part) => chosen(field, part)).find(({ problem }) => problem !== undefined)
-  return wrong ?? within(field, parts.length, 'values') ?? { value: parts }
+  const wrong = parts.map((part) => optionValue(field, part)).find(({ problem }) => problem !== undefined)
+  return wrong ?? rangeProblem(field, parts.length, 'values') ?? { value: parts }
 }
 
-function chosen({ options }: Field, text: string): Typed {
+function optionValue({ options }: Field, text: string): FormValue {
   if (options.length === 0 || options.some(({ value }) => value === text)) return { value: text }
-  return { problem: 'must be one of the values above, as it is written there' }
+  return { problem: 'must be exactly one of the values above' }
 }
 
-function within({ min, max }: Field, size: number, unit: string): Typed | undefined {
+function rangeProblem({ min, max }: Field, size: number, unit: string): FormValue | undefined {
   if (min !== undefined && size < min) return { problem: `at least ${min} ${unit}`.trim() }
   return max !== undefined && size > max ? { problem: `at most ${max} ${unit}`.trim() } : undefined
 }

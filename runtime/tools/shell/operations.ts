@@ -1,6 +1,6 @@
 /**
- * The operations behind `tools`, `resources` and `prompts`, each over an open conversation. Results are printed. JSON
- * is printed as the server wrote it, with control and hidden characters escaped.
+ * The operations of `tools`, `resources` and `prompts` over an open conversation. They print the result. JSON is
+ * printed as the server sent it, with control and hidden characters escaped.
  */
 import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'
@@ -21,7 +21,7 @@ import {
 
 export type OutputFormat = 'text' | 'json'
 
-/** Pages of a list; a server whose lists have no end is reported. */
+/** Maximum number of pages per list. */
 const maxPages = 1000
 const none = new JsonObject(Buffer.from('{}'))
 
@@ -48,7 +48,7 @@ export async function printList(
   const parts: string[] = []
   const rows: TextRow[] = []
   for (const { method, member, row } of listings[what]) {
-    const items = await listed(client, method, member)
+    const items = await readList(client, method, member)
     parts.push(`${JSON.stringify(member)}:[${items.map(String).join(',')}]`)
     rows.push(...items.map((item) => row(fieldsOf(item))))
   }
@@ -57,8 +57,8 @@ export async function printList(
   return exitCode.ok
 }
 
-/** All pages; an optional method that the server does not have is an empty list. */
-async function listed(client: McpClient, method: string, member: string): Promise<readonly Buffer[]> {
+/** Returns all pages. An optional method that the server does not implement is treated as an empty list. */
+async function readList(client: McpClient, method: string, member: string): Promise<readonly Buffer[]> {
   const items: Buffer[] = []
   const seen = new Set<string>()
   let params = none
@@ -72,7 +72,7 @@ async function listed(client: McpClient, method: string, member: string): Promis
     seen.add(cursor)
     params = new JsonObject(none.with({ cursor: JSON.stringify(cursor) }))
   }
-  printError(`Warning: the list has no end; ${items.length} entries were read.`)
+  printError(`Warning: stopped reading an endless list after ${items.length} entries.`)
   return items
 }
 
@@ -101,25 +101,26 @@ export async function callTool(
   pairs: readonly string[],
   flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
-  const given = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
-  const result = await client.request('tools/call', named(name, given))
+  const callArguments = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
+  const result = await client.request('tools/call', withArguments(name, callArguments))
   const fields = fieldsOf(result)
   const failed = fields['isError'] === true
   if (flags.output === 'json') printRaw(result)
-  else if (failed) printError(`Error: ${forTerminal(toolResultText(fields)) || 'the tool gave no reason'}`)
+  else if (failed)
+    printError(`Error: ${forTerminal(toolResultText(fields)) || 'the tool returned no error message'}`)
   else printText(toolResultText(fields))
   return failed ? exitCode.failed : exitCode.ok
 }
 
 async function schemaOf(client: McpClient, name: string): Promise<unknown> {
-  const tools = (await listed(client, 'tools/list', 'tools')).map(fieldsOf)
-  const tool = tools.find((one) => one['name'] === name)
+  const tools = (await readList(client, 'tools/list', 'tools')).map(fieldsOf)
+  const tool = tools.find((candidate) => candidate['name'] === name)
   if (tool) return tool['inputSchema']
-  const names = tools.map((one) => oneLine(String(one['name']), 80))
+  const names = tools.map((candidate) => oneLine(String(candidate['name']), 80))
   const close = nearest(name, names)
   const meant = close === undefined ? '' : `; did you mean ${close}?`
   const known = names.slice(0, 50).join(', ') || 'none'
-  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"${meant || ';'} it has ${known}`)
+  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"${meant || ';'} available: ${known}`)
 }
 
 export async function getPrompt(
@@ -128,15 +129,15 @@ export async function getPrompt(
   pairs: readonly string[],
   flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
-  // Arguments of prompts are text.
-  const given = await argumentsFrom(pairs, flags, async () => undefined)
-  const result = await client.request('prompts/get', named(name, given))
+  // Prompt arguments are always strings.
+  const callArguments = await argumentsFrom(pairs, flags, async () => undefined)
+  const result = await client.request('prompts/get', withArguments(name, callArguments))
   if (flags.output === 'json') printRaw(result)
   else printText(promptText(fieldsOf(result)))
   return exitCode.ok
 }
 
-/** Binary content goes to a file or a pipe as it is; a terminal gets a line about it. */
+/** Writes binary content unchanged to a file or pipe. On a terminal, prints a line that describes it. */
 export async function readResource(client: McpClient, uri: string, output: OutputFormat): Promise<number> {
   const result = await client.request(
     'resources/read',
@@ -154,8 +155,8 @@ export async function readResource(client: McpClient, uri: string, output: Outpu
   return exitCode.ok
 }
 
-function named(name: string, given: JsonObject): JsonObject {
-  return new JsonObject(none.with({ name: JSON.stringify(name), arguments: given.bytes }))
+function withArguments(name: string, callArguments: JsonObject): JsonObject {
+  return new JsonObject(none.with({ name: JSON.stringify(name), arguments: callArguments.bytes }))
 }
 
 function printRaw(result: Buffer): void {

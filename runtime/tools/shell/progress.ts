@@ -1,10 +1,8 @@
-/**
- * The progress of a request on standard error: one line that changes on a terminal, a line for each step elsewhere.
- */
+/** Shows the progress of a request on standard error: an updated line on a terminal, otherwise one line per step. */
 import type { CallProgress } from './client.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 
-/** What is needed of standard error. */
+/** The part of standard error that is used. */
 export interface ProgressOutput {
   readonly isTTY?: boolean
   readonly columns?: number
@@ -31,8 +29,8 @@ export class ProgressLine {
     this.#last = text
   }
 
-  /** A line that stays; the progress goes on below it. */
-  above(line: string): void {
+  /** Prints a permanent line above the progress line. */
+  printAbove(line: string): void {
     const before = this.#last
     this.clear()
     this.#output.write(`${line}\n`)
@@ -41,7 +39,7 @@ export class ProgressLine {
     this.#last = before
   }
 
-  /** Leaves an empty line to whoever prints next. */
+  /** Clears the line for other output. */
   clear(): void {
     if (this.#last !== '' && this.#output.isTTY === true) this.#output.write('\r\u001b[K')
     this.#last = ''

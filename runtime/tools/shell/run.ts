@@ -1,5 +1,6 @@
 /**
- * Runs one operation of `tools`, `resources` and `prompts`: finds the server, talks to it, reports what went wrong.
+ * Runs one operation of `tools`, `resources` and `prompts`: finds the server, opens the conversation, and reports
+ * errors.
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { ProxyInput } from '../../config/index.ts'
@@ -24,14 +25,14 @@ export interface ShellFlags extends ProxyInput, ArgumentFlags {
   readonly verbose: boolean
 }
 
-/** An operation, with the operands behind TARGET. */
+/** An operation. `operands` are those after TARGET. */
 export type ShellOperation = (client: McpClient, operands: readonly string[]) => Promise<number>
 
 export interface Operands {
-  readonly given: readonly string[]
-  /** Names of those behind TARGET that must be given. */
+  readonly words: readonly string[]
+  /** Names of the required operands after TARGET. */
   readonly needed: readonly string[]
-  /** Pairs may follow them. */
+  /** True when name=value pairs can follow. */
   readonly pairs: boolean
 }
 
@@ -43,11 +44,11 @@ export async function runOperation(
   flags: ShellFlags,
   operation: ShellOperation,
 ): Promise<number> {
-  const { operands: words, command } = splitOperands(operands.given, process.argv)
+  const { operands: words, command } = splitOperands(operands.words, process.argv)
   const rest = command ? words : words.slice(1)
   checkCount(words, rest, operands, command !== undefined)
   if (!command && flags.env.length > 0)
-    throw invalidConfig('-e: is for a command, and there is none after --')
+    throw invalidConfig('-e: applies to a command after --, but there is none')
   const server = command
     ? ({ kind: 'command', words: command, env: variablesFrom(flags.env) } as const)
     : await serverOf(words[0] ?? '', flags.namespace)
@@ -59,7 +60,8 @@ export async function runOperation(
   const client = {
     onProgress: progress.show,
     onLog: (level: string, text: string) => {
-      if (flags.verbose || !quietLevels.has(level)) progress.above(`[${oneLine(level, 20)}] ${oneLine(text)}`)
+      if (flags.verbose || !quietLevels.has(level))
+        progress.printAbove(`[${oneLine(level, 20)}] ${oneLine(text)}`)
     },
     elicit: (params: Parameters<typeof answerElicitation>[0]) => {
       progress.clear()
@@ -74,13 +76,13 @@ export async function runOperation(
     )
   } catch (error) {
     progress.clear()
-    return failure(error, stop.signal, log)
+    return reportFailure(error, stop.signal, log)
   } finally {
     log.flush()
   }
 }
 
-/** Said with --verbose only. */
+/** Levels that are printed only with --verbose. */
 const quietLevels: ReadonlySet<string> = new Set(['debug', 'info', 'notice'])
 
 function checkCount(
@@ -90,19 +92,19 @@ function checkCount(
   hasCommand: boolean,
 ): void {
   if (!hasCommand && words.length === 0)
-    throw invalidConfig('TARGET is missing: a URL, the name of a running server, or a command after --')
+    throw invalidConfig('TARGET is missing: add a URL, the name of a running server, or a command after --')
   const missing = needed[rest.length]
   if (missing !== undefined) {
-    const hint = hasCommand ? '' : ' behind TARGET'
+    const hint = hasCommand ? '' : ' after TARGET'
     throw invalidConfig(`${missing} is missing${hint}`)
   }
   if (!pairs && rest.length > needed.length) {
-    const hint = hasCommand ? '; TARGET and a command exclude one another' : ''
-    throw invalidConfig(`too many words: ${oneLine(rest.slice(needed.length).join(' '), 80)}${hint}`)
+    const hint = hasCommand ? '; TARGET and a command cannot be combined' : ''
+    throw invalidConfig(`too many arguments: ${oneLine(rest.slice(needed.length).join(' '), 80)}${hint}`)
   }
 }
 
-function failure(error: unknown, stop: AbortSignal, log: ReturnType<typeof commandLog>): number {
+function reportFailure(error: unknown, stop: AbortSignal, log: ReturnType<typeof commandLog>): number {
   if (error instanceof ServerError) {
     printError(`Error: ${forTerminal(error.message)}`)
     return httpUnauthorized.has(error.status) ? exitCode.authentication : exitCode.failed

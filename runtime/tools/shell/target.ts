@@ -1,6 +1,6 @@
 /**
- * What TARGET names: a URL, a server that `gatehouse dev` or `gatehouse run` runs on this machine, or a resource of the
- * current cluster; or a command after `--` in its place.
+ * Resolves TARGET: a URL, a server that `gatehouse dev` or `gatehouse run` runs on this machine, or a resource in the
+ * current cluster. A command after `--` replaces it.
  */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
@@ -9,7 +9,7 @@ import { runningServers } from '../../toolkit/targets/running.ts'
 import { isUrl } from '../../toolkit/targets/proxy-flags.ts'
 import type { Server } from './conversation.ts'
 
-/** Splits operands at `--`, which the parser has dropped: what stands behind it is a command. */
+/** Splits operands at `--`, which the parser has removed. Words after it are a command. */
 export function splitOperands(
   operands: readonly string[],
   argv: readonly string[],
@@ -17,11 +17,11 @@ export function splitOperands(
   const at = argv.indexOf('--')
   if (at < 0) return { operands, command: undefined }
   const command = argv.slice(at + 1)
-  if (command.length === 0) throw invalidConfig('after -- stands a command that speaks MCP')
+  if (command.length === 0) throw invalidConfig('add a command that speaks MCP after --')
   return { operands: operands.slice(0, operands.length - command.length), command }
 }
 
-/** Throws INVALID_CONFIG for what names no server, NOT_FOUND and BACKEND_UNREACHABLE as the cluster says. */
+/** Throws INVALID_CONFIG for an invalid target, and NOT_FOUND or BACKEND_UNREACHABLE from the cluster. */
 export async function serverOf(target: string, namespace: string | undefined): Promise<Server> {
   if (isUrl(target)) return { kind: 'url', url: urlFrom(target) }
   const running = runningServers()
@@ -33,7 +33,7 @@ export async function serverOf(target: string, namespace: string | undefined): P
     if (running.length === 0) throw error
     const names = [...new Set(running.map(({ name }) => name))].join(', ')
     const inCluster = error instanceof Error ? error.message : String(error)
-    throw invalidConfig(`${inCluster}; ${target} does not run here either, where ${names} do`)
+    throw invalidConfig(`${inCluster}; no server ${target} runs on this machine either (running: ${names})`)
   }
 }
 
@@ -45,22 +45,22 @@ function urlFrom(text: string): URL {
     )
   }
   if (url.username !== '' || url.password !== '') {
-    throw invalidConfig('TARGET: a URL must not carry credentials; use --remote-auth-bearer-token-file')
+    throw invalidConfig('TARGET: the URL must not contain credentials; use --remote-auth-bearer-token-file')
   }
   return url
 }
 
-/** `-e NAME[=VALUE]` of a command. */
-export function variablesFrom(given: readonly string[]): Record<string, string> {
+/** Parses the values of `-e NAME[=VALUE]`. */
+export function variablesFrom(definitions: readonly string[]): Record<string, string> {
   const env = environment()
   return Object.fromEntries(
-    given.map((text) => {
+    definitions.map((text) => {
       const at = text.indexOf('=')
       if (at === 0 || text === '') throw invalidConfig('-e: must be NAME or NAME=VALUE')
       if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
       const value = own(env, text)
       if (value === undefined)
-        throw invalidConfig(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
+        throw invalidConfig(`-e ${text}: the variable is not set; set it, or write ${text}=VALUE`)
       return [text, value]
     }),
   )

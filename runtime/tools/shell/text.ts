@@ -1,13 +1,13 @@
 /**
- * What servers list and return, as text for people. Does no I/O and knows no terminal: whoever prints decides what a terminal
- * must not get.
+ * Formats lists and results of servers as text. Does no I/O. The caller removes characters that are unsafe on a
+ * terminal.
  * Source: MCP 2025-11-25, tools, resources, prompts.
  */
 import { isFields } from '../../../schemas/index.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** One tool, resource or prompt: what to type, and below it what it is. */
+/** A tool, resource or prompt: the text to type, and details below it. */
 export interface TextRow {
   readonly head: string
   readonly details: readonly string[]
@@ -20,15 +20,15 @@ export function toolRow(tool: Fields): TextRow {
   const names = Object.entries(properties).map(([name, property]) =>
     argumentForm(name, typeName(property), required.includes(name)),
   )
-  return { head: [textOf(tool['name']), ...names].join(' '), details: described(tool) }
+  return { head: [textOf(tool['name']), ...names].join(' '), details: summaryOf(tool) }
 }
 
 export function promptRow(prompt: Fields): TextRow {
-  const given: readonly unknown[] = Array.isArray(prompt['arguments']) ? prompt['arguments'] : []
-  const names = given
+  const promptArguments: readonly unknown[] = Array.isArray(prompt['arguments']) ? prompt['arguments'] : []
+  const names = promptArguments
     .filter(isFields)
-    .map((one) => argumentForm(textOf(one['name']), 'string', one['required'] === true))
-  return { head: [textOf(prompt['name']), ...names].join(' '), details: described(prompt) }
+    .map(({ name, required }) => argumentForm(textOf(name), 'string', required === true))
+  return { head: [textOf(prompt['name']), ...names].join(' '), details: summaryOf(prompt) }
 }
 
 export function resourceRow(resource: Fields): TextRow {
@@ -36,7 +36,7 @@ export function resourceRow(resource: Fields): TextRow {
   const about = [textOf(resource['title'] ?? resource['name']), textOf(resource['mimeType']), ...size]
   return {
     head: textOf(resource['uri'] ?? resource['uriTemplate']),
-    details: [about.filter((part) => part !== '').join(' · '), ...described({ ...resource, title: '' })],
+    details: [about.filter((part) => part !== '').join(' · '), ...summaryOf({ ...resource, title: '' })],
   }
 }
 
@@ -50,14 +50,14 @@ function typeName(property: unknown): string {
   return typeof type === 'string' ? type : 'any'
 }
 
-/** The first paragraph of the description, or the title. */
-function described({ title, description }: Fields): string[] {
+/** Returns the first paragraph of the description, or the title. */
+function summaryOf({ title, description }: Fields): string[] {
   const text = textOf(description) || textOf(title)
   const first = text.trim().split(/\n\s*\n/)[0] ?? ''
   return first === '' ? [] : [first.replaceAll(/\s+/g, ' ')]
 }
 
-/** The content of a tool's result; its structured content when there is nothing else. */
+/** Returns the content of a tool's result, or its structured content when there is no other content. */
 export function toolResultText(result: Fields): string {
   const content: readonly unknown[] = Array.isArray(result['content']) ? result['content'] : []
   if (content.length === 0 && result['structuredContent'] !== undefined)
@@ -102,7 +102,7 @@ function contentText(content: unknown): string {
     case 'image':
     case 'audio': {
       const size = Buffer.from(textOf(content['data']), 'base64').length
-      return `[${content['type']} ${textOf(content['mimeType'])}, ${size} bytes; -o json has it]`
+      return `[${content['type']} ${textOf(content['mimeType'])}, ${size} bytes; use -o json to print it]`
     }
     case 'resource_link':
       return `[${textOf(content['uri'])} ${textOf(content['name'])}]`
@@ -111,7 +111,7 @@ function contentText(content: unknown): string {
       return inner?.text ?? (inner ? blobText(inner) : '')
     }
     default:
-      return `[content of type ${textOf(content['type'])}; -o json has it]`
+      return `[content of type ${textOf(content['type'])}; use -o json to print it]`
   }
 }
 

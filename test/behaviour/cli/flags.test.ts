@@ -25,7 +25,7 @@ await t.test('--debug in front of a command that writes no log is refused', asyn
     const { code, stdout, stderr } = await runGatehouse(['--debug', ...args])
     t.match(
       { code, stdout, stderr },
-      { code: 2, stdout: '', stderr: /--debug: does nothing with "/ },
+      { code: 2, stdout: '', stderr: /--debug: has no effect with "/ },
       args.join(' '),
     )
   }
@@ -33,36 +33,36 @@ await t.test('--debug in front of a command that writes no log is refused', asyn
 
 await t.test('options that would do nothing beside the others are refused by name', async (t) => {
   const rows: readonly (readonly [string, string])[] = [
-    ['import --group x toolhive -f x', '--group: does nothing with "import toolhive"'],
-    ['import toolhive -f x --force', '--force: is for --save'],
-    ['import --force', '--force: is for --save'],
-    ['import --as cursor', '--as: is for files'],
-    ['import --oidc-config x', '--oidc-config: needs --audience'],
-    ['import --audience x', '--audience: needs --oidc-config'],
-    ['run --force -- x', '--force: is for --save'],
-    ['run --log-format json -- x', '--log-format: is for the lines that --verbose prints'],
-    [`dev -f ${quickstart} --log-format json`, '--log-format: is for the lines that --verbose prints'],
-    [`tools list ${closed} -n x`, '--namespace: is for the name of a resource'],
-    ['tools call --remote-auth x -- true', '--remote-auth: is for a server'],
+    ['import --group x toolhive -f x', '--group: has no effect with "import toolhive"'],
+    ['import toolhive -f x --force', '--force: has no effect without --save'],
+    ['import --force', '--force: has no effect without --save'],
+    ['import --as cursor', '--as: requires a FILE'],
+    ['import --oidc-config x', '--oidc-config: requires --audience'],
+    ['import --audience x', '--audience: requires --oidc-config'],
+    ['run --force -- x', '--force: has no effect without --save'],
+    ['run --log-format json -- x', '--log-format: has no effect without --verbose'],
+    [`dev -f ${quickstart} --log-format json`, '--log-format: has no effect without --verbose'],
+    [`tools list ${closed} -n x`, '--namespace: applies to a resource name'],
+    ['tools call --remote-auth x -- true', '--remote-auth: applies to a server'],
     [
       'resources list --remote-auth-bearer-token-file x -- true',
-      '--remote-auth-bearer-token-file: is for a server',
+      '--remote-auth-bearer-token-file: applies to a server',
     ],
-    ['prompts get -n x y -- true', '--namespace: is for the name of a resource'],
-    ['proxy --host x stdio http://127.0.0.1:1/', '--host: does nothing with "proxy stdio"'],
-    ['proxy stdio -n x http://127.0.0.1:1/', '--namespace: is for the name of a resource'],
+    ['prompts get -n x y -- true', '--namespace: applies to a resource name'],
+    ['proxy --host x stdio http://127.0.0.1:1/', '--host: has no effect with "proxy stdio"'],
+    ['proxy stdio -n x http://127.0.0.1:1/', '--namespace: applies to a resource name'],
     [
       'proxy tunnel -n x http://127.0.0.1:1 y --tunnel-provider ssh',
-      '--namespace: is for the name of a resource',
+      '--namespace: applies to a resource name',
     ],
-    ['vmcp serve -c x --group y', '--group: does nothing with --config'],
-    ['vmcp serve -c x --backend y=http://a', '--backend: does nothing with --config'],
+    ['vmcp serve -c x --group y', '--group: has no effect with --config'],
+    ['vmcp serve -c x --backend y=http://a', '--backend: has no effect with --config'],
     [
       'client add vscode --scope project --profile work',
       "option '--profile <id>' cannot be used with option '--scope <scope>'",
     ],
     ['client remove vscode --create', "unknown option '--create'"],
-    ['policy explain -p x --tool y --original z', '--original: is for --backend'],
+    ['policy explain -p x --tool y --original z', '--original: has no effect without --backend'],
   ]
   for (const [line, message] of rows) {
     const { code, stdout, stderr } = await runGatehouse(line.split(' '))
@@ -107,11 +107,16 @@ await t.test('doctor: each target takes the options that concern it', async (t) 
     const all = refused.flatMap((flag) => [flag, ...(values[flag] ?? [])])
     const { code, stderr } = await runGatehouse(['doctor', ...target, ...all])
     t.equal(code, 2, target.join(' '))
-    const named = stderr.split('\n').flatMap((line) => /(--[a-z-]+): does nothing with/.exec(line)?.[1] ?? [])
+    const named = stderr
+      .split('\n')
+      .flatMap((line) => /(--[a-z-]+): has no effect with/.exec(line)?.[1] ?? [])
     t.same(named.sort(), [...refused].sort(), `${target.join(' ')}: all of them at once`)
   }
   const alone = await runGatehouse(['doctor', closed, '--redirect-uri', 'http://x/'])
-  t.match(alone, { code: 2, stderr: /--redirect-uri: is for --client-id, --register or --login/ })
+  t.match(alone, {
+    code: 2,
+    stderr: /--redirect-uri: has no effect without --client-id, --register or --login/,
+  })
 })
 
 /** Commands that write a log, and a line of theirs at a level. */
@@ -168,7 +173,7 @@ await t.test(
       argumentsFrom([], { argsFile: absent }, async () => ({})),
       {
         code: 'INVALID_CONFIG',
-        message: `--args-file: ${absent} cannot be read: there is no such file`,
+        message: `--args-file: cannot read ${absent}: there is no such file`,
       },
     )
     const { KUBECONFIG: _kubeconfig, ...env } = process.env
@@ -178,7 +183,7 @@ await t.test(
     })
     t.match(status, {
       status: 2,
-      stderr: 'Error: --kubeconfig: there is no kubeconfig; name one here, or in KUBECONFIG\n',
+      stderr: 'Error: --kubeconfig: no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG\n',
     })
     const list = spawnSync(process.execPath, [gatehouse, 'client', 'list', '--all', '-o', 'json'], {
       cwd: folder,

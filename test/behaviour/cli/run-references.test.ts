@@ -63,5 +63,5 @@ await t.test('what has no value is an error that names it, before anything start
   t.not(absent.code, 0)
   t.match(absent.stderr, /\/nonexistent(?:: not found| cannot be read)/)
   const idle = await runGatehouse(['run', '--env-file', file, '--url', 'http://127.0.0.1:1/mcp'])
-  t.match(idle, { code: 2, stderr: /--env-file: is for --from, -e and --header/ })
+  t.match(idle, { code: 2, stderr: /--env-file: has no effect without --from, -e or --header/ })
 })

@@ -89,11 +89,11 @@ t.test('paths that are no files are refused', async (t) => {
   await t.rejects(addEntry(at(join(folder, 'dir')), entry), { message: /is a folder, not a file/ })
   symlinkSync('nowhere', join(folder, 'dangling'))
   await t.rejects(addEntry(at(join(folder, 'dangling')), entry), {
-    message: /is a symbolic link that leads nowhere/,
+    message: /is a dangling symbolic link/,
   })
-  await t.rejects(addEntry(at('/dev/null'), entry), { message: /is no regular file/ })
+  await t.rejects(addEntry(at('/dev/null'), entry), { message: /is not a regular file/ })
   await t.rejects(addEntry(at(join(folder, 'mcp.json/x.json')), entry), {
-    message: /cannot be read: a part of the path is no folder/,
+    message: /cannot read .*: a part of the path is no folder/,
   })
 })
 
@@ -111,7 +111,7 @@ t.test(
     await removeEntry(on())
     changes = 0
     await t.rejects(addEntry(on({ onStep: meddle(100) }), entry), {
-      message: /was changed by another program three times/,
+      message: /was changed by another program during each of three attempts/,
     })
     t.notMatch(read(), '"gatehouse"')
   },
@@ -124,6 +124,6 @@ t.test('a disk that refuses is told, and the file is whole', async (t) => {
   // A folder in the place of the records' draft: what a full or broken disk does at this point.
   const id = (await import('node:crypto')).createHash('sha256').update(file).digest('hex').slice(0, 24)
   mkdirSync(join(state, `${id}.json`))
-  await t.rejects(addEntry(on(), entry), { message: /the records in .* cannot be written/ })
+  await t.rejects(addEntry(on(), entry), { message: /cannot write the records in / })
   t.equal(read(), original)
 })

@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import {
   addEntry,
-  type Done,
+  type OperationResult,
   removeEntry,
   undoOperation,
 } from '../../../runtime/toolkit/client-files/operate.ts'
@@ -90,7 +90,7 @@ t.test('an entry that is not ours is left alone, unless asked for, and then come
   const { read, on } = setUp(t, theirs)
   await t.rejects(addEntry(on(), entry), {
     code: 'INVALID_CONFIG',
-    message: /"gatehouse" is there already and was not written by gatehouse/,
+    message: /"gatehouse" already exists and was not written by gatehouse/,
   })
   await t.rejects(removeEntry(on()), { code: 'INVALID_CONFIG' })
   t.equal(read(), theirs)
@@ -106,7 +106,7 @@ t.test('an entry of ours that somebody changed is left alone', async (t) => {
   writeFileSync(file, read().replace(':4483', ':5555'))
   const changed = read()
   await t.rejects(removeEntry(on()), { message: /or was changed since/ })
-  await t.rejects(undoOperation(on()), { message: /the entry was changed since; --replace/ })
+  await t.rejects(undoOperation(on()), { message: /the entry was changed since; use --replace/ })
   t.equal(read(), changed)
   await removeEntry(on({ replace: true }))
   t.equal(read(), original)
@@ -121,7 +121,7 @@ t.test('undo: takes back one operation after the other, exactly', async (t) => {
   t.equal(read(), added)
   await undoOperation(on())
   t.equal(read(), original)
-  await t.rejects(undoOperation(on()), { message: /nothing was done there that could be taken back/ })
+  await t.rejects(undoOperation(on()), { message: /there is no change to undo/ })
 })
 
 t.test('undo: when others changed the file since, only the entry goes back', async (t) => {
@@ -170,7 +170,8 @@ t.test(
 
 t.test('dry runs show no value of the file, also where a removal or an undo puts one back', async (t) => {
   const { file, on } = setUp(t)
-  const shownBy = ({ text, changes }: Done) => maskedDiff(text, changes, file, { shows: false })
+  const shownBy = ({ text, changes }: OperationResult) =>
+    maskedDiff(text, changes, file, { revealsInserted: false })
   await addEntry(on(), entry)
   await addEntry(on(), { url: 'http://127.0.0.1:9/mcp' })
   t.notMatch(shownBy(await removeEntry(on({ dryRun: true }))), 'canary')
@@ -183,7 +184,7 @@ t.test('dry runs show no value of the file, also where a removal or an undo puts
 t.test('dry runs: a line of a longer text is no name', (t) => {
   const text = 'key = """\nY2FuYXJ5==\nY2FuYXJ5=\n"""\nplain = 1\n'
   const shown = maskedDiff(text, [{ offset: text.length, removed: '', inserted: 'new = 1\n' }], 'f', {
-    shows: true,
+    revealsInserted: true,
   })
   t.notMatch(shown, 'Y2Fu')
   t.match(shown, /^ plain = …$/m)

@@ -43,12 +43,12 @@ await t.test('without the name of an entry nothing is sent', async (t) => {
   const { code, stdout, stderr } = await doctor('--client', 'cursor')
   t.match(
     { code, stdout, stderr },
-    { code: 2, stdout: '', stderr: /--token-file: .*name the entry.*--entry NAME/ },
+    { code: 2, stdout: '', stderr: /--token-file: .*select the entry.*--entry NAME/ },
   )
   t.match(await doctor('--client', 'cursor', '--entry', 'three'), { code: 2, stderr: /no entry three/ })
   t.match(await doctor('--client', 'cursor', '--entry', 'off'), {
     code: 2,
-    stderr: /off is no enabled entry with a URL/,
+    stderr: /off is not an enabled entry with a URL/,
   })
   t.same([...one.seen, ...two.seen], [])
 })
@@ -67,6 +67,6 @@ await t.test('an entry of that name in several files is refused', async (t) => {
   const args = ['doctor', '--client', 'cursor', '--entry', 'one', '--token-file', join(home, 'token.txt')]
   const { spawnSync } = await import('node:child_process')
   const ran = spawnSync(process.execPath, [program, ...args], { cwd: folder, env, encoding: 'utf8' })
-  t.match(ran, { status: 2, stderr: /--token-file: one stands in several files, .*--client FILE/ })
+  t.match(ran, { status: 2, stderr: /--token-file: one occurs in several files, .*--client FILE/ })
   t.same([...one.seen], [])
 })

@@ -54,16 +54,16 @@ await t.test('wrong usage: exit code 2 and one clear line', async (t) => {
   const twoTokens = join(folder, 'token')
   writeFileSync(twoTokens, 'one two')
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [[], /give one of: the URL of an MCP server/],
-    [['http://127.0.0.1:1/mcp', '--client', 'cursor'], /give one of/],
-    [['--redis', 'redis://:secret@127.0.0.1:6379'], /must not carry a password/],
+    [[], /specify one of: the URL of an MCP server/],
+    [['http://127.0.0.1:1/mcp', '--client', 'cursor'], /specify one of/],
+    [['--redis', 'redis://:secret@127.0.0.1:6379'], /must not contain a password/],
     [['--redis', 'http://127.0.0.1'], /must be redis:\/\/host:port/],
     [['-f', join(folder, 'absent')], /no such file or folder/],
     [['mcp.example.com'], /must be an absolute http or https URL/],
     [['ftp://mcp.example.com'], /must start with http/],
-    [['https://me:secret@mcp.example.com/mcp'], /must not carry credentials/],
-    [['http://127.0.0.1:1/mcp', '--provider', 'nobody'], /no such provider; known: entra, okta/],
-    [['http://127.0.0.1:1/mcp', '--token-file', join(folder, 'none')], /--token-file: .* cannot be read/],
+    [['https://me:secret@mcp.example.com/mcp'], /must not contain credentials/],
+    [['http://127.0.0.1:1/mcp', '--provider', 'nobody'], /unknown provider; expected one of entra, okta/],
+    [['http://127.0.0.1:1/mcp', '--token-file', join(folder, 'none')], /--token-file: cannot read .*none/],
     [['http://127.0.0.1:1/mcp', '--token-file', twoTokens], /one token of visible ASCII characters/],
     [['http://127.0.0.1:1/mcp', '--origin', 'app.example.com'], /--origin: must be an origin/],
     [['http://127.0.0.1:1/mcp', '--timeout', '0'], /whole number from 1 to 120/],

@@ -61,12 +61,12 @@ await t.test('two at once: the second takes another port', async (t) => {
 await t.test('Ctrl-C while the browser is away: told, given back, exit code 1', async (t) => {
   const stage = await stageFor(t)
   const run = start([stage.url])
-  await run.waitFor(/Waiting for the browser to come back, for 300 s at most/)
+  await run.waitFor(/Waiting up to 300 s for the browser to return/)
   run.child.kill('SIGINT')
   const { code, stdout } = await run.ended
   t.equal(code, 1)
   t.match(stdout, 'First failure: doctor.interrupted')
-  t.match(stdout, 'no tokens were given, the client is deleted')
+  t.match(stdout, 'no tokens were issued, the client is deleted')
 })
 
 await t.test('nobody comes back in time', async (t) => {
@@ -106,24 +106,27 @@ await t.test('wrong usage: exit code 2, and no secret in the message', async (t)
   writeFileSync(secret, 'hidden-value and more\n')
   const url = 'http://127.0.0.1:1/mcp'
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [['--login', '-f', folder], /--login: does nothing with -f/],
-    [['--login'], /give one of: the URL/],
+    [['--login', '-f', folder], /--login: has no effect with -f/],
+    [['--login'], /specify one of: the URL/],
     [
       ['--login', url, '--token-file', secret, '--register'],
-      /--token-file: not with .*\n.*--register: not with/,
+      /--token-file: cannot be combined .*\n.*--register: cannot be combined/,
     ],
     [
       ['--login', url, '--client-secret-file', secret],
-      /--client-secret-file: is for --login with --client-id/,
+      /--client-secret-file: has no effect without --login and --client-id/,
     ],
     [['--login', url, '--redirect-uri', 'https://localhost:1/cb'], /must be http on localhost/],
     [['--login', url, '--redirect-uri', 'http://localhost:1/cb?x=1'], /without query and fragment/],
     [
       [url, '--login-timeout', '5', '--no-browser'],
-      /--no-browser: is for --login\n.*--login-timeout: is for/,
+      /--no-browser: has no effect without --login\n.*--login-timeout: has no effect/,
     ],
     [['--login', url, '--login-timeout', '0'], /whole number from 1 to 3600/],
-    [['--login', url, '--client-id', 'x', '--client-secret-file', secret], /must hold one secret of visible/],
+    [
+      ['--login', url, '--client-id', 'x', '--client-secret-file', secret],
+      /must contain one secret of visible/,
+    ],
   ]
   for (const [args, message] of rows) {
     const { code, stdout, stderr } = await runGatehouse(['doctor', ...args])

@@ -65,7 +65,8 @@ await t.test(
     t.match(row('tools'), { result: 'ok' })
     t.match(row('give-back'), {
       result: 'ok',
-      observed: 'refresh tokens are revoked, access tokens live until they end, the client is deleted',
+      observed:
+        'refresh tokens are revoked, access tokens stay valid until they expire, the client is deleted',
     })
     t.match(lines[0], /^Opening a browser: http:\/\/127\.0\.0\.1:\d+\/auth\?/)
     t.match(pages, [/You are signed in/])
@@ -88,7 +89,7 @@ await t.test('a client that was registered by hand is left alone', async (t) => 
   t.match(row('login-client'), { observed: /^given, with http:\/\/localhost:\d+\/callback$/ })
   t.match(row('give-back'), {
     result: 'ok',
-    observed: 'refresh tokens are revoked, access tokens live until they end',
+    observed: 'refresh tokens are revoked, access tokens stay valid until they expire',
   })
 })
 
@@ -207,7 +208,7 @@ const staged: readonly Staged[] = [
       id: 'token',
       hop: 'token',
       code: 'token.audience',
-      observed: /^aud is https:\/\/other\.example, .*the server refuses the token$/,
+      observed: /^aud is https:\/\/other\.example, .*the server rejects the token$/,
     },
   },
   {
@@ -226,7 +227,7 @@ const staged: readonly Staged[] = [
       hop: 'token',
       code: 'refresh.not-issued',
       result: 'warning',
-      observed: /ends in 3\d{3} s/,
+      observed: /expires in 3\d{3} s/,
     },
   },
   {

@@ -127,7 +127,7 @@ const login: readonly Case[] = [
     },
     code: 'keys.private',
     hop: 'login',
-    fix: /take it down at once/,
+    fix: /remove it immediately/,
   },
   {
     name: 'a redirect URI that is not registered',
@@ -143,7 +143,7 @@ const login: readonly Case[] = [
     options: () => ({ clientId: 'forgotten-client' }),
     code: 'client.unknown',
     hop: 'login',
-    fix: /delete the stored registration/,
+    fix: /delete the registration that the MCP client has stored/,
   },
   {
     name: 'a resource that the provider does not know',
@@ -175,7 +175,7 @@ const session: readonly Case[] = [
     options: () => ({ token: jwt({ exp: nowSec() - 600 }) }),
     code: 'token.expired',
     hop: 'token',
-    fix: /Sign in again/,
+    fix: /Log in again/,
   },
   {
     name: 'a token of another issuer',
@@ -214,7 +214,7 @@ const session: readonly Case[] = [
     options: () => ({ token: 'opaque-and-wrong' }),
     code: 'initialize.token',
     hop: 'session',
-    fix: /refuses the token/,
+    fix: /rejects the token/,
   },
   {
     name: 'a revision that nobody speaks',
@@ -271,7 +271,7 @@ const session: readonly Case[] = [
     options: withToken,
     code: 'stream.length',
     hop: 'stream',
-    fix: /response buffering off/,
+    fix: /disable its response buffering/,
   },
   {
     name: 'compression of event streams',

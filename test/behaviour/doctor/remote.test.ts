@@ -137,7 +137,7 @@ const endpoint: readonly Case[] = [
     options: () => ({ origin: 'https://app.example.com' }),
     code: 'cors.headers',
     hop: 'MCP endpoint',
-    fix: /does not stand for authorization/,
+    fix: /does not include authorization/,
   },
   {
     name: 'headers that scripts may not read',
@@ -184,7 +184,7 @@ const endpoint: readonly Case[] = [
     result: 'warning',
     code: 'challenge.no-metadata',
     hop: 'MCP endpoint',
-    fix: /Name the protected-resource document/,
+    fix: /Add the URL of the protected-resource document/,
   },
   {
     name: 'a login that is asked for on tools/list only',
@@ -199,7 +199,7 @@ const endpoint: readonly Case[] = [
     result: 'warning',
     code: 'challenge.late',
     hop: 'MCP endpoint',
-    fix: /Protect initialize/,
+    fix: /protect initialize/,
   },
 ]
 
@@ -268,7 +268,7 @@ const metadata: readonly Case[] = [
     bend: { resource: (document, { origin }) => ({ ...document, resource: `${origin}/other` }) },
     code: 'resource.path',
     hop: 'resource metadata',
-    fix: /path included/,
+    fix: /including the path/,
   },
   {
     name: 'a document for the whole host',
@@ -325,7 +325,7 @@ const authorizationServer: readonly Case[] = [
     result: 'warning',
     code: 'issuer.slash',
     hop: 'authorization server',
-    fix: /byte by byte/,
+    fix: /byte for byte/,
   },
   {
     name: 'a provider whose clock is an hour behind',

@@ -42,14 +42,14 @@ t.test(
       runGatehouse(['explain', '-f', at('vmcp.yaml'), '--state', at('state.yaml'), ...args])
     const ada = ['--claims', '{"sub":"ada"}']
     const yes = await explain(...ada, '--tool', 'notes_echo')
-    t.match(yes, { code: 0, stdout: /^it can be used\n/ })
-    t.match(yes.stdout, /note policy +the policies see the claims of the upstream provider github/)
+    t.match(yes, { code: 0, stdout: /^the item can be used\n/ })
+    t.match(yes.stdout, /note policy +the policies read the claims of the upstream provider github/)
     t.match(await explain('--tool', 'notes_echo'), { code: 1, stdout: /no policy permits it/ })
     t.match(await explain(...ada, '--tool', 'release'), { code: 0, stdout: /release is a workflow/ })
-    t.match(await explain(...ada, '--tool', 'nothing'), { code: 1, stdout: /there is no such thing/ })
-    t.match(await explain('--prompt', 'x'), { code: 2, stderr: /known to a running server only.*--url/ })
-    t.match(await explain('--resource', 'x://y'), { code: 2, stderr: /known to a running server only/ })
-    t.match(await explain(), { code: 2, stderr: /name one of --tool, --prompt and --resource/ })
+    t.match(await explain(...ada, '--tool', 'nothing'), { code: 1, stdout: /the item does not exist/ })
+    t.match(await explain('--prompt', 'x'), { code: 2, stderr: /only known to a running server.*--url/ })
+    t.match(await explain('--resource', 'x://y'), { code: 2, stderr: /only known to a running server/ })
+    t.match(await explain(), { code: 2, stderr: /specify one of --tool, --prompt and --resource/ })
     t.match(await explain('--tool', 'a', '--prompt', 'b'), { code: 2 })
   },
 )
@@ -72,7 +72,7 @@ t.test('of a running server: templates, and texts that a terminal would act on',
   const found = await explain('--resource', 'notes://17/text')
   t.match(found, {
     code: 0,
-    stdout: /notes:\/\/17\/text fits the template notes:\/\/\{id\}\/text of backend notes/,
+    stdout: /notes:\/\/17\/text matches the template notes:\/\/\{id\}\/text of backend notes/,
   })
   const hidden = await explain('--tool', 'no\u001b[2Jpe\u202e')
   t.equal(hidden.code, 1)

@@ -154,28 +154,28 @@ const prefixRows: readonly Row[] = [
     { name: 'search', claims: ops },
     'not_found',
     'name',
-    /search of backend github is called github_search/,
+    /search of backend github is available as github_search/,
   ],
   [
     'what was the old name meant to be?',
     { name: 'github_create_issue', claims: ops },
     'not_found',
     'name',
-    /create_issue of backend github is called github_new_issue/,
+    /create_issue of backend github is available as github_new_issue/,
   ],
   [
     'why does a tool of a backend that is down not exist?',
     { name: 'down_ping', claims: root },
     'not_found',
     'backend',
-    /what backend down offers is not known/,
+    /the items of backend down are unknown/,
   ],
   [
     'may the script tool be called?',
     { name: 'execute_tool_script', claims: ben },
     'allow',
     'policy',
-    /tools of the server itself are permitted/,
+    /tools of the server itself are allowed/,
   ],
 ]
 const priorityRows: readonly Row[] = [
@@ -191,7 +191,7 @@ const priorityRows: readonly Row[] = [
     { name: 'close', claims: {} },
     'allow',
     'policy',
-    /everybody may do everything/,
+    /all callers are allowed/,
   ],
 ]
 const handRows: readonly Row[] = [
@@ -297,7 +297,7 @@ t.test('live: nobody without the token, and only this machine', async (t) => {
   const question: ExplainQuestion = { action: 'call_tool', name: 'x', claims: {} }
   await t.rejects(explainLive(console.url, 'wrong', question), {
     code: 'INVALID_CONFIG',
-    message: /refuses the token/,
+    message: /rejects the token/,
   })
   const open = await console.api('policies/explain', {
     method: 'POST',
@@ -314,6 +314,6 @@ t.test('live: nobody without the token, and only this machine', async (t) => {
     400,
   )
   await t.rejects(explainLive('http://gatehouse.example/', console.token, question), {
-    message: /of this machine/,
+    message: /loopback address/,
   })
 })

@@ -48,8 +48,8 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
   const broken = await runGatehouse(['policy', 'test', '-f', join(folder, 'broken.yaml')])
   t.equal(broken.code, 2)
   for (const message of [
-    'broken.yaml:2: tests[0].name: must be a text',
-    'broken.yaml:3: tests[0].call.promt: is not known; known are tool, prompt, resource, backend, original, arguments, hints',
+    'broken.yaml:2: tests[0].name: must be a string',
+    'broken.yaml:3: tests[0].call.promt: unknown field; expected one of tool, prompt, resource, backend, original, arguments, hints',
     'broken.yaml:4: tests[0].expect: must be allow or deny',
   ])
     t.match(broken.stderr, message)
@@ -58,12 +58,9 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
 t.test('a document of policies: what would be overlooked is refused', async (t) => {
   const entities = '[{"uid":{"type":"ServiceGroup","id":"ops"},"attrs":{},"parents":[]}]'
   const rows: readonly (readonly [string, RegExp])[] = [
-    [
-      `entities_json: '${entities}'`,
-      /p\.yaml: entities_json: is not known beside policies; known are policies, /,
-    ],
-    [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a text/],
-    ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: is not known/],
+    [`entities_json: '${entities}'`, /p\.yaml: entities_json: unknown field; expected one of policies, /],
+    [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a string/],
+    ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: unknown field/],
   ]
   for (const [line, stderr] of rows) {
     const folder = t.testdir({ 'p.yaml': `${policies}${line}\n` })
@@ -98,13 +95,13 @@ t.test('standard input: read once, and for one option alone', async (t) => {
   t.equal(piped.code, 1, piped.stderr)
   t.equal(piped.stdout, named.stdout)
   const both = await runGatehouse(['policy', 'replay', '--audit', '-', '--new', '-'], text)
-  t.match(both, { code: 2, stderr: /standard input is for --new or --audit, not for both/ })
+  t.match(both, { code: 2, stderr: /only one of --new and --audit can read standard input/ })
   t.match(await runGatehouse(['policy', 'test', '-f', '-', '-p', folder], ''), {
     code: 2,
-    stderr: /-: no document in it/,
+    stderr: /-: contains no documents/,
   })
   const tests = await runGatehouse(['policy', 'test', '-f', '-', '-p', '-'], fixtures)
-  t.match(tests, { code: 2, stderr: /standard input is for -f or --policies, not for both/ })
+  t.match(tests, { code: 2, stderr: /only one of -f and --policies can read standard input/ })
 })
 
 t.test('explain: on manifests, in text and JSON', async (t) => {
@@ -130,6 +127,6 @@ t.test('explain: on manifests, in text and JSON', async (t) => {
   })
   t.match(await runGatehouse(['policy', 'explain', ...manifests]), {
     code: 2,
-    stderr: /name one of --tool, --prompt and --resource/,
+    stderr: /specify one of --tool, --prompt and --resource/,
   })
 })

@@ -57,7 +57,7 @@ async function rig(t: Test) {
 t.test('test: decided elsewhere, in every format; with --ask it is asked', async (t) => {
   const { point, fixtures, policy } = await rig(t)
   const text = await policy('test', '-f', fixtures)
-  t.match(text, { code: 2, stdout: /0 passed, 0 failed, 2 decided elsewhere; --ask asks/ })
+  t.match(text, { code: 2, stdout: /0 passed, 0 failed, 2 decided elsewhere; use --ask/ })
   t.match(text.stdout, `decided elsewhere: ${fixtures}: may search: ${point.url}`)
   const json = await policy('test', '-f', fixtures, '-o', 'json')
   t.match(JSON.parse(json.stdout), {
@@ -91,7 +91,7 @@ t.test('explain: the question, and with --ask the decision', async (t) => {
   const told = await explain('search')
   t.match(told, {
     code: 2,
-    stdout: /^decided elsewhere: http.*\(authzenv1\); --ask asks it\n {2}the question: \{"subject"/,
+    stdout: /^decided elsewhere: http.*\(authzenv1\); use --ask to ask it\n {2}the question: \{"subject"/,
   })
   t.match(JSON.parse((await explain('search', '-o', 'json')).stdout), {
     decision: 'elsewhere',
@@ -141,7 +141,7 @@ t.test(
     t.match(await replay(logs['all'], config), {
       code: 2,
       stdout:
-        /^3 decisions: 3 decided elsewhere, nothing was compared; 0 lines without a decision; --ask asks/,
+        /^3 decisions: 3 decided elsewhere, nothing was compared; 0 lines without a decision; use --ask/,
     })
     const json = JSON.parse((await replay(logs['all'], config, '-o', 'json')).stdout) as object
     t.match(json, { decisions: 3, elsewhere: 3, unchanged: 0, flips: [] })
@@ -149,7 +149,7 @@ t.test(
 
     const same = await replay(logs['all'], config, '--ask')
     t.match(same, { code: 0, stdout: /^3 decisions: 2 unchanged, 0 changed, 1 inconclusive/ })
-    t.match(same.stdout, 'inconclusive lines do not tell: a decision (1)')
+    t.match(same.stdout, 'inconclusive lines lack: a decision (1)')
     point.decide = () => true
     const changed = await replay(logs['all'], config, '--ask')
     t.match(changed, { code: 1, stdout: /github_delete: deny becomes allow by authzenv1/ })

@@ -99,7 +99,10 @@ await t.test(
     // An address of the documentation range is nobody's.
     const foreign = await run('--host', '203.0.113.7')
     t.equal(foreign.code, 1)
-    t.match(foreign.stderr, 'Error: failed to start proxy: --host: 203.0.113.7 is no address of this machine')
+    t.match(
+      foreign.stderr,
+      'Error: failed to start proxy: --host: 203.0.113.7 is not an address of this machine',
+    )
   },
 )
 

@@ -196,7 +196,7 @@ await t.test('file: errors are told all at once, and what cannot be served is re
     'demo',
   ])
   t.equal(beside.code, 2)
-  t.match(beside.stderr, /endpointPrefix: not served for a stdio target/)
+  t.match(beside.stderr, /endpointPrefix: not supported for a stdio target/)
 })
 
 await t.test(

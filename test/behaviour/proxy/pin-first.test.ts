@@ -61,7 +61,7 @@ t.test('proxy: the file is written at the first use, and enforced at the next st
   const args = ['proxy', '--target-uri', 'http://127.0.0.1:9', '--pin-first', file]
   const foreign = startGatehouse([...args, 'notes'])
   t.equal(await ended(foreign), 2)
-  t.match(foreign.output(), /is no MCPToolLock, and is not written over/)
+  t.match(foreign.output(), /is not an MCPToolLock and was not overwritten/)
   const both = startGatehouse([...args, '--tool-lock', file, 'notes'])
   t.equal(await ended(both), 2)
   t.match(both.output(), /--pin-first: cannot be combined with --tool-lock/)

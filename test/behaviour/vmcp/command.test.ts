@@ -38,22 +38,22 @@ t.test('init writes a file that validate accepts and only its owner can read', a
   t.match(shown.stdout, 'backends: []')
   const other = join(t.testdir({}), 'other.yaml')
   t.equal((await runGatehouse(['vmcp', 'init', '-g', 'x', '--config', other])).code, 0)
-  t.equal(readFileSync(other, 'utf8'), shown.stdout, '--config is another name of --output')
+  t.equal(readFileSync(other, 'utf8'), shown.stdout, '--config is an alias of --output')
   const both = await runGatehouse(['vmcp', 'init', '-g', 'x', '--config', other, '--output', file])
   t.equal(both.code, 2)
 })
 
-t.test('init leaves a file that is there alone, and says why one cannot be written', async (t) => {
+t.test('init keeps an existing file, and reports why one cannot be written', async (t) => {
   const folder = t.testdir({ 'mine.yaml': 'name: mine\n', 'empty.yaml': '' })
   const mine = join(folder, 'mine.yaml')
   const init = (file: string) => runGatehouse(['vmcp', 'init', '-g', 'x', '-o', file])
-  t.match(await init(mine), { code: 2, stderr: /^Error: .*mine\.yaml is there already: / })
+  t.match(await init(mine), { code: 2, stderr: /^Error: .*mine\.yaml already exists: / })
   t.equal(readFileSync(mine, 'utf8'), 'name: mine\n')
   const empty = join(folder, 'empty.yaml')
   t.equal((await init(empty)).code, 0, 'as mktemp makes one')
   t.match(readFileSync(empty, 'utf8'), 'groupRef: x')
   const absent = join(folder, 'absent', 'new.yaml')
-  t.match(await init(absent), { code: 2, stderr: /new\.yaml cannot be written: there is no such file\n$/ })
+  t.match(await init(absent), { code: 2, stderr: /cannot write \S+new\.yaml: there is no such file\n$/ })
 })
 
 t.test('validate names every error and ends with the code for configuration', async (t) => {
@@ -130,7 +130,7 @@ t.test('serve: the cap of sessions holds, and a flag wins over the environment',
 t.test('serve without a file or a group, or beyond this machine without a file, is refused', async (t) => {
   t.match(await runGatehouse(['vmcp', 'serve']), {
     code: 2,
-    stderr: /either --config or --group must be specified/,
+    stderr: /either --config or --group is required/,
   })
   t.match(await runGatehouse(['vmcp', 'serve', '--group', 'g', '--host', '0.0.0.0']), {
     code: 2,

@@ -126,7 +126,7 @@ await t.test('client add: through gatehouse proxy stdio, and a token only by ref
     'TEAM_TOKEN',
   )
   t.equal(token.code, 1)
-  t.match(token.stderr, /Zed: --bearer-env: Zed has no references to variables/)
+  t.match(token.stderr, /Zed: --bearer-env: Zed does not support variables/)
   t.match(entryOf('claude-code'), { headers: { Authorization: 'Bearer ${TEAM_TOKEN}' } })
   t.match(entryOf('cursor'), { headers: { Authorization: 'Bearer ${env:TEAM_TOKEN}' } })
   t.match(entryOf('codex'), { bearer_token_env_var: 'TEAM_TOKEN' })

@@ -109,11 +109,11 @@ await t.test('import: what was written passes, and secrets are in one file for i
 await t.test('import: again gives the same bytes, and nothing is replaced without being asked', async (t) => {
   const all = join(folder, 'all')
   const again = await gatehouse(['import', '--save', all])
-  t.match(again.stdout, 'is as it should be')
+  t.match(again.stdout, 'is up to date')
   writeFileSync(join(all, 'servers.yaml'), 'mine')
   const refused = await gatehouse(['import', '--save', all])
   t.equal(refused.code, 2)
-  t.match(refused.stderr, /servers\.yaml would be replaced; say --force/)
+  t.match(refused.stderr, /servers\.yaml already exist with other contents; use --force/)
   t.equal(readFileSync(join(all, 'servers.yaml'), 'utf8'), 'mine')
   t.match((await gatehouse(['import', '--save', all, '--force'])).stdout, /Written to .*: servers\.yaml\n/)
 })

@@ -39,7 +39,10 @@ await t.test('client add: in a project, and where another place of the client wi
     return spawnSync(process.execPath, [program, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
   }
   t.equal(inProject('add', 'cursor').status, 0)
-  t.match(inProject('status', 'cursor').stdout, /shadowed .*\n.*has another entry of that name, which wins/)
+  t.match(
+    inProject('status', 'cursor').stdout,
+    /shadowed .*\n.*has another entry of this name, which takes precedence/,
+  )
   t.equal(inProject('add', 'gemini', '--scope', 'project').status, 0)
   t.match(JSON.parse(readFileSync(join(project, '.gemini/settings.json'), 'utf8')), {
     mcpServers: { gatehouse: {} },
@@ -59,8 +62,8 @@ await t.test('client: what is wrong is told per client, and the others go on', a
   const { code, stderr, stdout } = await gatehouse('client', 'add', 'gemini', 'junie', 'roo')
   t.equal(code, 1)
   t.match(stderr, /Gemini CLI: .*settings\.json:1:\d+: not valid JSON/)
-  t.match(stderr, /Roo Code: Roo Code is only read/)
-  t.match(stdout, /JetBrains Junie: "gatehouse" leads to/)
+  t.match(stderr, /Roo Code: Roo Code cannot be changed/)
+  t.match(stdout, /JetBrains Junie: "gatehouse" connects to/)
   t.equal(readFileSync(file, 'utf8'), '{"mcpServers": {', 'untouched')
   const status = await gatehouse('client', 'status')
   t.equal(status.code, 2)
@@ -70,7 +73,7 @@ await t.test('client: what is wrong is told per client, and the others go on', a
   t.match(unknown.stderr, /cusror: no such client; did you mean cursor\?/)
   rmSync(join(home, '.junie'), { recursive: true })
   const absent = await gatehouse('client', 'add', 'junie')
-  t.match(absent.stderr, /there is no folder ~\/\.junie\/mcp: is JetBrains Junie installed here\? --create/)
+  t.match(absent.stderr, /folder ~\/\.junie\/mcp does not exist: is JetBrains Junie installed\? Use --create/)
 })
 
 await t.test('client status: of an entry that was not written here, only the host is shown', async (t) => {
@@ -107,8 +110,8 @@ await t.test(
   'client add: an address with a secret and a token file that is not there are refused',
   async (t) => {
     const cases = [
-      [['--url', 'https://h.example/mcp?token=canary'], /--url: must not carry a secret/],
-      [['--bearer-file', '/nonexistent/token'], /--bearer-file: there is no file \/nonexistent\/token/],
+      [['--url', 'https://h.example/mcp?token=canary'], /--url: must not contain a secret/],
+      [['--bearer-file', '/nonexistent/token'], /--bearer-file: \/nonexistent\/token does not exist/],
     ] as const
     for (const [args, message] of cases) {
       const { code, stderr } = await gatehouse('client', 'add', 'cursor', ...args)
@@ -148,7 +151,7 @@ await t.test('client remove and undo: dry runs write nothing, a changed entry wa
   const run = (...args: string[]) =>
     spawnSync(process.execPath, [program, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
   t.equal(run('add', 'gemini', '--scope', 'project').status, 0)
-  t.match(run(...words), { status: 0, stdout: /Removed, for it was made for the entry/ })
+  t.match(run(...words), { status: 0, stdout: /Removed, because it was created for the entry/ })
   t.notOk(existsSync(join(project, '.gemini/settings.json')))
   t.match(run('remove', 'junie').stdout, 'nothing to do', 'also where the client has no folder')
 })

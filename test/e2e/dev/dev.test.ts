@@ -26,7 +26,7 @@ t.teardown(async () => {
   await dev.interrupt()
   rmSync(folder, { recursive: true, force: true })
 })
-await dev.waitFor(/behind it: everything, files, memory/)
+await dev.waitFor(/backends: everything, files, memory/)
 
 async function connect() {
   const client = new Client({ name: 'e2e', version: '1' })

@@ -22,12 +22,12 @@ interface Situation {
 const refused: readonly Situation[] = [
   { what: 'a kind that does not exist', input: manifest('MCPSrever', 'a', {}), code: 1, says: /MCPSrever/ },
   { what: 'YAML that is not closed', input: 'kind: [', code: 2, says: /m\.yaml/ },
-  { what: 'an empty file', input: '', code: 2, says: /no document in it/ },
+  { what: 'an empty file', input: '', code: 2, says: /contains no documents/ },
   {
     what: 'YAML of somebody else',
     input: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }),
     code: 2,
-    says: /no resource of gatehouse\.dev in it/,
+    says: /no resource of gatehouse\.dev found/,
   },
   {
     what: 'the configuration of a client',
@@ -45,7 +45,7 @@ const refused: readonly Situation[] = [
     what: 'two of one name',
     input: [group(), group()].join('\n---\n'),
     code: 1,
-    says: /MCPGroup\/g: metadata\.name: is taken already/,
+    says: /MCPGroup\/g: metadata\.name: is already used/,
   },
 ]
 
@@ -69,7 +69,7 @@ await t.test('dev: what cannot run here says why, and edits of each kind are tol
     }),
   ])
   const rows = [
-    /^MCPServer bare: not run: annotate it with gatehouse\.dev\/local-command/m,
+    /^MCPServer bare: not run: add the annotation gatehouse\.dev\/local-command/m,
     /^MCPServer shell: not run: gatehouse\.dev\/local-command: "\|" needs a shell/m,
     /^MCPServer open: not run: gatehouse\.dev\/local-command: the quote ' is not closed/m,
     /^MCPServer needy: (?:not run|failed): .*Secret "?nowhere"?/m,
@@ -85,12 +85,12 @@ await t.test('dev: what cannot run here says why, and edits of each kind are tol
   }
   write(group())
   await dev.waitFor(/^edits apply again$/m)
-  await dev.waitFor(/^MCPServer needy is gone$/m)
+  await dev.waitFor(/^MCPServer needy removed$/m)
 })
 
 await t.test('dev: a killed process of a stdio server is replaced, and told', async (t) => {
   const { dev } = await startDev(t, [group(), server('talk', program, stdio), virtualServer()])
-  await dev.waitFor(/^v: behind it: talk$/m)
+  await dev.waitFor(/^v: backends: talk$/m)
   const servers = descendantsOf(dev.child.pid ?? 0).filter((pid) => commandOf(pid).includes('argv-server'))
   t.ok(servers.length > 0)
   for (const pid of servers) process.kill(pid, 'SIGKILL')

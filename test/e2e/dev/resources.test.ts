@@ -32,7 +32,7 @@ await t.test('dev: each resource has a state, broken references with reason and 
   ])
   const lines = [
     /^MCPGroup g: ready: 3 members$/m,
-    /^MCPGroup lonely: unused: it has no member; a server joins by spec\.groupRef\.name: lonely$/m,
+    /^MCPGroup lonely: unused: the group has no members; add a server with spec\.groupRef\.name: lonely$/m,
     /^MCPOIDCConfig login: unused: no resource refers to it$/m,
     /^MCPServer echo: ready on 127\.0\.0\.1:\d+$/m,
     /^MCPServer lost: failed: MCPGroup nowhere does not exist \(GroupRefNotFound\); declare it/m,
@@ -49,7 +49,7 @@ await t.test(
   'dev: an invalid edit, its repair, a removed and a repaired resource are one line each',
   async (t) => {
     const { dev, write } = await startDev(t, [group(), echo, virtualServer()])
-    await dev.waitFor(/^v: behind it: echo$/m)
+    await dev.waitFor(/^v: backends: echo$/m)
     write(group(), echo.replace('"stdio"', '"studio"'), virtualServer())
     await dev.waitFor(
       /^the latest edit is not applied:\n.*manifests\.yaml:\d+: MCPServer\/echo: spec\.transport/m,
@@ -59,14 +59,14 @@ await t.test(
     write(group(), virtualServer('v', 'other'), echo)
     await dev.waitFor(/^edit applied at \d\d:\d\d:\d\d: VirtualMCPServer v$/m)
     await dev.waitFor(
-      /^VirtualMCPServer v: failed: MCPGroup other does not exist .*; what ran before keeps running on 127/m,
+      /^VirtualMCPServer v: failed: MCPGroup other does not exist .*; the previous version keeps running on 127/m,
     )
     const before = dev.output().length
     write(group(), virtualServer())
-    await dev.waitFor(/^MCPServer echo is gone$/m)
+    await dev.waitFor(/^MCPServer echo removed$/m)
     await dev.waitFor(/^MCPGroup g: unused: /m)
     const after = dev.output().slice(before)
     t.match(after, /^VirtualMCPServer v: ready on /m, 'the repaired reference')
-    t.equal(after.match(/echo is gone/g)?.length, 1)
+    t.equal(after.match(/echo removed/g)?.length, 1)
   },
 )

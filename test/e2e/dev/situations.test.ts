@@ -58,8 +58,8 @@ await t.test(
       config: { operational: { workers: 3 } },
     })
     const { dev } = await startDev(t, [group(), talking, wide], { args: ['--verbose'] })
-    await dev.waitFor(/operational\.workers is 3: gatehouse dev runs the virtual server in one process/)
-    await dev.waitFor(/^v: behind it: talk$/m)
+    await dev.waitFor(/operational\.workers is 3, but gatehouse dev runs the virtual server in one process/)
+    await dev.waitFor(/^v: backends: talk$/m)
   },
 )
 
@@ -67,7 +67,7 @@ await t.test('dev: a server that never listens says what it waits for and what i
   const mute = server('mute', `node -e 'console.log("going nowhere"), setInterval(() => 0, 1e6)'`)
   const { dev } = await startDev(t, [group(), mute], { args: ['--start-timeout', '2'] })
   await dev.waitFor(
-    /^MCPServer mute: starting: not ready after 2 s: nothing listens on 127\.0\.0\.1:\d+; its command must listen on \{port\} or on PORT\ngoing nowhere$/m,
+    /^MCPServer mute: starting: not ready after 2 s: no program listens on 127\.0\.0\.1:\d+; the command must listen on \{port\} or PORT\ngoing nowhere$/m,
   )
 })
 
@@ -90,7 +90,7 @@ for (const [name, command, why] of [
 
 await t.test('dev: an edited command starts once the old process is gone', async (t) => {
   const { dev, write } = await startDev(t, [group(), listening, talking, virtualServer()])
-  await dev.waitFor(/^v: behind it: talk, web$/m)
+  await dev.waitFor(/^v: backends: talk, web$/m)
   write(
     group(),
     listening.replace('{port}', '{port} again'),
@@ -112,7 +112,7 @@ await t.test('dev: an edited command starts once the old process is gone', async
 
 await t.test('dev: each child that is killed is started again, and told', async (t) => {
   const { dev } = await startDev(t, [group(), listening, virtualServer()])
-  await dev.waitFor(/^v: behind it: web$/m)
+  await dev.waitFor(/^v: backends: web$/m)
   const children = descendantsOf(dev.child.pid ?? 0)
   t.equal(children.length, 2, 'the server, and the shell that watches over it: our own run in threads')
   for (const child of children) process.kill(child, 'SIGKILL')
@@ -137,7 +137,7 @@ await t.test(
       thief = await listenOn(port)
     }
     await dev.waitFor(
-      new RegExp(`^MCPServer web: failed: port ${port} is in use by another program; end that program`, 'm'),
+      new RegExp(`^MCPServer web: failed: port ${port} is in use by another program; stop that program`, 'm'),
     )
     thief.close()
     await dev.waitFor(/^MCPServer web: ready on \S+; \d+ restarts?/m)
@@ -157,12 +157,12 @@ await t.test('dev: logs of one server, while it runs', async (t) => {
   t.match(stdout, /^\[mcp-loud-server\] hear me$/m)
   const other = await runGatehouse(['logs', 'quiet'], '', all)
   t.equal(other.code, 2)
-  t.match(other.stderr, 'no output of "quiet"; there is some of loud')
+  t.match(other.stderr, 'no output of "quiet"; stored output: loud')
   const following = startGatehouse(['logs', 'loud', '-f'], all)
   await following.waitFor(/hear me/)
   t.equal(await following.interrupt(), 0)
   t.equal(await dev.interrupt(), 0)
-  t.match(dev.output(), /^Stopped after \d+ s\. What ran:\n {2}MCPServer loud: no restarts$/m)
+  t.match(dev.output(), /^Stopped after \d+ s\. Resources:\n {2}MCPServer loud: no restarts$/m)
   const none = await runGatehouse(['logs', 'loud'], '', all)
   t.equal(none.code, 2)
 })
@@ -186,7 +186,7 @@ await t.test('dev: a folder for temporary files that cannot be written is named,
   const folder = t.testdir({ 'm.yaml': group() })
   const { code, stderr } = await runGatehouse(['dev', '-f', folder], '', { ...process.env, TMPDIR: '/proc' })
   t.equal(code, 2)
-  t.match(stderr, /\/proc cannot be written \(E[A-Z]+\); free space there, or set TMPDIR/)
+  t.match(stderr, /cannot write to \/proc \(E[A-Z]+\); free space there, or set TMPDIR/)
 })
 
 await t.test('dev: files that cannot be written are told, and nothing waits for them', async (t) => {
@@ -200,7 +200,7 @@ await t.test('dev: files that cannot be written are told, and nothing waits for 
   let text = ''
   for await (const chunk of child.stdout) {
     text += String(chunk)
-    if (/VirtualMCPServer v: not run: \S+ cannot be written \(EFBIG\); free space there/.test(text)) break
+    if (/VirtualMCPServer v: not run: cannot write to \S+ \(EFBIG\); free space there/.test(text)) break
   }
   t.match(text, /VirtualMCPServer v: not run: /)
   child.kill()
@@ -216,10 +216,10 @@ await t.test('dev: ten saves by rename are ten edits', async (t) => {
     writeFileSync(join(folder, '.swap'), group(`g${i}`))
     renameSync(join(folder, '.swap'), path)
     await dev.waitFor(new RegExp(`^MCPGroup g${i}: unused`, 'm'))
-    await dev.waitFor(new RegExp(`^MCPGroup g${i - 1} is gone`, 'm'))
+    await dev.waitFor(new RegExp(`^MCPGroup g${i - 1} removed`, 'm'))
   }
   rmSync(path)
-  await dev.waitFor(/^MCPGroup g10 is gone|the latest edit is not applied/m)
+  await dev.waitFor(/^MCPGroup g10 removed|the latest edit is not applied/m)
   write(group('back'))
   await dev.waitFor(/^MCPGroup back: unused/m)
 })

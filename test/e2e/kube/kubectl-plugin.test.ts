@@ -105,7 +105,10 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   await t.test('nothing is installed, then nothing is there', async (t) => {
     const none = await run(['status'])
     t.equal(none.code, 2)
-    t.match(none.stderr, /none of the kinds of gatehouse\.dev: see "gatehouse doctor --cluster"/)
+    t.match(
+      none.stderr,
+      /the kinds of gatehouse\.dev are not installed in the cluster: run "gatehouse doctor --cluster"/,
+    )
     kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds')])
     kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
     t.same(await run(['status', '-n', 'team']), {
@@ -156,7 +159,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     ])
     const none = await run(['why', 'vmcp/nobody', '-n', 'team'])
     t.match(none, { code: 1, stderr: /there is no VirtualMCPServer nobody in namespace team/ })
-    t.match(await run(['why', 'pods/x']), { code: 2, stderr: /no such kind; known: .*vmcp/ })
+    t.match(await run(['why', 'pods/x']), { code: 2, stderr: /unknown kind; expected one of .*vmcp/ })
   })
 
   await t.test('why: of a Secret the name, and no value', async (t) => {
@@ -214,7 +217,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       t.equal(code, 1)
       t.match(conclusion, {
         cause:
-          /^Pod mcp-files-server-0: container mcp ends again and again: 7 restarts, the last one after exit code 137 \(OOMKilled\)/,
+          /^Pod mcp-files-server-0: container mcp keeps exiting: 7 restarts, the last one after exit code 137 \(OOMKilled\)/,
         step: /limits\.memory/,
       })
       t.match(
@@ -235,14 +238,17 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   await t.test('logs and connect: without kubectl, with the real one, and what it is asked', async (t) => {
     const env = (path: string) => ({ PATH: path, HOME: home, KUBECONFIG: kube.kubeconfig })
     const without = await runGatehouse(['cluster', 'logs', 'mcps/files', '-n', 'team'], '', env(home))
-    t.match(without, { code: 1, stderr: /there is no kubectl in PATH/ })
+    t.match(without, { code: 1, stderr: /this command needs kubectl/ })
     const refused = await run(['connect', 'mcps/files', '-n', 'team', '--port', '0'])
     t.match(refused, { code: 1, stdout: '', stderr: /services "mcp-files-proxy" not found/ })
     t.match(await run(['connect', 'mcpentry/docs', '-n', 'team']), {
       code: 1,
-      stderr: /has no address|is no Service/,
+      stderr: /has no address|is not a Service/,
     })
-    t.match(await run(['logs', 'vmcp/tools', '--server']), { code: 2, stderr: /--server: only an MCPServer/ })
+    t.match(await run(['logs', 'vmcp/tools', '--server']), {
+      code: 2,
+      stderr: /--server: applies only to an MCPServer/,
+    })
 
     // What kubectl prints when it forwards, and what it was asked: this stands in for it.
     const folder = t.testdir({})
@@ -260,7 +266,7 @@ case "$1" in port-forward) echo 'Forwarding from 127.0.0.1:40123 -> 8080'; echo 
     t.equal(await forward.interrupt(), 0, 'interrupted is done')
     t.match(
       forward.output(),
-      /^MCPServer team\/files is at http:\/\/127\.0\.0\.1:40123\/mcp until this is interrupted\./,
+      /^MCPServer team\/files is available at http:\/\/127\.0\.0\.1:40123\/mcp until interrupted\./,
     )
     const more = ['-f', '--since', '10m', '-c', 'mcp', '--server']
     t.match(await runGatehouse(['cluster', 'logs', 'mcps/files', ...flags, ...more], '', env(path)), {
@@ -312,17 +318,20 @@ case "$1" in port-forward) echo 'Forwarding from 127.0.0.1:40123 -> 8080'; echo 
         .map(({ object, message }: { object: string; message: string }) => `${object}: ${message}`)
         .sort(),
       [
-        'MCPGroup all: no right to get it in namespace team',
-        'namespace team: no right to list deployments',
-        'namespace team: no right to list events',
-        'namespace team: no right to list statefulsets',
+        'MCPGroup all: no permission to get it in namespace team',
+        'namespace team: no permission to list deployments',
+        'namespace team: no permission to list events',
+        'namespace team: no permission to list statefulsets',
       ],
     )
     t.match((await why('mcpoidc/corp', viewer)).findings[1], { object: 'Secret corp', result: 'unknown' })
     const status = await run(['status', '-n', 'team'], viewer)
     t.equal(status.code, 1)
     t.match(status.stdout, /mcpserver\/files/)
-    t.match(status.stderr, /^no right to list virtualmcpservers in namespace team$/m)
-    t.match(await run(['status', '--context', 'other']), { code: 2, stderr: /no context other; known: test/ })
+    t.match(status.stderr, /^no permission to list virtualmcpservers in namespace team$/m)
+    t.match(await run(['status', '--context', 'other']), {
+      code: 2,
+      stderr: /no context other; expected one of test/,
+    })
   })
 })

@@ -117,13 +117,13 @@ t.test('pods: what waits, what ended, what has no node', async (t) => {
       ),
       {
         reason: 'CrashLoopBackOff',
-        message: 'container mcp ends again and again: 2 restarts, the last one after exit code 1 (Error)',
+        message: 'container mcp keeps exiting: 2 restarts, the last one after exit code 1 (Error)',
       },
     ],
     [container({ running: {} }), { reason: 'ContainersNotReady', container: 'mcp' }],
     [
       container({ terminated: { exitCode: 3, reason: 'Error' } }),
-      { message: 'container mcp has ended, exit code 3 (Error)' },
+      { message: 'container mcp has terminated, exit code 3 (Error)' },
     ],
     [{ status: { phase: 'Failed', reason: 'Evicted', message: 'low on memory' } }, { reason: 'Evicted' }],
     [

@@ -13,5 +13,5 @@ t.test('command line: what needs a shell is refused, not passed on', async (t) =
   }
   t.same(splitCommand(`a '$HOME|x'`), ['a', '$HOME|x'], 'quoted characters are only characters')
   t.equal(splitCommand('a "b'), 'the quote " is not closed')
-  t.equal(splitCommand('  '), 'it is empty')
+  t.equal(splitCommand('  '), 'the command is empty')
 })

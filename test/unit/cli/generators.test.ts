@@ -36,8 +36,10 @@ t.test('generators: what cannot be read is named, and nothing outside of the fol
   const cases: Readonly<Record<string, RegExp>> = {
     'secretGenerator: [{envs: [a]}]': /a generator has no name$/,
     'secretGenerator: [{name: s, envs: [none.env]}]': /none\.env cannot be read: there is no such file$/,
-    'secretGenerator: [{name: s, files: [../../x]}]': /\.\.\/\.\.\/x lies outside of its folder$/,
-    'secretGenerator: [{name: s, files: [/etc/hostname]}]': /\/etc\/hostname lies outside of its folder$/,
+    'secretGenerator: [{name: s, files: [../../x]}]':
+      /\.\.\/\.\.\/x is outside of the kustomization's folder$/,
+    'secretGenerator: [{name: s, files: [/etc/hostname]}]':
+      /\/etc\/hostname is outside of the kustomization's folder$/,
     'a: [': /kustomization\.yaml:\d+: not valid YAML/,
   }
   for (const [text, message] of Object.entries(cases)) {

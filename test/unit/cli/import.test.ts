@@ -42,9 +42,9 @@ t.test('import: a file that cannot be read is told with its place, and the other
     binary: [place('binary.json', Buffer.from([0, 0xff, 0xfe, 1])), /not valid UTF-8/],
     'blank lines without end': [
       place('blank.conf', `${'\n'.repeat(1_000_000)}x`),
-      /must hold a map at the top|holds no MCP servers|must hold an object/,
+      /must contain a map at the top|contains no MCP servers|must contain an object/,
     ],
-    empty: [place('empty.json', ''), /holds no MCP servers/],
+    empty: [place('empty.json', ''), /contains no MCP servers/],
     'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
   }
   const words = [good, ...Object.values(bad).map(([file]) => file)]
@@ -115,7 +115,7 @@ const defaults: ImportOptions = {
 
 t.test('import: flags that are wrong are refused before anything is read', async (t) => {
   const cases: readonly (readonly [Partial<ImportOptions>, RegExp])[] = [
-    [{ target: 'cluster' }, /^--target cluster: needs --oidc-config NAME and --audience AUDIENCE/],
+    [{ target: 'cluster' }, /^--target cluster: requires --oidc-config NAME and --audience AUDIENCE/],
     [{ image: ['x'] }, /^--image: must be NAME=IMAGE/],
     [{ group: 'Not A Name' }, /^--group: must be a name/],
     [{ as: 'cusror' }, /^cusror: no such client; did you mean cursor\?/],
@@ -132,10 +132,7 @@ t.test('import: a name of an option that nothing has is refused, and nothing is 
   const folder = t.testdir({ 'x.json': '{"mcpServers": {"a": {"command": "x", "env": {"MODE": "on"}}}}' })
   const options = { ...defaults, output: 'json', save: join(folder, 'out') } as const
   const words = [join(folder, 'x.json')]
-  await t.rejects(
-    importServers(words, { ...options, image: ['b=img:1'] }),
-    /^--image: no server is called b$/,
-  )
+  await t.rejects(importServers(words, { ...options, image: ['b=img:1'] }), /^--image: there is no server b$/)
   await t.rejects(
     importServers(words, { ...options, plain: ['MODUS'] }),
     /^--plain: no server has a variable MODUS$/,

@@ -1,7 +1,7 @@
 /** Which commands of npx `gatehouse dev` starts by the package's own program. */
 import { join } from 'node:path'
 import t from 'tap'
-import { startedCommand } from '../../../runtime/toolkit/local/processes/installed.ts'
+import { startedCommand } from '../../../runtime/toolkit/local/processes/npx.ts'
 
 function packageFiles(name: string, version: string, bin: unknown, start = '#!/usr/bin/env node\n') {
   return { 'package.json': JSON.stringify({ name, version, bin }), 'cli.js': `${start}0\n` }

@@ -41,13 +41,13 @@ t.test('kustomizations: names collide within a set only', async (t) => {
     'a.yaml': groupNamed('tools'),
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
   })
-  t.match(found([loose]), [/^one\/a\.yaml: is taken already/], 'a file of no kustomization belongs to all')
+  t.match(found([loose]), [/^one\/a\.yaml: is already used/], 'a file of no kustomization belongs to all')
   const twice = t.testdir({
     'kustomization.yaml': kustomization('one', 'two'),
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
     two: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
   })
-  t.match(found([twice]), [/^two\/a\.yaml: is taken already/], 'one kustomization includes both')
+  t.match(found([twice]), [/^two\/a\.yaml: is already used/], 'one kustomization includes both')
 })
 
 t.test('kustomizations: references are to the same set and to files of none', async (t) => {
@@ -84,12 +84,12 @@ t.test('kustomizations: a circle and content of any shape end', async (t) => {
     two: { 'kustomization.yaml': kustomization('../one'), 'a.yaml': groupNamed('tools') },
     three: { 'kustomization.yaml': '{resources: 5, bases: {a: 1}, components: [null, {}]}' },
   })
-  t.match(found([folder]), [/is taken already/])
+  t.match(found([folder]), [/is already used/])
 })
 
 t.test('kustomizations: the examples are valid together', async (t) => {
   const { code, stdout, stderr } = await runGatehouse(['validate', '-f', 'manifests/examples'])
   t.equal(code, 0, stderr)
   t.match(stdout, /^\d+ valid, 0 invalid/)
-  t.match(stderr, /^note: \d+ Secrets and 1 ConfigMap are not given; their names were not checked$/m)
+  t.match(stderr, /^note: \d+ Secrets and 1 ConfigMap are not in the input; their names were not checked$/m)
 })

@@ -47,9 +47,12 @@ t.test('manifests: a path without a document is an error, as what made it may ha
   t.equal(readManifests([dir], none).length, 1, 'beside others in a folder it is none')
   t.throws(() => readManifests([`${dir}/empty.yaml`, `${dir}/a.yaml`, `${dir}/comments.yaml`, '-'], none), {
     code: 'INVALID_CONFIG',
-    message: /empty\.yaml: no document in it\n.*comments\.yaml: no document in it\n-: no document in it$/,
+    message:
+      /empty\.yaml: contains no documents\n.*comments\.yaml: contains no documents\n-: contains no documents$/,
   })
-  t.throws(() => readManifests(['-'], () => 'kind: List\nitems: []\n'), { message: '-: no document in it' })
+  t.throws(() => readManifests(['-'], () => 'kind: List\nitems: []\n'), {
+    message: '-: contains no documents',
+  })
 })
 
 t.test('manifests: all that cannot be read is told at once, over files and documents', async (t) => {

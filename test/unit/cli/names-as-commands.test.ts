@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import type { CliCommand } from '../../../runtime/toolkit/terminal/command.ts'
 import { commandsOf } from '../../../runtime/cli/commands.ts'
 import { rootCommand } from '../../../runtime/toolkit/terminal/program.ts'
-import { settledCluster } from '../../../runtime/toolkit/local/cluster/settled.ts'
+import { settledCluster } from '../../../runtime/toolkit/local/cluster/settled-cluster.ts'
 import { servingCertificate } from '../../hooks/serving-certificate.ts'
 import { untyped } from '../../helpers/untyped.ts'
 

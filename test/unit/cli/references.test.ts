@@ -245,7 +245,7 @@ t.test('validate: Secrets and ConfigMaps that are not given are counted in one l
   for (const output of ['text', 'json']) {
     const { code, stderr } = await runGatehouse(['validate', '-f', '-', '-o', output], text)
     t.equal(code, 0, output)
-    t.equal(stderr.trim(), 'note: 1 Secret is not given; its name was not checked', output)
+    t.equal(stderr.trim(), 'note: 1 Secret is not in the input; its name was not checked', output)
   }
   const folder = t.testdir({
     'kustomization.yaml': 'secretGenerator: [{name: tokens, envs: [not-here.env]}]\nnamespace: default\n',

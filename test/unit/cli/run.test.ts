@@ -29,30 +29,34 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
   const port = typeof address === 'object' && address ? address.port : 0
   const folder = join(t.testdir({}), 'new')
   const cases: readonly (readonly [readonly string[], Partial<RunCommandOptions>, RegExp])[] = [
-    [[], {}, /^nothing to run: give a command after --/],
-    [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: is for commands, and there is none/],
-    [[], { url: ['https://a.example'], http: true }, /^--http: is for commands, and there is none/],
+    [[], {}, /^nothing to run: add a command after --/],
+    [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: applies to commands, but there is none/],
+    [[], { url: ['https://a.example'], http: true }, /^--http: applies to commands, but there is none/],
     [['x'], { connect: ['cusror'] }, /^cusror: no such client; did you mean cursor/],
-    [['x'], { header: ['A=PATH'] }, /^--header: is for servers with a URL/],
+    [['x'], { header: ['A=PATH'] }, /^--header: applies to servers with a URL/],
     [
       [],
       { url: ['https://a.example', 'https://b.example'], name: 'x' },
-      /^--name: is for one command or one URL/,
+      /^--name: applies to a single command or URL/,
     ],
     [[], { url: ['ftp://x'] }, /^--url: must be an http or https URL/],
     [[], { server: ['x'] }, /^--server: must be NAME=COMMAND/],
     [[], { server: ['x=a | b'] }, /^--server x: "\|" needs a shell/],
-    [['x'], { env: ['GATEHOUSE_NOT_SET'] }, /^-e GATEHOUSE_NOT_SET: is not set here/],
+    [['x'], { env: ['GATEHOUSE_NOT_SET'] }, /^-e GATEHOUSE_NOT_SET: the variable is not set/],
     [
       [],
       { url: ['https://a.example'], header: ['A=GATEHOUSE_NOT_SET'] },
-      /^--header A: the variable is not set here/,
+      /^--header A: the variable is not set/,
     ],
     [[], { from: ['nobody'] }, /^nobody: no such client or file/],
     [['x'], { group: 'Not A Name' }, /^--group: must be a name/],
     [['x'], { port }, /^--port: \d+ is in use by another program/],
-    [['http://127.0.0.1:9/mcp'], { save: folder }, /^--save: .* cannot be saved: its URL is of this machine/],
-    [['http://169.254.169.254/mcp'], {}, /^no server is left to run/],
+    [
+      ['http://127.0.0.1:9/mcp'],
+      { save: folder },
+      /^--save: .* cannot be saved: its URL refers to this machine/,
+    ],
+    [['http://169.254.169.254/mcp'], {}, /^none of the servers can run/],
   ]
   for (const [words, options, message] of cases) {
     await t.rejects(runServers(words, { ...nothing, ...options }), { code: 'INVALID_CONFIG', message })

@@ -21,7 +21,7 @@ t.test('save: a file with secrets is its owner’s again, also when its text sta
 t.test('save: what cannot be written leaves everything as it was, and no draft', (t) => {
   const folder = t.testdir({ 'secrets.yaml': 'before' })
   mkdirSync(join(folder, 'servers.yaml'))
-  t.throws(() => saveFolder(folder, files, { force: true }), /servers\.yaml is a folder; nothing is written/)
+  t.throws(() => saveFolder(folder, files, { force: true }), /servers\.yaml is a folder; nothing was written/)
   t.strictSame(readdirSync(folder), ['secrets.yaml', 'servers.yaml'])
   t.equal(readFileSync(join(folder, 'secrets.yaml'), 'utf8'), 'before')
   t.throws(

@@ -85,7 +85,7 @@ await t.test('progress: one line on a terminal, a line for each step elsewhere',
   t.strictSame(written.splice(0), ['1/4 25 % on it\ufffd\n', '2\n'])
   const screen = new ProgressLine({ isTTY: true, columns: 12, write: (text) => written.push(text) })
   screen.show({ progress: 1, total: 4, message: 'a long message' })
-  screen.above('a line')
+  screen.printAbove('a line')
   screen.clear()
   const line = '1/4 25 % a '
   t.strictSame(written, [`\r\u001b[K${line}`, '\r\u001b[K', 'a line\n', line, '\r\u001b[K'])

@@ -124,9 +124,9 @@ t.test('json: what cannot be edited safely is refused, with place and reason', a
       /^mcp\.json:1: "mcpServers" must be an object, but it is an array$/,
     ],
     'a null map': ['{"mcpServers": null}', /"mcpServers" must be an object, but it is a null$/],
-    'a list at the top': ['[]', /^mcp\.json must hold an object at the top, not a list$/],
-    'a repeated map': ['{"mcpServers": {},\n"mcpServers": {}}', /^mcp\.json:2: "mcpServers" stands twice/],
-    'a repeated entry': ['{"mcpServers": {"gatehouse": 1, "gatehouse": 2}}', /"gatehouse" stands twice/],
+    'a list at the top': ['[]', /^mcp\.json must contain an object at the top level, not a list$/],
+    'a repeated map': ['{"mcpServers": {},\n"mcpServers": {}}', /^mcp\.json:2: "mcpServers" occurs twice/],
+    'a repeated entry': ['{"mcpServers": {"gatehouse": 1, "gatehouse": 2}}', /"gatehouse" occurs twice/],
     'too deep': [
       `{"a": ${'['.repeat(300)}${']'.repeat(300)}}`,
       /^mcp\.json is nested deeper than 200 levels$/,

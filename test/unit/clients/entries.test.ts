@@ -185,11 +185,11 @@ t.test('entries: what is no server says why', async (t) => {
     [{ command: 5 }, 'has a member "command" that is not a text'],
     [{ command: 'a', args: 'b' }, 'has a member "args" that is not a list of texts'],
     [{ command: 'a', env: { A: {} } }, 'has a member "env" that is not an object of texts'],
-    [{ url: 'ws://a' }, 'speaks ws, which is not served'],
-    [{ url: 'unix:///a' }, 'speaks unix, which is not served'],
+    [{ url: 'ws://a' }, 'uses the unsupported scheme ws'],
+    [{ url: 'unix:///a' }, 'uses the unsupported scheme unix'],
     [{ url: 'a.example' }, 'has a URL without http://'],
     [{ url: 'http://' }, 'has a URL that is not valid'],
-    [{ type: 'ws', url: 'wss://a' }, 'has type "ws", which is not served'],
+    [{ type: 'ws', url: 'wss://a' }, 'has the unsupported type "ws"'],
     [{ type: 'stdio' }, 'has no command'],
   ]
   for (const [entry, why] of cases) t.match(one('plain', entry)?.target, { kind: 'unusable', why })
@@ -217,7 +217,7 @@ t.test('files: whose file it is follows from its path, else from its contents', 
   t.equal(by('[mcp_servers.a]\ncommand = "x"\n'), 'codex')
   t.equal(by('# c\nextensions:\n  a:\n    cmd: x\n'), 'goose')
   t.equal(by('// c\n{"mcpServers": {"a": {"command": "x"}}}'), 'plain')
-  t.throws(() => by('{"other": 1}'), /standard input holds no MCP servers/)
+  t.throws(() => by('{"other": 1}'), /standard input contains no MCP servers/)
   t.throws(() => by('{"mcpServers": []}'), /"mcpServers" must be an object with one member per server/)
 })
 

@@ -67,7 +67,7 @@ t.test('kinds that could not be read are unknown, and never fine', async (t) => 
   const unknown = {
     result: 'unknown',
     code: 'cluster.rights',
-    observed: 'mcpservers, mcpgroups may not be read',
+    observed: 'no permission to read mcpservers, mcpgroups',
   }
   t.match(checkReconciled(read), unknown)
   t.match(checkConditions(read), unknown)

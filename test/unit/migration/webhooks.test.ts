@@ -56,8 +56,8 @@ t.test('an MCPWebhookConfig and the MCPServer that names it', async (t) => {
     ['differs', 'converted'],
   )
   t.match(migration.documents[0]?.rows, [
-    { field: 'spec.validating[0].name', effect: 'renamed', text: 'is policy-check' },
-    { field: 'spec', effect: 'differs', text: /no longer about lists and initialize/ },
+    { field: 'spec.validating[0].name', effect: 'renamed', text: 'is now policy-check' },
+    { field: 'spec', effect: 'differs', text: /not for lists and initialize/ },
   ])
   admitted(t, migration)
 })
@@ -98,7 +98,7 @@ t.test('a file of --webhook-config is an MCPWebhookConfig, with a Secret to fill
   t.match(one(migration, 'Secret'), { metadata: { name: 'hooks' }, stringData: empty })
   t.equal(migration.documents[0]?.subject, 'webhooks')
   t.match(migration.documents[0]?.rows, [
-    { effect: 'renamed', text: /MCPWebhookConfig hooks: name it in webhookConfigRef/ },
+    { effect: 'renamed', text: /MCPWebhookConfig hooks: refer to it in webhookConfigRef/ },
     { effect: 'differs', text: /fill in the values of Secret hooks/ },
     { effect: 'differs' },
   ])

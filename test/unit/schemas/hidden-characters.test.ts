@@ -1,7 +1,7 @@
 /** One rule of hidden characters, and its uses: terminals, logs, reports, the console. */
 import t from 'tap'
 import { forTerminal, oneLine } from '../../../runtime/toolkit/terminal/plain-text.ts'
-import { shown } from '../../../runtime/toolkit/clients/index.ts'
+import { printableName } from '../../../runtime/toolkit/clients/index.ts'
 import { piecesOf } from '../../../runtime/console/web/parts/hidden-characters.ts'
 import { makeClean } from '../../../runtime/tools/doctor/report/text.ts'
 import { visibleText } from '../../../runtime/observe/index.ts'
@@ -58,7 +58,7 @@ t.test('hidden characters: between letters each one is found by every use', asyn
       t.equal(text.replaceAll(pattern, '?'), 'a?b', code)
     t.same(piecesOf(text), ['a', { code: `U+${code.toUpperCase().padStart(4, '0')}`, count: 1 }, 'b'])
     t.equal(visibleText(text), `a\\u{${code}}b`)
-    t.equal(shown(text), 'a?b')
+    t.equal(printableName(text), 'a?b')
     t.equal(clean(text), 'a\ufffdb')
     t.notMatch(textLine(JSON.stringify({ level: 'info', message: text }), { colour: false }), one)
     // What is a control of terminals may take the next character away.
@@ -72,7 +72,7 @@ t.test('hidden characters: what writing needs stays, but where texts are compare
     t.equal(text.search(hiddenInLine), -1, text)
     t.same(piecesOf(text), [text])
     t.equal(oneLine(text), text)
-    t.equal(shown(text), text)
+    t.equal(printableName(text), text)
   }
   t.equal(visibleText('❤\ufe0f'), '❤\\u{fe0f}')
   t.equal(visibleText('a\ud800'), 'a\\u{d800}')

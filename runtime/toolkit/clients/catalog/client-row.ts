@@ -1,11 +1,12 @@
-/**
- * What is known about one MCP client, as data: where its files are, how its entries look, and how it takes them up.
- */
+/** Describes one MCP client as data: its files, the form of its entries, and how it applies a change. */
 import type { Format } from '../document/document.ts'
 
 export type Platform = 'darwin' | 'linux' | 'win32'
 
-/** user: for everything the user opens. profile: one of the client's profiles. project: a folder. local: one project, in the user's file. */
+/**
+ * user: applies everywhere. profile: one of the client's profiles. project: a folder. local: one project, stored in the
+ * user's file.
+ */
 export type FileScope = 'user' | 'profile' | 'project' | 'local'
 
 export interface FileRow {
@@ -13,77 +14,77 @@ export interface FileRow {
   /**
    * Absolute, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
    * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or
-   * `$NAME:FOLDER`: an environment variable, else that folder at home. `*` stands for one name.
+   * `$NAME:FOLDER`: an environment variable, otherwise that folder in the home folder. `*` matches one name.
    */
   readonly path: string
   readonly on?: readonly Platform[]
-  /** Names of the map of servers, where it is not the client's. `{cwd}` is the project's folder. */
+  /** Keys of the server map, when they differ from the client's. `{cwd}` is the project's folder. */
   readonly key?: readonly string[]
-  /** Read and edited only where it exists: the client's former file, or one that stands in front of another. */
+  /** Only used when the file exists: a legacy file, or a file that takes precedence over another. */
   readonly ifPresent?: true
 }
 
 export type EntryTransport = 'streamable-http' | 'sse'
 
-/** `auto`: what a client does that tries both: the HTTP+SSE (deprecated) transport only for a path that ends in `/sse`. */
+/** `auto` follows clients that try both transports: HTTP+SSE (deprecated) only for a path that ends in `/sse`. */
 export type WrittenTransport = EntryTransport | 'auto'
 
-/** How the members of one entry are called. */
+/** Names of the fields in an entry. */
 export interface EntryForm {
   readonly command: 'command' | 'cmd'
   readonly env: 'env' | 'envs' | 'environment'
-  /** A list of variables of the client's own environment that the server gets. */
+  /** Field with a list of variables that the server inherits from the client. */
   readonly envNames?: string
   /** True when headers of a remote server may refer to variables of its entry, as `$V` or `${V}`. */
   readonly headersUseEnv?: true
-  /** Members that may hold the URL, and what it means without a type. */
+  /** Fields that can contain the URL, with the transport that each implies without a type. */
   readonly urls: Readonly<Record<string, WrittenTransport>>
   readonly type: 'type' | 'transport'
   readonly headers: 'headers' | 'http_headers'
-  /** Header names to variables. */
+  /** Field that maps header names to variables. */
   readonly headerVariables?: string
-  /** The variable that holds a bearer token. */
+  /** Field with the name of the variable that contains a bearer token. */
   readonly bearerVariable?: string
-  /** Lists of tools that are offered, and of those that are not. */
+  /** Fields with the lists of enabled and disabled tools. */
   readonly allow?: string
   readonly deny?: string
   /** True when an empty `allow` list offers every tool. By default it offers none. */
   readonly emptyAllowsAll?: true
-  /** What only concerns the client itself (time limits, approvals, descriptions): told, and no loss. */
+  /** Fields that only concern the client (time limits, approvals, descriptions). Reported, but not a loss. */
   readonly own: readonly string[]
 }
 
-/** How an entry refers to a variable. `dollar`: `$V` as well as `${V}`. */
+/** Syntax of references to variables. `dollar` accepts `$V` and `${V}`. */
 export type VariableSyntax = 'none' | 'braces' | 'dollar' | 'prefixed' | 'bare-braces'
 
 export interface ClientRow {
   readonly title: string
   readonly format: Format
-  /** Names from the top of the document to the map of servers. */
+  /** Keys from the top of the document to the server map. */
   readonly key: readonly string[]
   readonly files: readonly FileRow[]
   readonly form: EntryForm
   readonly variables: VariableSyntax
   /**
-   * The native entry for a remote server; undefined when the client has none. `token` is the client's own reference to a
-   * variable, as the value of an Authorization header.
+   * Returns the native entry for a remote server. Undefined when the client has none. `token` is the client's reference
+   * to a variable, for the Authorization header.
    */
   readonly remote?: (url: string, token: BearerReference | undefined) => Readonly<Record<string, unknown>>
-  /** The entry that starts a program; undefined when the client is only read. */
+  /** Returns the entry that starts a program. Undefined when the client's files are only read. */
   readonly program?: (command: string, args: readonly string[]) => Readonly<Record<string, unknown>>
   readonly reservedNames?: readonly string[]
-  /** What the user does so that the change is seen. */
+  /** Instruction for the user to apply the change. */
   readonly pickUp: string
-  /** Processes that write their file from memory: it is not edited while one runs. */
+  /** Processes that write their file from memory. The file is not edited while one is running. */
   readonly rewrittenBy?: readonly string[]
-  /** The client's own command that adds the entry. */
+  /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]
-  /** A link that adds the entry. It never carries a secret. */
+  /** Returns a link that adds the entry. It never contains a secret. */
   readonly link?: (name: string, url: string) => string
 }
 
 export interface BearerReference {
   readonly variable: string
-  /** `Bearer ${V}` in the client's own syntax; undefined when it has none. */
+  /** `Bearer ${V}` in the client's syntax. Undefined when the client has no such syntax. */
   readonly header: string | undefined
 }

@@ -1,10 +1,7 @@
-/**
- * The table of MCP clients. A client is one row; paths and forms change with the client, so they stand here and nowhere
- * else.
- */
+/** The table of MCP clients, one row per client. All paths and entry forms are defined here. */
 import type { BearerReference, ClientRow, EntryForm } from './client-row.ts'
 
-/** What most clients share. */
+/** Defaults that most clients share. */
 const common: EntryForm = {
   command: 'command',
   env: 'env',
@@ -17,7 +14,7 @@ const common: EntryForm = {
 const program = (command: string, args: readonly string[]) => ({ command, args })
 const typedProgram = (command: string, args: readonly string[]) => ({ type: 'stdio', command, args })
 
-/** `{"headers": {…}}` with a reference to the token, or nothing. */
+/** Returns `{"headers": {…}}` with a reference to the token, or an empty object. */
 function authorization(token: BearerReference | undefined): { headers?: Record<string, string> } {
   return token?.header === undefined ? {} : { headers: { Authorization: token.header } }
 }
@@ -43,7 +40,7 @@ const clients = {
     form: common,
     variables: 'none',
     program,
-    pickUp: 'quit Claude Desktop (its tray icon as well) and start it again',
+    pickUp: 'quit Claude Desktop (including its tray icon) and start it again',
     rewrittenBy: ['Claude', 'Claude.exe', 'claude-desktop'],
   },
   'claude-code': {
@@ -64,7 +61,7 @@ const clients = {
     remote: (url, token) => ({ type: 'http', url, ...authorization(token) }),
     program: typedProgram,
     reservedNames: ['workspace', 'computer-use', 'ide'],
-    pickUp: 'start Claude Code again',
+    pickUp: 'restart Claude Code',
     rewrittenBy: ['claude', 'claude.exe'],
     ownCommand: (name, url, scope) => [
       'claude',
@@ -112,7 +109,7 @@ const clients = {
     variables: 'prefixed',
     remote: (url, token) => ({ type: 'http', url, ...authorization(token) }),
     program: typedProgram,
-    pickUp: 'VS Code sees the change and asks whether you trust the server',
+    pickUp: 'VS Code applies the change and asks whether you trust the server',
     ownCommand: (name, url) => ['code', '--add-mcp', JSON.stringify({ name, type: 'http', url })],
     link: (name, url) =>
       `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
@@ -130,7 +127,7 @@ const clients = {
     variables: 'dollar',
     remote: (url) => ({ type: 'http', url, tools: ['*'] }),
     program: (command, args) => ({ type: 'local', command, args, tools: ['*'] }),
-    pickUp: 'start Copilot again',
+    pickUp: 'restart Copilot',
   },
   windsurf: {
     title: 'Windsurf (Devin Desktop)',
@@ -144,7 +141,7 @@ const clients = {
     ],
     form: { ...common, urls: { url: 'auto', serverUrl: 'auto' }, deny: 'disabledTools' },
     variables: 'prefixed',
-    // The former program reads serverUrl, the present one both.
+    // Older versions read serverUrl; newer versions read both.
     remote: (url, token) => ({ serverUrl: url, ...authorization(token) }),
     program,
     pickUp: 'refresh the list of MCP servers',
@@ -181,7 +178,7 @@ const clients = {
     variables: 'none',
     remote: (url, token) => ({ url, ...(token && { bearer_token_env_var: token.variable }) }),
     program,
-    pickUp: 'start Codex again',
+    pickUp: 'restart Codex',
     ownCommand: (name, url) => ['codex', 'mcp', 'add', name, '--url', url],
   },
   gemini: {
@@ -202,7 +199,7 @@ const clients = {
     variables: 'dollar',
     remote: (url, token) => ({ httpUrl: url, ...authorization(token) }),
     program,
-    pickUp: 'start Gemini CLI again',
+    pickUp: 'restart Gemini CLI',
     ownCommand: (name, url) => ['gemini', 'mcp', 'add', '-s', 'user', '--transport', 'http', name, url],
   },
   zed: {
@@ -218,7 +215,7 @@ const clients = {
     variables: 'none',
     remote: (url) => ({ url }),
     program,
-    pickUp: 'Zed sees the change',
+    pickUp: 'Zed applies the change immediately',
   },
   cline: {
     title: 'Cline',
@@ -233,7 +230,7 @@ const clients = {
     variables: 'prefixed',
     remote: (url) => ({ type: 'streamableHttp', url }),
     program,
-    pickUp: 'Cline sees the change',
+    pickUp: 'Cline applies the change immediately',
   },
   roo: {
     title: 'Roo Code',
@@ -245,7 +242,7 @@ const clients = {
     ],
     form: { ...common, deny: 'disabledTools', own: [...common.own, 'watchPaths'] },
     variables: 'prefixed',
-    pickUp: 'Roo Code has ended',
+    pickUp: 'Roo Code is discontinued',
   },
   goose: {
     title: 'Goose',
@@ -298,7 +295,7 @@ const clients = {
     format: 'json',
     key: ['mcp'],
     files: [
-      // The .jsonc file shadows the other one.
+      // The .jsonc file takes precedence over the .json file.
       { scope: 'user', path: '{home}/.config/opencode/opencode.jsonc', ifPresent: true },
       { scope: 'user', path: '{home}/.config/opencode/opencode.json' },
       { scope: 'project', path: '{cwd}/opencode.jsonc', ifPresent: true },
@@ -338,11 +335,11 @@ export function clientRow(id: ClientId): ClientRow {
   return clients[id]
 }
 
-/** A file of no known client: every name that any of them uses for the same thing. */
+/** Form for files of unknown clients. Accepts every field name that a known client uses for the same purpose. */
 export const plainForm: EntryForm = {
   ...common,
   urls: { url: 'auto', httpUrl: 'streamable-http', serverUrl: 'auto', uri: 'streamable-http' },
 }
 
-/** Maps of servers in files of no known client. */
+/** Paths of server maps in files of unknown clients. */
 export const plainKeys: readonly (readonly string[])[] = [['mcpServers'], ['servers']]

@@ -1,34 +1,32 @@
-/**
- * Where a client's files are on one machine. Pure: the machine is described by the caller, which also lists folders.
- */
+/** Resolves the locations of a client's files. Pure: the caller describes the machine and lists folders. */
 import { posix, win32 } from 'node:path'
 import type { ClientRow, FileRow, Platform, FileScope } from './client-row.ts'
 import { type ClientId, clientRow } from './clients.ts'
 
-/** What paths depend on. */
+/** The facts of a machine that paths depend on. */
 export interface Host {
   readonly platform: Platform
   readonly home: string
   /** The project's folder, absolute. */
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Names in a folder; none when it does not exist. */
+  /** Returns the names in a folder. Empty when the folder does not exist. */
   readonly list: (folder: string) => readonly string[]
 }
 
-/** One place where a client looks for servers. */
+/** A location of a client's server map. */
 export interface Location {
   readonly client: ClientId
   readonly scope: FileScope
-  /** The profile's id, for scope profile. */
+  /** Id of the profile, for scope `profile`. */
   readonly profile: string | undefined
   readonly file: string
-  /** Names from the top of the document to the map of servers. */
+  /** Keys from the top of the document to the server map. */
   readonly key: readonly string[]
   readonly row: FileRow
 }
 
-/** All places of a client, the one that it prefers first within a scope. */
+/** Returns all locations of a client, the preferred one of each scope first. */
 export function locationsOf(id: ClientId, host: Host): readonly Location[] {
   const client: ClientRow = clientRow(id)
   return client.files
@@ -66,7 +64,7 @@ function expand(template: string, host: Host): readonly { file: string; star: st
     }))
 }
 
-/** Fills in what stands in braces, once: what is filled in may hold braces of its own. */
+/** Replaces placeholders in braces once, because a value can contain braces. */
 function fill(template: string, host: Host): string {
   return template.replaceAll(/\{([^{}]+)\}/g, (_all, name: string) => {
     const [, variable, below = ''] = /^\$(\w+):(.*)$/.exec(name) ?? []
@@ -95,7 +93,7 @@ function folder(name: string, host: Host): string {
   return found
 }
 
-/** Empty counts as not set. A relative base would depend on where the program was started. */
+/** An empty variable is treated as unset. A relative value is too, because it would depend on the working folder. */
 function set(env: Host['env'], name: string): string | undefined {
   const value = env[name]
   return value !== undefined && /^([/\\]|[A-Za-z]:)/.test(value) ? value : undefined

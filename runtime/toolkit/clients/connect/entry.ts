@@ -1,7 +1,7 @@
 /**
- * The entry by which a client reaches the gateway: its own form for a remote server, or a program that bridges.
+ * Builds the entry that connects a client to the gateway: the client's form for a remote server, or a bridge program.
  *
- * No token is ever written: at most a reference to a variable, in the client's own syntax.
+ * The entry never contains a token, only a reference to a variable in the client's syntax.
  */
 import { invalidConfig } from '../../../../schemas/index.ts'
 import type { BearerReference, VariableSyntax } from '../catalog/client-row.ts'
@@ -11,37 +11,37 @@ export interface ClientConnection {
   readonly client: ClientId
   readonly name: string
   readonly url: string
-  /** The variable in the client's environment that holds a bearer token. */
+  /** Variable in the client's environment that contains a bearer token. */
   readonly bearerVariable?: string | undefined
-  /** Bridge by this program, started by its absolute path. */
+  /** Command of the bridge program, with an absolute path. */
   readonly program?: readonly string[] | undefined
 }
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** True when the client cannot call a remote server itself. */
+/** True when the client cannot connect to a remote server directly. */
 export function needsProgram(client: ClientId): boolean {
   return clientRow(client).remote === undefined
 }
 
-/** Throws INVALID_CONFIG when the client cannot hold such an entry. */
+/** Throws INVALID_CONFIG when the client does not support the connection. */
 export function connectionEntry(connection: ClientConnection): Entry {
   const { client, url, program } = connection
   const row = clientRow(client)
-  if (!row.remote && !row.program) throw invalidConfig(`${row.title} is only read: ${row.pickUp}`)
+  if (!row.remote && !row.program) throw invalidConfig(`${row.title} cannot be changed: ${row.pickUp}`)
   checkName(connection)
   if (program) {
     const [command = '', ...args] = program
     const entry = row.program?.(command, args)
     if (!entry) throw invalidConfig(`${row.title} cannot start a program`)
-    return named(entry, connection.name)
+    return withName(entry, connection.name)
   }
-  if (!row.remote) throw invalidConfig(`${row.title} calls no remote servers: say --stdio`)
-  return named(row.remote(url, bearerReference(connection)), connection.name)
+  if (!row.remote) throw invalidConfig(`${row.title} cannot connect to remote servers: use --stdio`)
+  return withName(row.remote(url, bearerReference(connection)), connection.name)
 }
 
-/** Some clients repeat the name within the entry. */
-function named(entry: Entry, name: string): Entry {
+/** Sets the name in the entry for clients that repeat it there. */
+function withName(entry: Entry, name: string): Entry {
   return 'name' in entry ? { ...entry, name } : entry
 }
 
@@ -54,7 +54,7 @@ function bearerReference({ client, bearerVariable }: ClientConnection): BearerRe
   const reference = syntaxes[variables](bearerVariable)
   if (reference === undefined && form.bearerVariable === undefined) {
     throw invalidConfig(
-      `--bearer-env: ${title} has no references to variables in headers: say --stdio, with --bearer-file FILE`,
+      `--bearer-env: ${title} does not support variables in headers: use --stdio with --bearer-file FILE`,
     )
   }
   return { variable: bearerVariable, header: reference === undefined ? undefined : `Bearer ${reference}` }
@@ -68,7 +68,7 @@ const syntaxes: Readonly<Record<VariableSyntax, (name: string) => string | undef
   'bare-braces': (name) => `{env:${name}}`,
 }
 
-/** What every client takes; some more would work with one and break another. */
+/** Accepts only names that every client accepts. */
 function checkName({ client, name }: ClientConnection): void {
   const { title, reservedNames = [] } = clientRow(client)
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/.test(name)) {

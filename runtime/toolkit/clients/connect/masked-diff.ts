@@ -1,22 +1,22 @@
 /**
- * What an edit would change, as a unified diff that shows nothing of the file but names and punctuation.
+ * Prints an edit as a unified diff that masks all values of the file.
  *
- * Only an entry of the gateway that is inserted is shown as it is. Everything else may hold tokens, comments as well: the
- * neighbours, and what a removal or an undo puts back.
+ * Only an inserted entry of the gateway is printed in full. Everything else, including comments, can contain tokens:
+ * other entries, and the text that a removal or an undo restores.
  */
 import { createTwoFilesPatch } from 'diff'
 import { type TextChange, piecesOf } from '../edit/changes.ts'
 
-/** `shows`: what is inserted is the gateway's entry. */
+/** `revealsInserted` prints the inserted text in full, because it is the gateway's entry. */
 export function maskedDiff(
   text: string,
   changes: readonly TextChange[],
   file: string,
-  { shows }: { readonly shows: boolean },
+  { revealsInserted }: { readonly revealsInserted: boolean },
 ): string {
   const pieces = piecesOf(text, changes).map(({ text: piece, origin }) => ({
     origin,
-    text: origin === 'inserted' && shows ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
+    text: origin === 'inserted' && revealsInserted ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
   }))
   const side = (left: 'removed' | 'inserted') =>
     pieces
@@ -28,10 +28,10 @@ export function maskedDiff(
     .replaceAll(/\t?\r?$/gm, '')
 }
 
-/** JSON, YAML and TOML. A line of a longer text that ends with the padding of base64 has no name. */
+/** Matches names in JSON, YAML and TOML. Does not match base64 padding at the end of a line of a longer text. */
 const names = /^[\s{,]*(?:"[\w.@/ -]*"\s*:|[\w.-]+:(?=\s|$)|[\w.-]+\s*=(?=\s*[^\s=]))\s*/
 
-/** A piece of one line: its indent, its name and its brackets; `…` for the rest. */
+/** Keeps the indent, name and brackets of a line, and replaces the rest with `…`. */
 function maskLine(line: string): string {
   if (/^[\s{}[\],]*$/.test(line)) return line
   const header = /^\s*\[{1,2}[\w.-]+\]{1,2}/.exec(line)

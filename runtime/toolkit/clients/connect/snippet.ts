@@ -1,6 +1,4 @@
-/**
- * What a person adds by hand instead: the entry in the client's format, its own command, and its link.
- */
+/** The manual alternative to an edit: the entry in the client's format, the client's command, and a link. */
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
 import { stringify as stringifyToml } from 'smol-toml'
 import type { FileScope } from '../catalog/client-row.ts'
@@ -8,11 +6,11 @@ import { clientRow } from '../catalog/clients.ts'
 import { type ClientConnection, connectionEntry } from './entry.ts'
 
 export interface Snippet {
-  /** The entry with the map that it belongs to. */
+  /** The entry inside its server map. */
   readonly text: string
-  /** The client's own command; undefined when it has none, or when it would not say all of the entry. */
+  /** The client's command. Undefined when the client has none or it cannot express the whole entry. */
   readonly command: string | undefined
-  /** A link never carries a secret, nor a reference to one. */
+  /** A link never contains a secret or a reference to one. */
   readonly link: string | undefined
 }
 

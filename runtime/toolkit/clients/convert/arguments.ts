@@ -1,73 +1,73 @@
 /**
- * Secrets among the arguments of a program: where they are, and the variable that takes their place.
+ * Replaces secrets in the arguments of a program with variables.
  *
- * Kubernetes puts `$(NAME)` in place in a podTemplateSpec, `gatehouse dev` in a local command, so a secret argument
- * becomes a variable from a Secret. Flags, assignments, headers, URLs and known tokens are recognised.
+ * Kubernetes expands `$(NAME)` in a podTemplateSpec, and `gatehouse dev` in a local command, so a secret argument
+ * becomes a variable from a Secret. Recognizes flags, assignments, headers, URLs and known tokens.
  */
 import { envName } from '../../../../schemas/index.ts'
 import { literalOf, type Reference, type Value } from '../entries/value.ts'
 import { isSecretName, secretInUrl, tokenIn } from './secrets.ts'
 
 export interface ConvertedArguments {
-  /** With `$(NAME)` for what moved away; a literal `$(` is escaped. */
+  /** The arguments with `$(NAME)` instead of secrets. A literal `$(` is escapeReferences. */
   readonly args: readonly string[]
-  /** As they are, when nothing moved away. */
+  /** The unchanged arguments, when they contain no secret. */
   readonly literal: readonly string[] | undefined
-  /** Variables that the arguments need, with what they hold. */
+  /** Variables that the arguments refer to, with their values. */
   readonly variables: ReadonlyMap<string, Value>
-  /** One-based positions of the arguments that held a secret. */
+  /** One-based positions of the arguments with a secret. */
   readonly positions: readonly number[]
 }
 
-/** `taken`: names that the environment has already. `keep`: secrets stay where they are. */
+/** `usedNames` contains the variable names in use. `keep` leaves secrets in the arguments. */
 export function convertArguments(
   args: readonly Value[],
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
   keep: boolean,
 ): ConvertedArguments {
   const variables = new Map<string, Value>()
   const positions: number[] = []
   const converted = args.map((value, index) => {
     const text = literalOf(value)
-    if (text === undefined) return value.map((part) => pieceOf(part, variables, taken)).join('')
+    if (text === undefined) return value.map((part) => variableReference(part, variables, usedNames)).join('')
     const secret = keep ? undefined : secretIn(text, literalOf(args[index - 1] ?? []) ?? '')
-    if (!secret) return escaped(text)
+    if (!secret) return escapeReferences(text)
     positions.push(index + 1)
-    const name = freeName(secret.name ?? `ARG_${index + 1}`, new Set([...taken, ...variables.keys()]))
+    const name = freeName(secret.name ?? `ARG_${index + 1}`, new Set([...usedNames, ...variables.keys()]))
     variables.set(name, [text.slice(secret.start, secret.end)])
-    return `${escaped(text.slice(0, secret.start))}$(${name})${escaped(text.slice(secret.end))}`
+    return `${escapeReferences(text.slice(0, secret.start))}$(${name})${escapeReferences(text.slice(secret.end))}`
   })
   const literal = variables.size > 0 ? undefined : args.map((value) => literalOf(value) ?? '')
   return { args: converted, literal, variables, positions }
 }
 
-/** A reference becomes one to a variable of the server that holds the same. */
-function pieceOf(
+/** Converts a reference to `$(NAME)` for a variable of the server with the same value. */
+function variableReference(
   part: string | Reference,
   variables: Map<string, Value>,
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
 ): string {
-  if (typeof part === 'string') return escaped(part)
+  if (typeof part === 'string') return escapeReferences(part)
   const known = [...variables].find(([, value]) => value.length === 1 && value[0] === part)?.[0]
-  const name = known ?? freeName(envName(part.name), new Set([...taken, ...variables.keys()]))
+  const name = known ?? freeName(envName(part.name), new Set([...usedNames, ...variables.keys()]))
   variables.set(name, [part])
   return `$(${name})`
 }
 
-/** Escapes a text so that Kubernetes, which expands `$(NAME)`, leaves it as it is, also in front of `$(NAME)`. */
-export function escaped(text: string): string {
+/** Escapes `$(NAME)` and a trailing `$`, so that Kubernetes keeps the text unchanged. */
+export function escapeReferences(text: string): string {
   return /\$(?:[$(]|$)/.test(text) ? text.replaceAll('$', '$$$$') : text
 }
 
-interface Found {
+interface SecretRange {
   readonly start: number
   readonly end: number
-  /** What the variable may be called. */
+  /** Suggested name of the variable. */
   readonly name: string | undefined
 }
 
-/** The secret in one argument; `before` is the argument in front of it. */
-function secretIn(text: string, before: string): Found | undefined {
+/** Returns the secret in an argument. `before` is the preceding argument. */
+function secretIn(text: string, before: string): SecretRange | undefined {
   const flag = /^--?([A-Za-z][\w-]*)$/.exec(before)?.[1]
   const isFlag = text.startsWith('-')
   const isHeaderFlag = flag !== undefined && /^(?:headers?|H)$/i.test(flag)
@@ -86,18 +86,18 @@ function secretIn(text: string, before: string): Found | undefined {
   return urlSecret(text, assigned?.[0].length ?? 0) ?? withoutName(tokenIn(text))
 }
 
-function afterName(text: string, pattern: RegExp): Found | undefined {
+function afterName(text: string, pattern: RegExp): SecretRange | undefined {
   const match = pattern.exec(text)
   if (!match || match[0].length === text.length) return undefined
   return { start: match[0].length, end: text.length, name: envName(match[1] ?? '') }
 }
 
-function withoutName(found: { start: number; end: number } | undefined): Found | undefined {
+function withoutName(found: { start: number; end: number } | undefined): SecretRange | undefined {
   return found && { ...found, name: undefined }
 }
 
-/** A URL with a secret moves as a whole: its parts may be encoded in ways of their own. */
-function urlSecret(text: string, from: number): Found | undefined {
+/** A URL with a secret becomes a variable as a whole, because its parts can be encoded. */
+function urlSecret(text: string, from: number): SecretRange | undefined {
   const url = text.slice(from)
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(url) || !URL.canParse(url)) return undefined
   return secretInUrl(new URL(url)) === undefined
@@ -105,9 +105,9 @@ function urlSecret(text: string, from: number): Found | undefined {
     : { start: from, end: text.length, name: undefined }
 }
 
-function freeName(wanted: string, taken: ReadonlySet<string>): string {
+function freeName(wanted: string, usedNames: ReadonlySet<string>): string {
   for (let n = 1; ; n++) {
     const name = n === 1 ? wanted : `${wanted}_${n}`
-    if (!taken.has(name)) return name
+    if (!usedNames.has(name)) return name
   }
 }

@@ -1,4 +1,4 @@
-/** What the conversion of one entry works with. */
+/** The state for the conversion of one entry. */
 import { ModuleError } from '../../../../schemas/index.ts'
 import { literalOf, fillValue, type Reference, referencesIn, type Value } from '../entries/value.ts'
 import type { ConvertOptions } from './options.ts'
@@ -10,7 +10,7 @@ export interface ManifestDraft {
   readonly notes: readonly Note[]
 }
 
-/** Why an entry is not taken: the end of a sentence about it. */
+/** The reason why an entry is not converted: the end of a sentence about it. */
 export class NotTaken extends ModuleError {}
 
 export class ConversionContext {
@@ -20,31 +20,30 @@ export class ConversionContext {
   readonly original: string
   readonly options: ConvertOptions
   readonly annotations: Readonly<Record<string, string>>
-  /** Keys that were put for this entry. */
+  /** Keys of Secrets that belong to this entry. */
   readonly keys: SecretKey[] = []
   readonly #secrets: SecretStore
 
   constructor(
-    given: { name: string; original: string; annotations: Readonly<Record<string, string>> },
+    entry: { name: string; original: string; annotations: Readonly<Record<string, string>> },
     options: ConvertOptions,
     secrets: SecretStore,
   ) {
-    this.name = given.name
-    this.original = given.original
-    this.annotations = given.annotations
+    this.name = entry.name
+    this.original = entry.original
+    this.annotations = entry.annotations
     this.options = options
     this.#secrets = secrets
   }
 
-  /** With everything in place that is known. Throws NotTaken for what only the client knows. */
+  /** Replaces all known references. Throws NotTaken for references that only the client can resolve. */
   filled(value: Value, field: string): Value {
     // Neither a process nor a container can be started with one.
     if (value.some((part) => typeof part === 'string' && part.includes('\0')))
       throw new NotTaken(`its ${field} contains a NUL character`)
     for (const { kind, name } of referencesIn(value)) {
       if (kind === 'place') throw new NotTaken(`its ${field} uses \${${name}}, which only the client knows`)
-      if (kind === 'file')
-        throw new NotTaken(`its ${field} takes the contents of a file; give the value itself`)
+      if (kind === 'file') throw new NotTaken(`its ${field} is read from a file; write the value itself`)
     }
     return fillValue(value, (reference) => {
       const known = this.#known(reference)
@@ -52,16 +51,16 @@ export class ConversionContext {
     })
   }
 
-  /** The text of a value that must be known now. */
+  /** Returns the literal text of a value. Throws NotTaken when a reference is unresolved. */
   text(value: Value, field: string): string {
     const filled = this.filled(value, field)
     const text = literalOf(filled)
     if (text !== undefined) return text
     const names = referencesIn(filled).map(({ name }) => name)
-    throw new NotTaken(`its ${field} uses ${names.join(', ')}: set it and say --resolve-env`)
+    throw new NotTaken(`its ${field} uses ${names.join(', ')}: set it and use --resolve-env`)
   }
 
-  /** Puts a value into a Secret; a reference alone stays under the name of what it refers to. */
+  /** Stores a value in a Secret. A single reference is stored under the name of its variable. */
   secret(wanted: string, value: Value): SecretKey {
     const [only] = value
     const name = value.length === 1 && typeof only === 'object' ? only.name : wanted
@@ -70,11 +69,11 @@ export class ConversionContext {
     return key
   }
 
-  /** Takes back what was put for this entry: all of it, or some keys. */
+  /** Removes some or all of the values of this entry. */
   forget(keys: readonly SecretKey[] = this.keys): void {
     this.#secrets.forget(keys)
-    const gone = new Set(keys)
-    this.keys.splice(0, this.keys.length, ...this.keys.filter((key) => !gone.has(key)))
+    const removed = new Set(keys)
+    this.keys.splice(0, this.keys.length, ...this.keys.filter((key) => !removed.has(key)))
   }
 
   #known(reference: Reference): string | undefined {

@@ -1,12 +1,12 @@
 /**
- * Servers of clients as manifests: a group, a virtual server in front of it, and one member per server.
+ * Converts servers of clients to manifests: a group, a virtual server in front of it, and one member per server.
  *
- * Each manifest is checked with the webhook's own code before it counts as taken. Same entries, same bytes. Pure: nothing
- * is started, fetched or written.
+ * Validates each manifest with the webhook's code. The output is deterministic. Pure: starts, downloads and writes
+ * nothing.
  */
 import { apiVersion, canonicalJson } from '../../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
-import { printable, shown } from '../entries/members.ts'
+import { printable, printableName } from '../entries/members.ts'
 import { ConversionContext, NotTaken } from './context.ts'
 import { claimName, objectName } from './names.ts'
 import type { ConvertOptions } from './options.ts'
@@ -14,33 +14,36 @@ import { remoteDraft } from './remote.ts'
 import { type CollectedSecrets, SecretStore, type ConvertedManifest } from './secret-store.ts'
 import { serverDraft } from './server.ts'
 
-/** taken: as it is. partly: something of it is not. same: as another entry. off: disabled, or nothing to take. */
+/**
+ * taken: converted completely. partly: some settings are lost. same: duplicate of another entry. off: disabled, or
+ * nothing to convert.
+ */
 export type ConversionOutcome = 'taken' | 'partly' | 'same' | 'off' | 'not taken'
 
 export interface ConvertedEntry {
   readonly entry: ClientEntry
   readonly outcome: ConversionOutcome
-  /** `Kind/name` of what stands for it. */
+  /** `Kind/name` of the object for the entry. */
   readonly object: string | undefined
-  /** Keys of Secrets that hold values of it. */
+  /** Keys of Secrets that contain values of the entry. */
   readonly secrets: readonly string[]
-  /** Why it is not taken, or what to know about it. No values. */
+  /** Reasons and remarks. Never contains values. */
   readonly notes: readonly string[]
 }
 
 export interface Conversion {
   readonly entries: readonly ConvertedEntry[]
-  /** Members by name, without group and virtual server. */
+  /** Members by name, without the group and the virtual server. */
   readonly members: readonly ConvertedManifest[]
-  /** The group and the virtual server; none when there is no member. */
+  /** The group and the virtual server. Empty when there are no members. */
   readonly entrance: readonly ConvertedManifest[]
   readonly secrets: CollectedSecrets
 }
 
-interface Taken {
+interface ConvertedServer {
   readonly manifest: ConvertedManifest
   readonly allow: readonly string[] | undefined
-  /** Where the server was found, for the annotation. */
+  /** Clients and names where the server was found, for the annotation. */
   readonly origins: string[]
 }
 
@@ -49,7 +52,7 @@ const originAnnotation = 'gatehouse.dev/imported-from'
 export function convertEntries(entries: readonly ClientEntry[], options: ConvertOptions): Conversion {
   const secrets = new SecretStore(options.secrets, options.group)
   const names = new Set<string>()
-  const byContent = new Map<string, Taken>()
+  const byContent = new Map<string, ConvertedServer>()
   const converted = entries.map((entry): ConvertedEntry => {
     const { target } = entry
     const result = (
@@ -62,7 +65,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
     }
     if (target.kind === 'unusable') return result(target.harmless ? 'off' : 'not taken', [target.why])
     if (!entry.enabled && !options.includeDisabled)
-      return result('off', ['it is disabled; --include-disabled takes it'])
+      return result('off', ['it is disabled; use --include-disabled to convert it'])
     const content = contentOf(entry)
     const twin = byContent.get(content)
     if (twin) {
@@ -78,7 +81,12 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       const notes = [...entry.notes, ...draft.notes]
       const outcome = notes.some(({ loses }) => loses) ? 'partly' : 'taken'
       const keys = context.keys.map(({ name: secret, key }) => `${secret}/${key}`)
-      return result(outcome, [...renamed(entry, name), ...notes.map(describe)], idOf(draft.manifest), keys)
+      return result(
+        outcome,
+        [...renameNotes(entry, name), ...notes.map(describe)],
+        idOf(draft.manifest),
+        keys,
+      )
     } catch (error) {
       if (!(error instanceof NotTaken)) throw error
       context.forget()
@@ -86,18 +94,18 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       return result('not taken', [error.message])
     }
   })
-  const taken = [...byContent.values()].toSorted((a, b) =>
+  const servers = [...byContent.values()].toSorted((a, b) =>
     a.manifest.metadata.name < b.manifest.metadata.name ? -1 : 1,
   )
   return {
     entries: converted,
-    members: taken.map(withOrigin),
-    entrance: taken.length > 0 ? entranceOf(taken, options) : [],
+    members: servers.map(withOrigin),
+    entrance: servers.length > 0 ? entranceOf(servers, options) : [],
     secrets: secrets.collected(),
   }
 }
 
-/** What makes two entries one: everything but their names and places. */
+/** Returns a key that is equal for entries that only differ in name and location. */
 function contentOf({ target, allow }: ClientEntry): string {
   return canonicalJson(JSON.parse(JSON.stringify([target, allow ?? null], mapsAsLists)))
 }
@@ -107,15 +115,15 @@ function mapsAsLists(_key: string, value: unknown): unknown {
 }
 
 function originOf({ source, name }: ClientEntry): string {
-  return `${source.client}/${shown(name)}`
+  return `${source.client}/${printableName(name)}`
 }
 
 function idOf({ kind, metadata }: ConvertedManifest): string {
   return `${kind}/${metadata.name}`
 }
 
-function renamed(entry: ClientEntry, name: string): readonly string[] {
-  return entry.name === name ? [] : [`is called ${name} here`]
+function renameNotes(entry: ClientEntry, name: string): readonly string[] {
+  return entry.name === name ? [] : [`its name here is ${name}`]
 }
 
 function describe({ field, text }: Note): string {
@@ -127,17 +135,17 @@ function refuseInvalid(manifest: ConvertedManifest, { violationsOf }: ConvertOpt
   if (first) throw new NotTaken(`${first.path} ${first.message}`)
 }
 
-function withOrigin({ manifest, origins }: Taken): ConvertedManifest {
+function withOrigin({ manifest, origins }: ConvertedServer): ConvertedManifest {
   const { metadata } = manifest
   const from = [...new Set(origins)].toSorted((a, b) => (a < b ? -1 : 1)).join(', ')
   const annotations = { ...metadata.annotations, [originAnnotation]: from }
   return { ...manifest, metadata: { ...metadata, annotations } }
 }
 
-function entranceOf(taken: readonly Taken[], options: ConvertOptions): ConvertedManifest[] {
+function entranceOf(servers: readonly ConvertedServer[], options: ConvertOptions): ConvertedManifest[] {
   const { group, incoming } = options
-  const workloads = taken.map(({ manifest }) => manifest.metadata.name)
-  const tools = taken.flatMap(({ manifest, allow }) =>
+  const workloads = servers.map(({ manifest }) => manifest.metadata.name)
+  const tools = servers.flatMap(({ manifest, allow }) =>
     allow === undefined ? [] : [{ workload: manifest.metadata.name, filter: allow }],
   )
   const aggregation =

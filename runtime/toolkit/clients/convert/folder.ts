@@ -1,6 +1,4 @@
-/**
- * The files of a folder of manifests: for `gatehouse dev -f`, `gatehouse validate -f` and `kubectl apply -k` alike.
- */
+/** Builds the files of a manifest folder for `gatehouse dev -f`, `gatehouse validate -f` and `kubectl apply -k`. */
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Conversion } from './convert.ts'
@@ -9,14 +7,14 @@ import type { ConvertedManifest } from './secret-store.ts'
 export interface FolderFile {
   readonly name: string
   readonly text: string
-  /** Holds secrets: for its owner only, and never in Git. */
+  /** Contains secrets: readable by its owner only, and ignored by Git. */
   readonly secret: boolean
 }
 
 const secretsManifest = 'secrets.yaml'
 const secretsVariables = 'secrets.env'
 
-/** Files in name order. Throws INVALID_CONFIG when a secret cannot stand in a file of variables. */
+/** Returns the files in name order. Throws INVALID_CONFIG when a secret does not fit in a file with variables. */
 export function folderFiles(conversion: Conversion): readonly FolderFile[] {
   const { members, entrance, secrets } = conversion
   const open = [
@@ -36,7 +34,7 @@ export function folderFiles(conversion: Conversion): readonly FolderFile[] {
         {
           name: secrets.variables.secret,
           envs: [secretsVariables],
-          // The references to it are in kinds that kustomize does not know, so its name must stay.
+          // kustomize does not rewrite references in our kinds, so the name must have no hash.
           options: { disableNameSuffixHash: true },
         },
       ],
@@ -56,14 +54,14 @@ function secretFile({ secrets }: Conversion): FolderFile | undefined {
     return { name: secretsVariables, text: lines.join(''), secret: true }
   }
   if (secrets.manifests.length === 0) return undefined
-  const head = '# Values of the servers beside. Git ignores this file: it must stay on this machine.\n'
+  const head = '# Secrets of the servers in this folder. Git ignores this file: keep it on this machine.\n'
   return { name: secretsManifest, text: head + documents(secrets.manifests), secret: true }
 }
 
 function oneLine(key: string, value: string): string {
   if (!/[\r\n]/.test(value)) return value
   throw new GatehouseError('INVALID_CONFIG', {
-    detail: `the secret ${key} has several lines, which a file of variables cannot hold: say --secrets manifest`,
+    detail: `the secret ${key} has several lines, which a file with variables cannot contain: use --secrets manifest`,
   })
 }
 

@@ -1,12 +1,13 @@
-/**
- * Names of objects made from names that people chose.
- */
+/** Object names from user-defined names. */
 import { createHash } from 'node:crypto'
 import { shortName } from '../../../../schemas/index.ts'
 
 const maxName = 63
 
-/** A DNS label: lower case, other signs to `-`, at most 63. A name of nothing else becomes `server-` and a hash. */
+/**
+ * Converts a name to a DNS label: lower case, other characters to `-`, at most 63 characters. A name without usable
+ * characters becomes `server-` plus a hash.
+ */
 export function objectName(name: string): string {
   const plain = name
     .normalize('NFKD')
@@ -18,13 +19,13 @@ export function objectName(name: string): string {
   return `server-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
-/** The first of `name`, `name-2`, `name-3` … that is free; it is taken then. */
-export function claimName(name: string, taken: Set<string>): string {
+/** Returns the first free name of `name`, `name-2`, `name-3` … and adds it to `usedNames`. */
+export function claimName(name: string, usedNames: Set<string>): string {
   for (let n = 1; ; n++) {
     const suffix = n === 1 ? '' : `-${n}`
     const claimed = `${shortName(name, maxName - suffix.length)}${suffix}`
-    if (taken.has(claimed)) continue
-    taken.add(claimed)
+    if (usedNames.has(claimed)) continue
+    usedNames.add(claimed)
     return claimed
   }
 }

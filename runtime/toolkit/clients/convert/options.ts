@@ -1,4 +1,4 @@
-/** What the caller decides about a conversion. */
+/** The caller's options for a conversion. */
 import type { Violation } from '../../../../schemas/index.ts'
 import type { Reference } from '../entries/value.ts'
 import type { ConvertedManifest, SecretForm } from './secret-store.ts'
@@ -6,27 +6,27 @@ import type { ConvertedManifest, SecretForm } from './secret-store.ts'
 export interface ConvertOptions {
   /** Name of the MCPGroup and of the VirtualMCPServer. */
   readonly group: string
-  /** What the group is for, in words. */
+  /** Description of the group. */
   readonly description: string
-  /** How clients get in: anonymous for `gatehouse dev`, or OIDC for a cluster. */
+  /** Authentication of clients: anonymous for `gatehouse dev`, or OIDC for a cluster. */
   readonly incoming:
     | { readonly type: 'anonymous' }
     | { readonly type: 'oidc'; readonly config: string; readonly audience: string }
   readonly secrets: SecretForm
-  /** Variables whose value may stand in the manifest, whatever it looks like. */
+  /** Variables that are never treated as secrets. */
   readonly plain: ReadonlySet<string>
-  /** Image by the server's own name or its object's name. */
+  /** Images by name of the server or of its object. */
   readonly images: ReadonlyMap<string, string>
-  /** Secrets in arguments and URLs stay there, for everybody to read. */
+  /** Keeps secrets in arguments and URLs, where every reader can see them. */
   readonly keepSecretArgs: boolean
   readonly includeDisabled: boolean
-  /** A URL of this machine may be a member: for runs here, never for a cluster. */
+  /** Allows loopback URLs: for local runs, never for a cluster. */
   readonly allowLoopback: boolean
-  /** With one server, tools keep their names. */
+  /** Prefixes tool names even when there is only one server. */
   readonly prefixOne: boolean
-  /** The value of a variable; undefined when it is not known or not asked for. */
+  /** Returns the value of a variable. Undefined when it is unknown or must not be resolved. */
   readonly resolve: (reference: Reference) => string | undefined
   readonly home: string
-  /** What the admission webhook would say of a manifest. */
+  /** Returns the violations that the admission webhook would report. */
   readonly violationsOf: (manifest: ConvertedManifest) => readonly Violation[]
 }

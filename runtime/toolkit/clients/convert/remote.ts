@@ -1,7 +1,5 @@
-/**
- * A remote server as an MCPServerEntry. Every header's value goes into a Secret.
- */
-import { headerValueViolation, apiVersion } from '../../../../schemas/index.ts'
+/** Converts a remote server to an MCPServerEntry. All header values go into a Secret. */
+import { apiVersion, headerValueViolation } from '../../../../schemas/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 import type { Note, EntryRemote } from '../entries/entry.ts'
 import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
@@ -13,11 +11,11 @@ export function remoteDraft(remote: EntryRemote, context: ConversionContext): Ma
   const secret = secretInUrl(url)
   const hasUser = url.username !== '' || url.password !== ''
   if (secret !== undefined && (hasUser || !context.options.keepSecretArgs)) {
-    throw new NotTaken(`${secret}: send it as a header${hasUser ? '' : ', or say --keep-secret-args'}`)
+    throw new NotTaken(`${secret}: send it as a header${hasUser ? '' : ', or use --keep-secret-args'}`)
   }
   if (isLoopbackHost(url.hostname) && !context.options.allowLoopback) {
     throw new NotTaken(
-      'its URL is of this machine: import the program behind it, or run it with gatehouse run --url URL',
+      'its URL refers to this machine: import the program that serves it, or use gatehouse run --url URL',
     )
   }
   const headers = [...remote.headers].map(([headerName, value]) => {
@@ -26,7 +24,7 @@ export function remoteDraft(remote: EntryRemote, context: ConversionContext): Ma
     if (violation !== undefined) throw new NotTaken(`its header ${headerName} ${violation}`)
     return { headerName, valueSecretRef: context.secret(headerName.toLowerCase(), filled) }
   })
-  return checked(
+  return repairViolations(
     {
       apiVersion,
       kind: 'MCPServerEntry',
@@ -48,32 +46,35 @@ type Header = {
   readonly valueSecretRef: { readonly name: string; readonly key: string }
 }
 
-/** What admission refuses and can be mended is mended, and told: a private address, a header that nobody may set. */
-function checked(
+/**
+ * Repairs violations where possible and adds notes: allows a private address, and drops headers that must not be
+ * forwarded.
+ */
+function repairViolations(
   manifest: ConvertedManifest,
   headers: readonly Header[],
   context: ConversionContext,
 ): ManifestDraft {
   const violations = context.options.violationsOf(manifest)
   const notes: Note[] = []
-  const refused = new Set(
+  const rejected = new Set(
     violations.flatMap(
       ({ path }) => /^spec\.headerForward\.addHeadersFromSecret\[(\d+)\]/.exec(path)?.[1] ?? [],
     ),
   )
-  const left = headers.filter((_header, index) => !refused.has(String(index)))
+  const kept = headers.filter((_header, index) => !rejected.has(String(index)))
   for (const [index, { headerName }] of headers.entries()) {
-    if (refused.has(String(index)))
+    if (rejected.has(String(index)))
       notes.push({ field: `header ${headerName}`, text: 'cannot be forwarded', loses: true })
   }
   context.forget(
-    headers.filter((header) => !left.includes(header)).map(({ valueSecretRef }) => valueSecretRef),
+    headers.filter((header) => !kept.includes(header)).map(({ valueSecretRef }) => valueSecretRef),
   )
   const isPrivate = violations.some(({ path }) => path === 'spec.remoteUrl')
   if (isPrivate)
-    notes.push({ field: 'URL', text: 'its address is private: allowPrivateEndpoint is set', loses: false })
-  if (left.length > 0 && String(manifest.spec?.['remoteUrl']).startsWith('http:')) {
-    notes.push({ field: 'URL', text: 'is not encrypted, and its headers hold secrets', loses: false })
+    notes.push({ field: 'URL', text: 'the address is private; allowPrivateEndpoint is set', loses: false })
+  if (kept.length > 0 && String(manifest.spec?.['remoteUrl']).startsWith('http:')) {
+    notes.push({ field: 'URL', text: 'is not encrypted, but its headers contain secrets', loses: false })
   }
   const { headerForward: _headers, ...spec } = manifest.spec ?? {}
   return {
@@ -83,7 +84,7 @@ function checked(
       spec: {
         ...spec,
         ...(isPrivate && { allowPrivateEndpoint: true }),
-        ...(left.length > 0 && { headerForward: { addHeadersFromSecret: left } }),
+        ...(kept.length > 0 && { headerForward: { addHeadersFromSecret: kept } }),
       },
     },
   }

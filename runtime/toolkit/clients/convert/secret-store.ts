@@ -1,11 +1,11 @@
 /**
- * Collects the secret values of an import and says where each will be: in a Secret per server, or all in one, whose
- * values stand in a file of variables.
+ * Collects the secrets of an import and assigns their keys: in a Secret per server, or in one shared Secret with its
+ * values in a file with variables.
  */
 import { envName } from '../../../../schemas/index.ts'
 import { literalOf, type Reference, referencesIn, type Value } from '../entries/value.ts'
 
-/** A manifest that conversion writes, with the fields that it sets. */
+/** A manifest of the conversion, with the fields that it sets. */
 export interface ConvertedManifest {
   readonly apiVersion: string
   readonly kind: string
@@ -26,15 +26,15 @@ export interface SecretKey {
 
 export type SecretForm = 'manifest' | 'env'
 
-/** A value that nobody gave yet. */
+/** A value that is still unknown. */
 export interface MissingValue extends SecretKey {
-  /** The variables or questions that it stands for. */
+  /** Variables or inputs that the value is made of. */
   readonly variables: readonly string[]
 }
 
 export interface CollectedSecrets {
   readonly manifests: readonly ConvertedManifest[]
-  /** Lines of the file of variables, for form env; the Secret's name goes with it. */
+  /** Name of the Secret and lines of the file with variables, for form `env`. */
   readonly variables: { readonly secret: string; readonly values: ReadonlyMap<string, string> } | undefined
   readonly missing: readonly MissingValue[]
 }
@@ -45,13 +45,13 @@ export class SecretStore {
   readonly #values = new Map<string, Map<string, string>>()
   readonly #missing: MissingValue[] = []
 
-  /** `group` names the one Secret of form env. */
+  /** `group` is the name prefix of the shared Secret of form `env`. */
   constructor(form: SecretForm, group: string) {
     this.#form = form
     this.#shared = `${group}-secrets`
   }
 
-  /** Keeps a value for a server under a key that is not yet used; a text with open references waits to be filled in. */
+  /** Stores a value for a server under an unused key. A value with unresolved references is listed as missing. */
   put(server: string, wanted: string, value: Value): SecretKey {
     const name = this.#form === 'env' ? this.#shared : `${server}-secrets`
     const values = this.#values.get(name) ?? new Map<string, string>()
@@ -59,16 +59,16 @@ export class SecretStore {
     const key = freeKey(this.#form === 'env' ? envName(`${server}_${wanted}`) : keyOf(wanted), values)
     const open = referencesIn(value)
     values.set(key, literalOf(value) ?? templateOf(value))
-    if (open.length > 0) this.#missing.push({ name, key, variables: open.map((one) => one.name) })
+    if (open.length > 0) this.#missing.push({ name, key, variables: open.map((reference) => reference.name) })
     return { name, key }
   }
 
-  /** Drops what a server put here, because it is not taken after all. */
+  /** Removes the values of a server that is not converted. */
   forget(keys: readonly SecretKey[]): void {
     for (const { name, key } of keys) {
       this.#values.get(name)?.delete(key)
       if (this.#values.get(name)?.size === 0) this.#values.delete(name)
-      const index = this.#missing.findIndex((one) => one.name === name && one.key === key)
+      const index = this.#missing.findIndex((value) => value.name === name && value.key === key)
       if (index >= 0) this.#missing.splice(index, 1)
     }
   }
@@ -92,7 +92,7 @@ export class SecretStore {
   }
 }
 
-/** A reference alone is an empty value; within a text it shows what belongs there. */
+/** Returns '' for a single reference, otherwise the text with placeholders. */
 function templateOf(value: Value): string {
   if (value.length === 1) return ''
   return value.map((part) => (typeof part === 'string' ? part : shownReference(part))).join('')
@@ -102,15 +102,15 @@ function shownReference({ name }: Reference): string {
   return `\${${name}}`
 }
 
-/** A key of a Secret has 253 characters at most; `freeKey` keeps cut ones apart and needs space for a number. */
+/** Secret keys have at most 253 characters. The limit leaves space for the number from `freeKey`. */
 function keyOf(name: string): string {
   return name.replaceAll(/[^-._a-zA-Z0-9]/g, '_').slice(0, 240) || 'value'
 }
 
-function freeKey(wanted: string, taken: ReadonlyMap<string, string>): string {
+function freeKey(wanted: string, usedKeys: ReadonlyMap<string, string>): string {
   for (let n = 1; ; n++) {
     const key = n === 1 ? wanted : `${wanted}_${n}`
-    if (!taken.has(key)) return key
+    if (!usedKeys.has(key)) return key
   }
 }
 

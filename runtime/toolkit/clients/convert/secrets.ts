@@ -1,8 +1,6 @@
-/**
- * Which values are secret. When in doubt, they are: a value too many in a Secret costs nothing, one too few is leaked.
- */
+/** Decides which values are secrets. In doubt, a value is a secret, because the opposite mistake leaks it. */
 
-/** Parts of names that make any value secret. */
+/** Parts of names that mark every value as secret. */
 const words = [
   'TOKEN',
   'SECRET',
@@ -20,7 +18,7 @@ const words = [
   'DATABASEURL',
 ] as const
 
-/** Beginnings of the tokens of well-known services, and JSON Web Tokens. */
+/** Prefixes of tokens of well-known services, and JSON Web Tokens. */
 const tokens =
   /(?:gh[pousr]_|github_pat_|glpat-|sk-|sk_|pk_|rk_|xox[abeoprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|eyJ[\w-]+\.|npm_|hf_|pypi-|dop_v1_|shpat_|lin_api_|ntn_|secret_|figd_|tvly-|-----BEGIN )[\w./+=-]{6,}/
 
@@ -32,13 +30,13 @@ export function isSecretName(name: string): boolean {
   return words.some((word) => plain.includes(word))
 }
 
-/** Where in a text a known kind of token stands. */
+/** Returns the range of a known kind of token in a text. */
 export function tokenIn(text: string): { readonly start: number; readonly end: number } | undefined {
   const match = tokens.exec(text)
   return match ? { start: match.index, end: match.index + match[0].length } : undefined
 }
 
-/** True unless the value is plainly harmless and its name says nothing else. */
+/** True unless the value is harmless and its name does not suggest a secret. */
 export function isSecret(name: string, value: string): boolean {
   if (value === '') return false
   return isSecretName(name) || !isPlain(value)
@@ -53,7 +51,7 @@ function isBooleanOrNumber(value: string): boolean {
   return /^(?:true|false|yes|no|on|off)$/i.test(value) || /^-?\d{1,12}(?:\.\d{1,6})?$/.test(value)
 }
 
-/** A word as people write it: short, and not letters and digits at random. */
+/** True for a short readable word, as opposed to random letters and digits. */
 function isWord(value: string): boolean {
   return /^[A-Za-z][A-Za-z0-9 .:,_-]{0,30}$/.test(value) && !looksRandom(value)
 }
@@ -62,14 +60,14 @@ function isPath(value: string): boolean {
   return /^(?:~|\.{1,2})?[/\\]|^[A-Za-z]:[/\\]/.test(value) && value.length <= 512 && !/[\n?=]/.test(value)
 }
 
-/** A URL whose every part is readable: no userinfo, query or fragment, and no part of the path made of random signs. */
+/** True for a URL without userinfo, query, fragment or random path segments. */
 function isPlainUrl(value: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value) || !URL.canParse(value)) return false
   const { username, password, search, hash, pathname } = new URL(value)
   return username + password + search + hash === '' && !pathname.split('/').some(looksRandom)
 }
 
-/** Letters and digits mixed over a length that no word has. */
+/** True for a mix of letters and digits that is longer than words are. */
 function looksRandom(text: string): boolean {
   return text.split(/[ .:,_-]/).some((part) => {
     if (part.length >= 24) return true
@@ -77,12 +75,12 @@ function looksRandom(text: string): boolean {
   })
 }
 
-/** Why a URL cannot stand in a manifest for everybody to read; undefined when it can. */
+/** Returns why a URL cannot be in a manifest in plain text, or undefined. */
 export function secretInUrl(url: URL): string | undefined {
-  if (url.username !== '' || url.password !== '') return 'its URL carries a user name or password'
+  if (url.username !== '' || url.password !== '') return 'its URL contains a user name or password'
   for (const [name, value] of url.searchParams) {
     if (isSecretName(name) || tokenIn(value) || looksRandom(value))
-      return `its URL carries a secret in the query (${name})`
+      return `its URL contains a secret in the query (${name})`
   }
-  return tokenIn(url.pathname) ? 'its URL carries a secret in the path' : undefined
+  return tokenIn(url.pathname) ? 'its URL contains a secret in the path' : undefined
 }

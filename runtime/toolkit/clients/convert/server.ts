@@ -1,27 +1,27 @@
 /**
- * A program as an MCPServer: its command for this machine, its image for a cluster, its variables, its secrets.
+ * Converts a program to an MCPServer: the command for this machine, the image for a cluster, variables and secrets.
  *
- * `gatehouse dev` runs the annotated command. On a cluster a package runner has an image of its own; other programs need
- * one, and a reserved host name stands for it until then.
+ * `gatehouse dev` runs the annotated command. In a cluster, package runners have a default image. Other programs need
+ * an image; until it is set, a reserved host name is the placeholder.
  */
 import { own, apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
 import type { Note, EntryProgram } from '../entries/entry.ts'
 import { packageOf, programName } from '../entries/package.ts'
 import { literalOf } from '../entries/value.ts'
-import { convertArguments, escaped } from './arguments.ts'
+import { convertArguments, escapeReferences } from './arguments.ts'
 import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
 import { isSecret } from './secrets.ts'
 import type { SecretKey } from './secret-store.ts'
 
-/** Where a program that listens by itself does so on a cluster. */
+/** Port of an HTTP server in a cluster. */
 const clusterPort = 8080
 
-/** Images in which the package runners are, and how they are started there. */
+/** Images for the package runners, with their start command. */
 export const runnerImages: Readonly<
   Record<string, { readonly image: string; readonly command: readonly string[] }>
 > = {
   npx: { image: 'docker.io/library/node:24-bookworm-slim', command: ['npx'] },
-  // This image has no home for a user who is not root.
+  // This image has no home folder for non-root users.
   uvx: {
     image: 'ghcr.io/astral-sh/uv:python3.13-bookworm-slim',
     command: ['env', 'HOME=/tmp', 'uvx'],
@@ -33,19 +33,19 @@ export function serverDraft(program: EntryProgram, context: ConversionContext): 
   const notes: Note[] = []
   const command = context.text(program.command, 'command')
   const { env, secrets } = variablesOf(program, context)
-  const taken = new Set(program.env.keys())
+  const usedNames = new Set(program.env.keys())
   const filled = program.args.map((value, index) => context.filled(value, `argument ${index + 1}`))
-  const { args, literal, variables, positions } = convertArguments(filled, taken, options.keepSecretArgs)
+  const { args, literal, variables, positions } = convertArguments(filled, usedNames, options.keepSecretArgs)
   for (const [name, value] of variables) secrets.push(variable(name, context.secret(name, value)))
   for (const position of positions) {
     notes.push({
       field: `argument ${position}`,
-      text: 'holds a secret: it is a variable from a Secret now, but programs of this machine still see it in the process list',
+      text: 'contains a secret: it is now a variable from a Secret, but programs on this machine still see it in the process list',
       loses: false,
     })
   }
   const cluster = clusterForm(program, context, literal ?? args)
-  // Arguments of the resource are literal; those of a pod may name variables.
+  // Arguments of the resource are literal. Arguments of a pod can refer to variables.
   const pod = {
     ...(cluster.command && { command: cluster.command }),
     ...(!literal && { args: cluster.args }),
@@ -60,7 +60,7 @@ export function serverDraft(program: EntryProgram, context: ConversionContext): 
         name: context.name,
         annotations: {
           ...context.annotations,
-          [localCommandAnnotation]: quoteCommand([escaped(command), ...args]),
+          [localCommandAnnotation]: quoteCommand([escapeReferences(command), ...args]),
         },
       },
       spec: {
@@ -109,17 +109,17 @@ interface ClusterForm {
   readonly notes: readonly Note[]
 }
 
-/** Which image a cluster runs, and how. `args` are the converted words of the program. */
+/** Returns image and arguments for a cluster. `args` are the converted arguments of the program. */
 function clusterForm(
   program: EntryProgram,
   context: ConversionContext,
   args: readonly string[],
 ): ClusterForm {
-  const given = context.options.images.get(context.original) ?? context.options.images.get(context.name)
+  const chosenImage = context.options.images.get(context.original) ?? context.options.images.get(context.name)
   const { container } = program
   if (container) {
     const ownArgs = args.slice(args.length - container.args.length)
-    const image = given ?? container.image
+    const image = chosenImage ?? container.image
     return {
       image,
       command: undefined,
@@ -131,21 +131,27 @@ function clusterForm(
   const inCluster = args.map((arg) => arg.replaceAll('{port}', String(clusterPort)))
   const runner = own(runnerImages, programName(program.command) ?? '')
   if (runner && packageOf(program)) {
-    return { image: given ?? runner.image, command: runner.command, args: inCluster, volumes: [], notes: [] }
+    return {
+      image: chosenImage ?? runner.image,
+      command: runner.command,
+      args: inCluster,
+      volumes: [],
+      notes: [],
+    }
   }
-  const notes = given === undefined ? [needsImage] : program.http ? [] : [needsCommand]
-  const image = given ?? `set-an-image.invalid/${context.name}:latest`
-  return { image, command: undefined, args: given === undefined ? inCluster : [], volumes: [], notes }
+  const notes = chosenImage === undefined ? [needsImage] : program.http ? [] : [needsCommand]
+  const image = chosenImage ?? `set-an-image.invalid/${context.name}:latest`
+  return { image, command: undefined, args: chosenImage === undefined ? inCluster : [], volumes: [], notes }
 }
 
 const needsImage: Note = {
   field: 'image',
-  text: 'no image is known for a cluster: give --image NAME=IMAGE; gatehouse dev needs none',
+  text: 'a cluster needs an image: set --image NAME=IMAGE; gatehouse dev needs none',
   loses: false,
 }
 const needsCommand: Note = {
   field: 'image',
-  text: 'a cluster needs the command of the image as well: podTemplateSpec.spec.containers, name mcp, command',
+  text: 'a cluster also needs the command in the image: podTemplateSpec.spec.containers, name mcp, command',
   loses: false,
 }
 
@@ -153,24 +159,26 @@ function volumesOf(container: NonNullable<EntryProgram['container']>, { options 
   return container.volumes.map(({ host, mount, readOnly }, index) => {
     const hostPath = host.replace(/^~(?=\/|$)/, options.home)
     if (!hostPath.startsWith('/')) {
-      throw new NotTaken(`its volume ${index + 1} is a relative folder; write its whole path`)
+      throw new NotTaken(`its volume ${index + 1} is a relative folder; write its absolute path`)
     }
     return { name: `volume-${index + 1}`, hostPath, mountPath: mount, ...(readOnly && { readOnly }) }
   })
 }
 
-/** What names a place of this machine means nothing on a cluster. */
+/** Returns a note when arguments refer to folders of this machine. */
 function pathNotes(args: readonly string[], { container }: EntryProgram): Note[] {
   const isLocal = !container && args.some((arg) => /^(?:[~.]?\.?[/\\]|[A-Za-z]:[/\\]|\.$|~$)/.test(arg))
   if (!isLocal) return []
   return [
-    { field: 'args', text: 'name folders of this machine, which a cluster does not have', loses: false },
+    {
+      field: 'args',
+      text: 'refer to folders on this machine, which do not exist in a cluster',
+      loses: false,
+    },
   ]
 }
 
-/**
- * A command line that `gatehouse dev` splits into the same words again. No shell reads it.
- */
+/** Returns a command line that `gatehouse dev` splits into the same words. No shell is involved. */
 export function quoteCommand(words: readonly string[]): string {
   return words.map(quoteWord).join(' ')
 }

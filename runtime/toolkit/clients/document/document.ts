@@ -1,7 +1,7 @@
 /**
- * Parses a client's file in whichever format it has, to plain values.
+ * Parses a client's file in any of its formats to plain values.
  *
- * Errors name file, line and column. Nothing is repaired: what cannot be parsed is not edited either.
+ * Errors contain file, line and column. Invalid files are not repaired or edited.
  */
 import { TomlError, parse as parseToml } from 'smol-toml'
 import { type Document, isMap } from 'yaml'
@@ -12,13 +12,16 @@ import { refusedFile } from './text.ts'
 
 export type Format = 'json' | 'toml' | 'yaml'
 
-/** Members of an object; `{}` for an empty file. Throws INVALID_CONFIG when the file is no map. */
+/**
+ * Returns the document's object; `{}` for an empty file. Throws INVALID_CONFIG when the file does not contain an
+ * object.
+ */
 export function parseDocument(format: Format, text: string, file: string): Readonly<Record<string, unknown>> {
   const value = bounded(() => parsers[format](text, file), file) ?? {}
   if (isFields(value)) return value
   throw refusedFile(
     file,
-    `must hold an object at the top, not ${Array.isArray(value) ? 'a list' : 'a plain value'}`,
+    `must contain an object at the top level, not ${Array.isArray(value) ? 'a list' : 'a plain value'}`,
   )
 }
 
@@ -38,18 +41,19 @@ function tomlValue(text: string, file: string): unknown {
   }
 }
 
-/** The one document of a YAML text, with offsets; undefined for an empty file. Throws INVALID_CONFIG. */
+/** Returns the document of a YAML text with offsets, or undefined for an empty file. Throws INVALID_CONFIG. */
 export function yamlDocument(text: string, file: string): Document | undefined {
   const { documents, violations } = readYamlTree(text)
   const [violation] = violations
   if (violation) throw refusedFile(`${file}:${violation.line}:`, `not valid YAML: ${violation.message}`)
   const [document, second] = documents
-  if (second) throw refusedFile(file, 'holds several YAML documents; a client reads one')
-  if (document?.contents && !isMap(document.contents)) throw refusedFile(file, 'must hold a map at the top')
+  if (second) throw refusedFile(file, 'contains several YAML documents, but a client reads only one')
+  if (document?.contents && !isMap(document.contents))
+    throw refusedFile(file, 'must contain a map at the top level')
   return document
 }
 
-/** Parsers recurse: input that is nested too deeply for them is refused like any other bad input. */
+/** Converts parser errors, including a stack overflow of a recursive parser, to INVALID_CONFIG. */
 function bounded<T>(parse: () => T, file: string): T {
   try {
     return parse()

@@ -1,8 +1,8 @@
 /**
- * JSON of clients, with the comments and trailing commas that most of them accept: a tree with offsets, and plain values.
+ * Parses JSON with comments and trailing commas, which most clients accept, to a tree with offsets and to plain values.
  *
- * A comment in a file of a strict client is accepted as well: what that client makes of its own file is its business, and
- * no edit of ours adds or removes one. An empty file has no tree.
+ * Also accepts comments in files of strict clients, because no edit adds or removes comments. An empty file has no
+ * tree.
  */
 import { createScanner, type Node, type ParseError, parseTree } from 'jsonc-parser'
 import { exactInteger } from '../../../../schemas/index.ts'
@@ -10,7 +10,7 @@ import { positionOf, refusedFile } from './text.ts'
 
 const maxDepth = 200
 
-/** Kinds of tokens, as the scanner numbers them: its own names are ambient constants, which do not exist at run time. */
+/** Token kinds of the scanner. Its own names are ambient constants, which do not exist at run time. */
 export const token = {
   openBrace: 1,
   closeBrace: 2,
@@ -24,7 +24,7 @@ export const token = {
   end: 17,
 } as const
 
-/** What is wrong, by the parser's code. */
+/** Error messages by the parser's code. */
 const messages: Readonly<Record<number, string>> = {
   1: 'a value is expected here',
   2: 'this is not a number',
@@ -44,7 +44,7 @@ const messages: Readonly<Record<number, string>> = {
   16: 'this character is not allowed in a string',
 }
 
-/** The tree of a JSON text; undefined when it holds nothing but blanks and comments. Throws INVALID_CONFIG. */
+/** Returns the tree of a JSON text, or undefined for a text without values. Throws INVALID_CONFIG. */
 export function jsonTree(text: string, file: string): Node | undefined {
   if (isEmptyJson(text)) return undefined
   checkDepth(text, file)
@@ -59,7 +59,7 @@ export function jsonTree(text: string, file: string): Node | undefined {
   return root
 }
 
-/** Nothing but blanks and comments. */
+/** True when the text contains only whitespace and comments. */
 function isEmptyJson(text: string): boolean {
   const kind: number = createScanner(text, true).scan()
   return kind === token.end
@@ -76,8 +76,8 @@ function checkDepth(text: string, file: string): void {
 }
 
 /**
- * Returns the plain value of a node; raw JSON for an integer that a double would round. When a name is repeated, the
- * last member wins, as in every JSON parser.
+ * Returns the plain value of a node, or raw JSON for an integer that a double would round. The last of several members
+ * with the same name takes precedence, as in every JSON parser.
  */
 export function jsonValue(node: Node | undefined, text: string): unknown {
   if (node === undefined) return undefined
@@ -94,7 +94,7 @@ export function jsonValue(node: Node | undefined, text: string): unknown {
   return Object.fromEntries(entries)
 }
 
-/** The members of an object node called `name`; more than one when the file repeats it. */
+/** Returns the members of an object node with this name. The file may repeat it. */
 export function membersOf(node: Node, name: string): readonly Node[] {
   return (node.children ?? []).filter(({ children }) => children?.[0]?.value === name)
 }

@@ -1,7 +1,7 @@
 /**
- * The text of a client's file, without loss: bytes to text and back, line ends, and where an offset stands.
+ * Lossless text of a client's file: conversion between bytes and text, line ends, and positions.
  *
- * Only UTF-8 is accepted, with or without a byte order mark, and at most 8 MiB. Does not parse and does no I/O.
+ * Only accepts UTF-8 of at most 8 MiB, with or without a byte order mark.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { isUtf16 } from '../../../config/index.ts'
@@ -14,7 +14,7 @@ export interface FileText {
   readonly bom: boolean
 }
 
-/** Throws INVALID_CONFIG for what is too large or not UTF-8. `encodeText` gives the same bytes back. */
+/** Throws INVALID_CONFIG when the content is too large or not UTF-8. `encodeText` restores the same bytes. */
 export function decodeText(bytes: Uint8Array, file: string): FileText {
   if (bytes.length > maxFileBytes) throw refusedFile(file, 'is larger than 8 MiB')
   if (isUtf16(bytes)) throw refusedFile(file, 'is UTF-16; save it as UTF-8')
@@ -32,31 +32,31 @@ export function encodeText({ text, bom }: FileText): Buffer {
   return Buffer.from(bom ? `\ufeff${text}` : text, 'utf8')
 }
 
-/** The line end that the text uses: that of its first line. */
+/** Returns the line end of the first line. */
 export function lineEndOf(text: string): '\n' | '\r\n' {
   const at = text.indexOf('\n')
   return at > 0 && text[at - 1] === '\r' ? '\r\n' : '\n'
 }
 
-/** One-based line and column of an offset. */
+/** Returns the one-based line and column of an offset. */
 export function positionOf(text: string, offset: number): { readonly line: number; readonly column: number } {
   const before = text.slice(0, offset)
   const start = before.lastIndexOf('\n') + 1
   return { line: before.split('\n').length, column: offset - start + 1 }
 }
 
-/** Offset of the first character of the line that `offset` is in. */
+/** Returns the offset of the start of the line. */
 export function lineStart(text: string, offset: number): number {
   return text.lastIndexOf('\n', offset - 1) + 1
 }
 
-/** Offset just after the line end of the line that `offset` is in; the length of the text when it has none. */
+/** Returns the offset after the end of the line, or the length of the text for the last line. */
 export function nextLine(text: string, offset: number): number {
   const end = text.indexOf('\n', offset)
   return end < 0 ? text.length : end + 1
 }
 
-/** The blanks at the beginning of the line that `offset` is in. */
+/** Returns the whitespace at the start of the line. */
 export function indentAt(text: string, offset: number): string {
   return /^[ \t]*/.exec(text.slice(lineStart(text, offset)))?.[0] ?? ''
 }

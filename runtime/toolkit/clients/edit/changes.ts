@@ -1,9 +1,6 @@
-/**
- * Changes of a text: which piece is replaced by which, so that every other byte stays by construction, and so that the
- * change can be taken back exactly.
- */
+/** Text edits as a list of replacements. All other bytes stay unchanged, and the edit can be reverted exactly. */
 
-/** At `offset`, `removed` stands and `inserted` takes its place. */
+/** Replaces `removed` at `offset` with `inserted`. */
 export interface TextChange {
   readonly offset: number
   readonly removed: string
@@ -24,7 +21,7 @@ export interface DiffPiece {
   readonly origin: 'unchanged' | 'removed' | 'inserted'
 }
 
-/** The texts before and after, in order. Throws when a change does not fit the text. */
+/** Returns the pieces of both texts in order. Throws RangeError when a change does not match the text. */
 export function piecesOf(text: string, changes: readonly TextChange[]): readonly DiffPiece[] {
   const pieces: DiffPiece[] = []
   let at = 0
@@ -47,7 +44,7 @@ export function applyChanges(text: string, changes: readonly TextChange[]): stri
     .join('')
 }
 
-/** The changes that lead from the changed text back. */
+/** Returns the changes that restore the original text. */
 export function invertChanges(changes: readonly TextChange[]): readonly TextChange[] {
   let shift = 0
   return inOrder(changes).map(({ offset, removed, inserted }) => {

@@ -1,8 +1,8 @@
 /**
- * Sets or removes one entry of a client's file and proves that nothing else changed.
+ * Sets or removes one entry of a client's file and verifies that nothing else changed.
  *
- * The text is spliced at the entry's own range. The outcome is parsed again: it must equal the document before but for
- * the entry, else the edit is refused. Pure: reads and writes no file.
+ * Splices the text at the entry, then parses the result. The result must equal the original document except for the
+ * entry; otherwise the edit is rejected. Pure: reads and writes no file.
  */
 import { isFields } from '../../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -13,25 +13,25 @@ import { dropJson, putJson } from './json.ts'
 import { dropToml, putToml } from './toml.ts'
 import { dropYaml, putYaml } from './yaml.ts'
 
-/** A file's text, and where in it the entry stands. */
+/** The text of a file, and the position of the entry in it. */
 export interface EditTarget {
   readonly format: Format
   readonly text: string
-  /** Names from the top of the document to the entry. */
+  /** Keys from the top of the document to the entry. */
   readonly path: readonly string[]
   /** For messages. */
   readonly file: string
 }
 
 export interface Edit {
-  /** In the order of the text; none when there was nothing to do. */
+  /** Changes in text order. Empty when the file needs no change. */
   readonly changes: readonly TextChange[]
   readonly text: string
 }
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** Sets the entry; one that is there is replaced where it stands. Throws INVALID_CONFIG when that is not safe. */
+/** Sets the entry, in place if it exists. Throws INVALID_CONFIG when that is not safe. */
 export function putEntry(target: EditTarget, entry: Entry): Edit {
   const { format, text, path, file } = target
   const before = parseDocument(format, text, file)
@@ -40,13 +40,10 @@ export function putEntry(target: EditTarget, entry: Entry): Edit {
     toml: () => putToml(text, path, entry, file),
     yaml: () => putYaml(text, path, entry, file),
   }[format]()
-  return checked(target, changes, withEntry(before, path, entry))
+  return verifyEdit(target, changes, withEntry(before, path, entry))
 }
 
-/**
- * Removes the entry, and the empty maps that are left on the way to it when `emptied` says how many of them were made
- * for it.
- */
+/** Removes the entry. Also removes up to `emptied` empty parent maps, which were created for the entry. */
 export function dropEntry(target: EditTarget, emptied = 0): Edit {
   const { format, text, path, file } = target
   const before = parseDocument(format, text, file)
@@ -63,10 +60,10 @@ export function dropEntry(target: EditTarget, emptied = 0): Edit {
     toml: () => dropToml(text, path, file),
     yaml: () => dropYaml(text, path, file),
   }[format]()
-  return checked(target, changes, without)
+  return verifyEdit(target, changes, without)
 }
 
-/** The value at a path of a parsed document; undefined when there is none. */
+/** Returns the value at a path of a parsed document, or undefined. */
 export function entryAt(document: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (at, name) => (isFields(at) && Object.hasOwn(at, name) ? at[name] : undefined),
@@ -74,18 +71,15 @@ export function entryAt(document: unknown, path: readonly string[]): unknown {
   )
 }
 
-function checked(
+function verifyEdit(
   { format, text, path, file }: EditTarget,
   changes: readonly TextChange[],
-  wanted: unknown,
+  expected: unknown,
 ): Edit {
   const edited = applyChanges(text, changes)
   const found = parseDocument(format, edited, file)
-  if (!isDeepStrictEqual(withoutEmptyMaps(found, path), withoutEmptyMaps(wanted, path))) {
-    throw refusedFile(
-      file,
-      'cannot be edited without changing something else in it; add the entry by hand (--print)',
-    )
+  if (!isDeepStrictEqual(withoutEmptyMaps(found, path), withoutEmptyMaps(expected, path))) {
+    throw refusedFile(file, 'cannot be edited without other changes; add the entry by hand (--print)')
   }
   return { changes, text: edited }
 }
@@ -104,25 +98,25 @@ function withoutEntry(document: unknown, path: readonly string[]): unknown {
   const [name = '', ...rest] = path
   if (!isFields(document)) return document
   if (rest.length === 0) {
-    const { [name]: _removed, ...others } = document
-    return others
+    const { [name]: _removed, ...remaining } = document
+    return remaining
   }
   return { ...document, [name]: withoutEntry(document[name], rest) }
 }
 
-/** A map without members and no map are one to every client: those on the way to the entry do not count. */
+/** Removes empty maps on the path to the entry, because clients treat an empty map like a missing one. */
 function withoutEmptyMaps(document: unknown, path: readonly string[]): unknown {
-  let left = plain(document)
+  let result = plain(document)
   for (let depth = path.length - 1; depth > 0; depth--) {
     const parents = path.slice(0, depth)
-    const map = entryAt(left, parents)
+    const map = entryAt(result, parents)
     const isEmpty = map === null || (isFields(map) && Object.keys(map).length === 0)
-    if (isEmpty) left = withoutEntry(left, parents)
+    if (isEmpty) result = withoutEntry(result, parents)
   }
-  return left
+  return result
 }
 
-/** Copies maps into ordinary objects, so that two parsers' kinds of objects compare as equal. */
+/** Copies maps to plain objects, so that the results of different parsers compare as equal. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
   if (!isFields(value) || value instanceof Date) return value

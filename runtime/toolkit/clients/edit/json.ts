@@ -1,16 +1,15 @@
 /**
- * Puts one member into a JSON text with comments, or takes it out, by splicing at its own range.
+ * Inserts or removes one member of a JSON text with comments by splicing.
  *
- * A new member stands last, after the last value with its comma and that line's comments, in the style of its
- * neighbours: their indent, one line or several, a trailing comma or none. Removal keeps every comment.
- * Does not check the outcome: `edit.ts` parses it again.
+ * A new member is inserted after the last value, its comma and the comments on its line, in the style of its neighbours
+ * (indent, one line or several, trailing comma). Removal keeps every comment. `edit.ts` verifies the result.
  */
 import { createScanner, type Node } from 'jsonc-parser'
 import { jsonTree, membersOf, token } from '../document/json.ts'
 import { indentAt, lineEndOf, lineStart, positionOf, refusedFile } from '../document/text.ts'
 import { type TextChange, insertion, replacement } from './changes.ts'
 
-/** The changes that set `path` to `value`. Throws INVALID_CONFIG when the path cannot be followed safely. */
+/** Returns the changes that set `path` to `value`. Throws INVALID_CONFIG when the path cannot be followed safely. */
 export function putJson(text: string, path: readonly string[], value: unknown, file: string): TextChange[] {
   const root = jsonTree(text, file)
   if (!root) return [insertion(text.length, newDocument(text, path, value))]
@@ -26,7 +25,7 @@ export function putJson(text: string, path: readonly string[], value: unknown, f
   return addMember(text, parent, key, nested)
 }
 
-/** The changes that remove `path`; none when it is not there. */
+/** Returns the changes that remove `path`. Empty when it does not exist. */
 export function dropJson(text: string, path: readonly string[], file: string): TextChange[] {
   const root = jsonTree(text, file)
   if (!root) return []
@@ -34,16 +33,16 @@ export function dropJson(text: string, path: readonly string[], file: string): T
   return member ? removeMember(text, parent, member) : []
 }
 
-interface Followed {
-  /** The innermost object that exists on the path. */
+interface PathMatch {
+  /** The innermost existing object on the path. */
   readonly parent: Node
-  /** Names from there on; one, when the parent is the last but one step. */
+  /** Keys below the parent. Only one when just the last is missing. */
   readonly rest: readonly string[]
-  /** The member at the end of the path, when it exists. */
+  /** The member at the end of the path, if it exists. */
   readonly member: Node | undefined
 }
 
-function follow(text: string, root: Node, path: readonly string[], file: string): Followed {
+function follow(text: string, root: Node, path: readonly string[], file: string): PathMatch {
   let parent = root
   for (const [index, name] of path.entries()) {
     if (parent.type !== 'object') {
@@ -54,10 +53,7 @@ function follow(text: string, root: Node, path: readonly string[], file: string)
     const [member, twin] = membersOf(parent, name)
     if (twin) {
       const { line } = positionOf(text, twin.offset)
-      throw refusedFile(
-        `${file}:${line}:`,
-        `"${name}" stands twice; which one counts is not certain, so remove one`,
-      )
+      throw refusedFile(`${file}:${line}:`, `"${name}" occurs twice and is ambiguous; remove one`)
     }
     const value = member?.children?.[1]
     if (!member || !value) return { parent, rest: path.slice(index), member: undefined }
@@ -88,18 +84,18 @@ function addMember(text: string, parent: Node, key: string, value: unknown): Tex
   if (isOneLine(text, parent)) {
     const gap = isSpaced(text, parent) ? ' ' : ''
     const member = `${JSON.stringify(key)}:${gap}${render(text, value, '', 'line', gap)}`
-    return joined([...comma, insertion(tail.end, `${gap}${member}${habit}`)])
+    return mergeInsertions([...comma, insertion(tail.end, `${gap}${member}${habit}`)])
   }
   const indent = indentAt(
     text,
     members.find((member) => startsLine(text, member.offset))?.offset ?? last.offset,
   )
   const member = `${JSON.stringify(key)}: ${render(text, value, indent, 'block')}`
-  return joined([...comma, insertion(tail.end, `${lineEndOf(text)}${indent}${member}${habit}`)])
+  return mergeInsertions([...comma, insertion(tail.end, `${lineEndOf(text)}${indent}${member}${habit}`)])
 }
 
-/** Two insertions at one place are one. */
-function joined(changes: readonly TextChange[]): TextChange[] {
+/** Merges two insertions at the same offset. */
+function mergeInsertions(changes: readonly TextChange[]): TextChange[] {
   const [first, second] = changes
   if (!first || !second || first.offset !== second.offset) return [...changes]
   return [insertion(first.offset, first.inserted + second.inserted)]
@@ -125,13 +121,13 @@ function addFirst(text: string, parent: Node, key: string, value: unknown): Text
 interface Tail {
   /** Offset of the comma after the value. */
   readonly comma: number | undefined
-  /** End of what belongs to the value's line: the comma and comments on it. */
+  /** End of the comma and comments on the line of the value. */
   readonly end: number
   /** End of the last comment before the closing brace. */
   readonly lastComment: number | undefined
 }
 
-/** What stands between a value that ends at `from` and the next member or the end of the object. */
+/** Describes the text between the end of a value and the next member or the end of the object. */
 function tailOf(text: string, from: number, parent: Node): Tail {
   const close = parent.offset + parent.length - 1
   const scanner = createScanner(text, false)
@@ -166,13 +162,13 @@ function removeMember(text: string, parent: Node, member: Node): TextChange[] {
   const { comma } = tailOf(text, previous.offset + previous.length, parent)
   if (comma === undefined) return changes
   const [first] = changes
-  // The comma and the member may be one stretch, as they are in one line.
+  // On a single line, the comma and the member can be adjacent.
   if (first && first.offset <= comma + 1)
     return [replacement(text, comma, first.offset + first.removed.length, '')]
   return [replacement(text, comma, comma + 1, ''), ...changes]
 }
 
-/** Removes the member's lines where it has them for itself, else the member and the blanks after it. */
+/** Removes the member's lines if they contain nothing else, otherwise the member and the blanks after it. */
 function removal(text: string, start: number, end: number): TextChange {
   const restOfLine = /^[ \t]*(?=\r?\n|$)/.exec(text.slice(end))
   if (startsLine(text, start) && restOfLine) {
@@ -192,18 +188,18 @@ function startsLine(text: string, offset: number): boolean {
   return text.slice(lineStart(text, offset), offset).trim() === ''
 }
 
-/** The members stand on the line of the opening brace. */
+/** True when all members are on the line of the opening brace. */
 function isOneLine(text: string, { offset, length }: Node): boolean {
   return !text.slice(offset, offset + length).includes('\n')
 }
 
-/** Colons are followed by a blank. */
+/** True when a blank follows each colon. */
 function isSpaced(text: string, node: Node): boolean {
   const colon = node.children?.[0]?.colonOffset ?? node.parent?.colonOffset
   return colon === undefined ? !/^[^\n]*":["{[\d]/.test(text) : text[colon + 1] === ' '
 }
 
-/** What one level is indented by: as the first indented name has it, else two blanks. */
+/** Returns the indent of one level, from the first indented name. Default: two blanks. */
 function unitOf(text: string): string {
   return /\n([ \t]+)"/.exec(text)?.[1] ?? '  '
 }

@@ -1,8 +1,8 @@
 /**
- * Where the tables of a TOML text begin and what follows them: offsets of headers and of key-value pairs.
+ * Finds the offsets of table headers and key-value pairs in a TOML text.
  *
- * For texts that a TOML parser has accepted already: it finds the ends of strings, lists and inline tables and checks
- * nothing. Source: TOML 1.0.0.
+ * Expects a valid text: it finds the ends of strings, lists and inline tables without checking them. Source: TOML
+ * 1.0.0.
  */
 
 /** A `[header]` or a `key = value`, from the start of its line to the end of its value. */
@@ -12,7 +12,7 @@ export interface TomlStatement {
   readonly path: readonly string[]
   /** Start of the line. */
   readonly start: number
-  /** Just after the closing bracket or the value; a comment may follow. */
+  /** After the closing bracket or the value. A comment can follow. */
   readonly end: number
 }
 
@@ -29,7 +29,7 @@ export function scanToml(text: string): readonly TomlStatement[] {
     const start = text.lastIndexOf('\n', at - 1) + 1
     const statement = text[at] === '[' ? header(text, at) : pair(text, at)
     statements.push({ ...statement, start })
-    // A comment may follow on the line, nothing else.
+    // Only a comment can follow on the line.
     at = skip(text, statement.end, /[^\n]*/y)
   }
   return statements
@@ -73,7 +73,7 @@ function dottedName(text: string, from: number): { path: string[]; end: number }
 
 function unquoted(quoted: string): string {
   if (quoted.startsWith("'")) return quoted.slice(1, -1)
-  // A basic string escapes as JSON does, with two forms more.
+  // Basic strings have the escapes of JSON and two others.
   const json = quoted
     .replaceAll(/\\U([0-9a-fA-F]{8})/g, (_all, hex: string) => {
       return JSON.stringify(String.fromCodePoint(Number.parseInt(hex, 16))).slice(1, -1)
@@ -90,7 +90,7 @@ function valueEnd(text: string, at: number): number {
   return skip(text, at, /[^\s#,\]}]*(?: \d[^\s#,\]}]*)?/y)
 }
 
-/** After the bracket that closes the one at `at`. */
+/** Returns the offset after the matching bracket. */
 function bracketEnd(text: string, at: number): number {
   let depth = 0
   for (let i = at; i < text.length; i++) {
@@ -113,7 +113,7 @@ function stringEnd(text: string, at: number): number {
   for (let i = at + close.length; i < text.length; i++) {
     if (escapes && text[i] === '\\') i++
     else if (text.startsWith(close, i)) {
-      // Up to two quotes may stand before the closing three.
+      // Up to two quotes can precede the closing three.
       return skip(text, i + close.length, long ? longEnds[quote === '"' ? 0 : 1] : /(?:)/y)
     }
   }

@@ -1,16 +1,15 @@
 /**
- * Puts one table into a TOML text, or takes it out with its sub-tables, by splicing whole lines.
+ * Inserts one table into a TOML text, or removes it with its sub-tables, by splicing whole lines.
  *
- * A new table stands at the end, so that no other table changes its meaning. A map of servers that is written inline, or
- * as dotted keys, is refused: a header would then be wrong, and rewriting it would lose its form.
- * Does not check the outcome: `edit.ts` parses it again.
+ * A new table is appended, so that no other table changes its meaning. Rejects a server map that is written inline or
+ * with dotted keys, because a header would be invalid there. `edit.ts` verifies the result.
  */
 import { stringify } from 'smol-toml'
 import { lineEndOf, nextLine, positionOf, refusedFile } from '../document/text.ts'
 import { type TextChange, insertion, replacement } from './changes.ts'
 import { scanToml, type TomlStatement } from './toml-scan.ts'
 
-/** The changes that set the table `path` to `value`. Throws INVALID_CONFIG when that cannot be done safely. */
+/** Returns the changes that set the table `path` to `value`. Throws INVALID_CONFIG when that is not safe. */
 export function putToml(
   text: string,
   path: readonly string[],
@@ -27,13 +26,13 @@ export function putToml(
   return [insertion(text.length, lead + block)]
 }
 
-/** The changes that remove the table `path`; none when it is not there. */
+/** Returns the changes that remove the table `path`. Empty when it does not exist. */
 export function dropToml(text: string, path: readonly string[], file: string): TextChange[] {
   const statements = scanToml(text)
   refuseInline(text, statements, path, file)
   const old = blockOf(text, statements, path, file)
   if (!old) return []
-  // The blank line before it goes as well, so that adding and removing leaves nothing behind.
+  // Also remove the blank line before it, so that adding and removing restores the text.
   const blank = /\r?\n(?=$)/.exec(text.slice(0, old.start))
   const lonely = blank && (old.start === blank[0].length || text[old.start - blank[0].length - 1] === '\n')
   return [replacement(text, lonely ? old.start - blank[0].length : old.start, old.end, '')]
@@ -44,14 +43,16 @@ function render(text: string, path: readonly string[], value: Readonly<Record<st
   return `${stringify(nested).trim()}\n`.replaceAll('\n', lineEndOf(text))
 }
 
-/** From the header to the end of the last pair, sub-tables included, whole lines. */
+/** Returns the whole lines from the header to the last pair, including sub-tables. */
 function blockOf(
   text: string,
   statements: readonly TomlStatement[],
   path: readonly string[],
   file: string,
 ): { start: number; end: number } | undefined {
-  const first = statements.findIndex((one) => one.kind !== 'pair' && startsWith(one.path, path))
+  const first = statements.findIndex(
+    (statement) => statement.kind !== 'pair' && startsWith(statement.path, path),
+  )
   if (first < 0) return undefined
   let last = first
   let other = false
@@ -62,7 +63,7 @@ function blockOf(
       const { line } = positionOf(text, statement.start)
       throw refusedFile(
         `${file}:${line}:`,
-        `[${statement.path.join('.')}] stands apart from its table; move it there first`,
+        `[${statement.path.join('.')}] is separated from its table; move it there first`,
       )
     }
     if (!other) last = index
@@ -74,14 +75,14 @@ function startsWith(path: readonly string[], prefix: readonly string[]): boolean
   return prefix.every((name, index) => path[index] === name)
 }
 
-/** Refuses what sets the map of servers, or the entry, without a header of its own. */
+/** Throws when the server map or the entry is set without a table header. */
 function refuseInline(
   text: string,
   statements: readonly TomlStatement[],
   path: readonly string[],
   file: string,
 ): void {
-  // Of a map of servers that goes as a whole, only what is its own counts.
+  // When a whole server map is removed, only its own pairs matter.
   const map = path.length > 1 ? path.slice(0, -1) : path
   let table: readonly string[] = []
   for (const statement of statements) {
@@ -90,7 +91,7 @@ function refuseInline(
       continue
     }
     const full = [...table, ...statement.path]
-    // Pairs inside of the entry's own table, or of another entry's, are what they should be.
+    // Pairs inside the table of an entry are valid.
     if (table.length >= path.length || !startsWith(map, full.slice(0, map.length))) continue
     const { line } = positionOf(text, statement.start)
     const name = map.join('.')

@@ -1,8 +1,7 @@
 /**
- * Puts one member into a map of a YAML text, or takes it out, by splicing whole lines.
+ * Inserts or removes one member of a map in a YAML text by splicing whole lines.
  *
- * Only maps in block style are edited. A new member stands after the last one. Does not check the outcome: `edit.ts`
- * parses it again.
+ * Only edits maps in block style. A new member is inserted after the last one. `edit.ts` verifies the result.
  */
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
 import { isAlias, isMap, isScalar, type Pair, type YAMLMap } from 'yaml'
@@ -10,12 +9,12 @@ import { yamlDocument } from '../document/document.ts'
 import { lineEndOf, lineStart, nextLine, positionOf, refusedFile } from '../document/text.ts'
 import { type TextChange, insertion, replacement } from './changes.ts'
 
-/** The changes that set `path` to `value`. Throws INVALID_CONFIG when that cannot be done safely. */
+/** Returns the changes that set `path` to `value`. Throws INVALID_CONFIG when that is not safe. */
 export function putYaml(text: string, path: readonly string[], value: unknown, file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!root)
     return [insertion(text.length, `${newLineBefore(text, text.length)}${block(text, path, value, '')}`)]
-  if (!isMap(root)) throw refusedFile(file, 'must hold a map at the top')
+  if (!isMap(root)) throw refusedFile(file, 'must contain a map at the top level')
   const { map, rest, pair, indent } = follow(text, root, path, file)
   if (pair) {
     const { start, end } = linesOf(text, pair)
@@ -31,7 +30,7 @@ export function putYaml(text: string, path: readonly string[], value: unknown, f
   ]
 }
 
-/** The changes that remove `path`; none when it is not there. */
+/** Returns the changes that remove `path`. Empty when it does not exist. */
 export function dropYaml(text: string, path: readonly string[], file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!isMap(root)) return []
@@ -41,16 +40,16 @@ export function dropYaml(text: string, path: readonly string[], file: string): T
   return [replacement(text, start, end, '')]
 }
 
-interface Followed {
-  /** The innermost map on the path; undefined when its key has no value yet. */
+interface PathMatch {
+  /** The innermost map on the path. Undefined when its key has no value yet. */
   readonly map: YAMLMap | undefined
   readonly rest: readonly string[]
   readonly pair: Pair | undefined
-  /** For members of a map that is still empty. */
+  /** Indent for members of an empty map. */
   readonly indent: string
 }
 
-function follow(text: string, root: YAMLMap, path: readonly string[], file: string): Followed {
+function follow(text: string, root: YAMLMap, path: readonly string[], file: string): PathMatch {
   let map = root
   for (const [index, name] of path.entries()) {
     if (map.flow) {
@@ -83,13 +82,13 @@ function follow(text: string, root: YAMLMap, path: readonly string[], file: stri
   return { map, rest: [], pair: undefined, indent: '' }
 }
 
-/** The line after the key whose value is empty, comments on its line included. */
+/** Returns the offset of the line after a key without a value. */
 function afterKey(text: string, root: YAMLMap, path: readonly string[]): number {
   const pair = root.items.find(({ key }) => isScalar(key) && key.value === path[0])
   return pair ? nextLine(text, offsetOf(pair)) : text.length
 }
 
-/** From the start of the key's line to the end of the last line of the value. */
+/** Returns the range from the key's line to the last line of the value. */
 function linesOf(text: string, pair: Pair): { start: number; end: number } {
   const start = lineStart(text, offsetOf(pair))
   const end = endOf(pair)
@@ -100,7 +99,7 @@ function offsetOf({ key }: Pair): number {
   return isScalar(key) ? (key.range?.[0] ?? 0) : 0
 }
 
-/** Where the value ends, without the comments and blank lines below it. */
+/** Returns the end of the value, without comments and blank lines below it. */
 function endOf({ key, value }: Pair): number {
   if (isMap(value)) {
     const last = value.items.at(-1)

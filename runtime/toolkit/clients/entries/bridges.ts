@@ -1,8 +1,9 @@
 /**
- * Bridges: programs that let a client without HTTP use a remote server. Gatehouse calls that server itself.
+ * Recognizes bridges: programs that connect a client without HTTP support to a remote server. Gatehouse connects to
+ * that server directly.
  *
- * Known: mcp-remote, supergateway and mcp-proxy, started directly or by a package runner. A flag that is not known
- * leaves the program as it is.
+ * Supports mcp-remote, supergateway and mcp-proxy, started directly or by a package runner. A program with an unknown
+ * flag is not treated as a bridge.
  */
 import { own } from '../../../../schemas/index.ts'
 import type { EntryTransport } from '../catalog/client-row.ts'
@@ -17,11 +18,11 @@ export interface Unwrapped<T> {
 }
 
 interface Bridge {
-  /** Flags with what they mean; `value` and `switch` are of no concern to the server. */
+  /** Meaning of each flag. `value` and `switch` do not affect the server. */
   readonly flags: Readonly<
     Record<string, 'url' | 'header' | 'bearer' | 'transport' | 'name-and-value' | 'value' | 'switch'>
   >
-  /** The first word that is no flag is the URL. */
+  /** True when the first word that is not a flag is the URL. */
   readonly positional: boolean
 }
 
@@ -63,7 +64,7 @@ const bridges: Readonly<Record<string, Bridge>> = {
   },
 }
 
-/** The words by which bridges name a transport. */
+/** Names of the transports in the flags of bridges. */
 const transports: Readonly<Record<string, EntryTransport>> = {
   'http-first': 'streamable-http',
   'http-only': 'streamable-http',
@@ -83,7 +84,7 @@ export function unwrapBridge(program: EntryProgram): Unwrapped<EntryRemote> | un
   const headers = [...read.headers].map(([name, value]) => [name, fromEnvironment(value, program)] as const)
   const login = {
     field: found.name,
-    text: 'its login is its own: log in again through Gatehouse if the server asks',
+    text: 'its login is not converted: log in again through Gatehouse if the server requires it',
     loses: false,
   }
   return {
@@ -108,7 +109,7 @@ function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
   for (let i = 0; i < args.length; i++) {
     const word = literalOf(args[i] ?? []) ?? ''
     if (!word.startsWith('-')) {
-      // After the URL, mcp-remote takes the port of its login page.
+      // mcp-remote accepts the port of its login page after the URL.
       if (bridge.positional) flags.url ??= args[i]
       continue
     }
@@ -135,7 +136,7 @@ function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
   return flags
 }
 
-/** These programs put `${NAME}` in a header's value in place from their environment. */
+/** Resolves `${NAME}` in a header from the program's environment, like the bridges. */
 function fromEnvironment(value: Value, { env }: EntryProgram): Value {
   const read = value.flatMap((part) => (typeof part === 'string' ? parseValue(part, 'braces') : [part]))
   return fillValue(read, ({ kind, name }) => (kind === 'env' ? env.get(name) : undefined))

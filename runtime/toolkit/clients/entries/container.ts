@@ -1,20 +1,20 @@
 /**
- * `docker run` and `podman run`: which image is started, with which arguments, variables and volumes.
+ * Parses `docker run` and `podman run` to image, arguments, variables and volumes.
  *
- * Flags that concern the container's life on this machine are dropped. Flags that change what the server may reach, and
- * unknown flags, are skipped and named in a note.
+ * Drops flags that only matter on this machine. Skips unknown flags and flags that restrict or extend the server's
+ * access, with a note.
  * Source: docker container run, Options; podman-run(1).
  */
 import { own } from '../../../../schemas/index.ts'
 import type { EntryContainer, Note, EntryProgram } from './entry.ts'
 import type { Unwrapped } from './bridges.ts'
-import { shown } from './members.ts'
+import { printableName } from './members.ts'
 import { programName } from './package.ts'
 import { fillValue, literalOf, splitValue, type Value } from './value.ts'
 
-type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'tell' | 'switch' | 'tell-switch'
+type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'note' | 'switch' | 'note-switch'
 
-/** Flags by meaning. All but the switches take a value. */
+/** Flags by meaning. All flags except switches have a value. */
 const flags: Readonly<Record<Meaning, string>> = {
   env: '-e --env',
   volume: '-v --volume',
@@ -22,7 +22,7 @@ const flags: Readonly<Record<Meaning, string>> = {
   drop: `--name --hostname -h --domainname --label -l --label-file --annotation --platform --pull --log-driver --log-opt
     --restart -p --publish --expose --attach -a --detach-keys --cidfile --stop-signal --stop-timeout --health-cmd
     --health-interval --health-retries --health-start-interval --health-start-period --health-timeout --pidfile --tz`,
-  tell: `--env-file --entrypoint --network --net --network-alias --net-alias --ip --ip6 --link --link-local-ip --mac-address
+  note: `--env-file --entrypoint --network --net --network-alias --net-alias --ip --ip6 --link --link-local-ip --mac-address
     --add-host --dns --dns-option --dns-opt --dns-search -u --user --group-add --userns -w --workdir -m --memory
     --memory-reservation --memory-swap --memory-swappiness --kernel-memory --cpus -c --cpu-shares --cpu-period --cpu-quota
     --cpu-rt-period --cpu-rt-runtime --cpuset-cpus --cpuset-mems --pids-limit --shm-size --ulimit --sysctl --oom-score-adj
@@ -31,16 +31,16 @@ const flags: Readonly<Record<Meaning, string>> = {
     --volume-driver --volumes-from --security-opt --cap-add --cap-drop --secret --pod`,
   switch: `-i --interactive -t --tty --rm --init -d --detach -q --quiet -P --publish-all --sig-proxy --no-healthcheck
     --disable-content-trust --replace --rmi --tls-verify`,
-  'tell-switch': '--privileged --read-only --oom-kill-disable --use-api-socket --env-host --no-hosts',
+  'note-switch': '--privileged --read-only --oom-kill-disable --use-api-socket --env-host --no-hosts',
 }
 const meanings: Readonly<Record<string, Meaning>> = Object.fromEntries(
   Object.entries(flags).flatMap(([meaning, names]) =>
     names.split(/\s+/).map((name) => [name, meaning as Meaning] as const),
   ),
 )
-const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'tell-switch'])
+const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'note-switch'])
 
-/** Flags of the program itself that take a value and stand before `run`. */
+/** Global flags with a value, before `run`. */
 const globalFlags: ReadonlySet<string> = new Set(
   '--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url'.split(
     ' ',
@@ -77,11 +77,11 @@ export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> 
 
 interface FlagWord {
   readonly flag: string
-  /** The value when it is part of the flag's word. */
+  /** Value, when it is part of the flag's word. */
   readonly attached: Value | undefined
 }
 
-/** The flags in one word: `--flag`, `--flag=value`, `-it`, `-eNAME=value`. */
+/** Splits a word into flags: `--flag`, `--flag=value`, `-it`, `-eNAME=value`. */
 function flagsIn(word: Value): readonly FlagWord[] {
   const [first = '', ...rest] = word
   const text = typeof first === 'string' ? first : ''
@@ -121,7 +121,7 @@ interface Flag {
 
 class ContainerFlags {
   readonly env: Map<string, Value>
-  /** Words of the command up to the image. They name variables, whose values are in `env`. */
+  /** Words of the command before the image. They refer to variables, whose values are in `env`. */
   readonly words: Value[] = []
   readonly volumes: EntryContainer['volumes'][number][] = []
   readonly notes: Note[] = []
@@ -134,12 +134,12 @@ class ContainerFlags {
     this.#word(flag, meaning === 'env' && value ? this.#variable(flag, value) : value, attached)
     if (meaning === 'volume') this.#volume(literalOf(value ?? []) ?? '')
     else if (meaning === 'mount') this.#mount(literalOf(value ?? []) ?? '')
-    else if (meaning === 'tell' || meaning === 'tell-switch') {
+    else if (meaning === 'note' || meaning === 'note-switch') {
       this.#noteLost(flag)
     } else if (meaning === undefined) {
       this.notes.push({
-        field: shown(flag),
-        text: 'this flag is unknown and skipped on a cluster',
+        field: printableName(flag),
+        text: 'this flag is unknown and has no effect in a cluster',
         loses: true,
       })
     }
@@ -170,7 +170,7 @@ class ContainerFlags {
   }
 
   #volume(text: string): void {
-    // A drive letter has a colon of its own.
+    // A drive letter contains a colon.
     const [, host, mount, mode] = /^((?:[A-Za-z]:)?[^:]+):([^:]+)(?::(.*))?$/.exec(text) ?? []
     this.#add(host, mount, /(^|,)ro(,|$)/.test(mode ?? ''), '-v')
   }
@@ -190,7 +190,7 @@ class ContainerFlags {
     else
       this.notes.push({
         field: flag,
-        text: 'only folders of the host are taken over as volumes',
+        text: 'only host folders are converted to volumes',
         loses: true,
       })
   }

@@ -1,27 +1,25 @@
-/**
- * One server of a client, in the form that all clients share.
- */
+/** A server of a client, in a form common to all clients. */
 import type { FileScope, EntryTransport } from '../catalog/client-row.ts'
 import type { ClientId } from '../catalog/clients.ts'
 import { type Reference, referencesIn, type Value } from './value.ts'
 
 export interface ClientEntry {
   readonly source: EntrySource
-  /** As the client has it. */
+  /** Name in the client's file. */
   readonly name: string
   readonly enabled: boolean
   readonly target: EntryTarget
-  /** Only these tools are offered. */
+  /** Names of the only enabled tools. */
   readonly allow: readonly string[] | undefined
   readonly notes: readonly Note[]
 }
 
 export interface EntrySource {
-  /** `plain`: a file of no known client. */
+  /** `plain` for a file of an unknown client. */
   readonly client: ClientId | 'plain'
   readonly scope: FileScope | 'file'
   readonly file: string
-  /** The folder of a local entry, or the profile. */
+  /** Folder of a local entry, or the profile. */
   readonly within?: string
 }
 
@@ -32,9 +30,9 @@ export interface EntryProgram {
   readonly command: Value
   readonly args: readonly Value[]
   readonly env: ReadonlyMap<string, Value>
-  /** It listens by itself, on the port that `{port}` stands for in its arguments, instead of speaking on its streams. */
+  /** True when the program serves HTTP, on the port that replaces `{port}` in its arguments, instead of stdio. */
   readonly http?: true
-  /** The image and what it is started with, when the program is a container. */
+  /** Image and arguments, when the program is a container. */
   readonly container?: EntryContainer
 }
 
@@ -51,22 +49,22 @@ export interface EntryRemote {
   readonly headers: ReadonlyMap<string, Value>
 }
 
-/** Nothing that could be run or called; `why` is the end of a sentence about the entry. */
+/** An entry that cannot be run or called. `why` is the end of a sentence about it. */
 export interface Unusable {
   readonly kind: 'unusable'
   readonly why: string
-  /** There is nothing to take: a built-in, or this gateway itself. */
+  /** There is nothing to convert: a built-in, or Gatehouse itself. */
   readonly harmless?: true
 }
 
-/** Something that is not taken over, and whether that changes what the server does. */
+/** A remark about a field. `loses` is true when the conversion changes the server's behavior. */
 export interface Note {
   readonly field: string
   readonly text: string
   readonly loses: boolean
 }
 
-/** Every reference in an entry. */
+/** Returns every reference in an entry. */
 export function referencesOf({ target }: ClientEntry): readonly Reference[] {
   if (target.kind === 'unusable') return []
   const values =

@@ -1,14 +1,12 @@
-/**
- * The members of one entry, each read once and with its type checked. What nobody read is a note at the end.
- */
+/** Reads the fields of an entry with type checks. `noteUnknown` adds a note for each field that was not read. */
 import { hiddenInLine, isFields, isRawJson } from '../../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
 export class EntryMembers {
   readonly #raw: Readonly<Record<string, unknown>>
   readonly #notes: Note[]
-  readonly #taken = new Set<string>()
-  /** Set when a member has a type that cannot be used. */
+  readonly #used = new Set<string>()
+  /** Set when a field has an unusable type. */
   failure: Unusable | undefined
 
   constructor(raw: Readonly<Record<string, unknown>>, notes: Note[]) {
@@ -16,7 +14,7 @@ export class EntryMembers {
     this.#notes = notes
   }
 
-  /** Present and not empty. */
+  /** True when the field exists and is not empty. */
   has(name: string): boolean {
     return !isEmpty(this.peek(name))
   }
@@ -26,7 +24,7 @@ export class EntryMembers {
   }
 
   take(name: string): unknown {
-    this.#taken.add(name)
+    this.#used.add(name)
     return this.peek(name)
   }
 
@@ -35,7 +33,7 @@ export class EntryMembers {
     const value = this.peek(name)
     const isTrue = /^(?:true|yes|on)$/i.test(String(value))
     if (!isTrue && !/^(?:false|no|off)$/i.test(String(value))) return undefined
-    this.#taken.add(name)
+    this.#used.add(name)
     return isTrue
   }
 
@@ -45,7 +43,7 @@ export class EntryMembers {
     return typeof value === 'string' ? value : this.#wrong(name, 'a text')
   }
 
-  /** A list of texts; numbers and booleans count as their text. */
+  /** Returns a list of strings. Numbers and booleans are converted. */
   texts(name: string): readonly string[] | undefined {
     const value = this.take(name)
     if (value === undefined || value === null) return undefined
@@ -54,16 +52,16 @@ export class EntryMembers {
     return this.#wrong(name, 'a list of texts')
   }
 
-  /** A list of names, or of objects with a name. */
+  /** Returns a list of names, from strings or objects with a name. */
   names(name: string): readonly string[] | undefined {
     const value = this.peek(name)
     if (!Array.isArray(value)) return this.texts(name)
-    this.#taken.add(name)
+    this.#used.add(name)
     const names = value.map((item: unknown) => (isFields(item) ? asText(item['name']) : asText(item)))
-    return names.every((one) => one !== undefined) ? names : this.#wrong(name, 'a list of names')
+    return names.every((item) => item !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
-  /** Returns texts by name; empty when there are none. Null members are left out. */
+  /** Returns strings by name, without null members. Empty when the field is absent. */
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
@@ -77,34 +75,34 @@ export class EntryMembers {
     return new Map(texts)
   }
 
-  /** Returns the members of an object inside the entry; undefined when the member is not an object. */
+  /** Returns the fields of a nested object, or undefined when the field is not an object. */
   inner(name: string): EntryMembers | undefined {
     const value = this.peek(name)
     if (!isFields(value)) return undefined
-    this.#taken.add(name)
+    this.#used.add(name)
     return new EntryMembers(value, this.#notes)
   }
 
   noteIfSet(field: string, text: string, { loses }: { readonly loses: boolean }): void {
-    const isSet = this.has(field) && !this.#taken.has(field)
-    this.#taken.add(field)
+    const isSet = this.has(field) && !this.#used.has(field)
+    this.#used.add(field)
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
-  /** Notes that a member has an undocumented form with only one possible meaning. */
+  /** Notes that a field has an undocumented form with only one possible meaning. */
   noteRepair(field: string, text: string): void {
     this.#notes.push({ field, text, loses: false })
   }
 
   noteUnknown(): void {
     for (const field of Object.keys(this.#raw)) {
-      if (this.#taken.has(field) || !this.has(field)) continue
-      this.#notes.push({ field: shown(field), text: 'is not known here', loses: true })
+      if (this.#used.has(field) || !this.has(field)) continue
+      this.#notes.push({ field: printableName(field), text: 'is an unknown field', loses: true })
     }
   }
 
-  #wrong(name: string, wanted: string): undefined {
-    this.failure ??= { kind: 'unusable', why: `has a member "${name}" that is not ${wanted}` }
+  #wrong(name: string, expected: string): undefined {
+    this.failure ??= { kind: 'unusable', why: `has a member "${name}" that is not ${expected}` }
     return undefined
   }
 }
@@ -123,13 +121,13 @@ function isEmpty(value: unknown): boolean {
   return isFields(value) && Object.keys(value).length === 0
 }
 
-/** Text with parts of somebody's file, without hidden characters, which could control a terminal. */
+/** Replaces hidden characters, which could control a terminal, in text from a user's file. */
 export function printable(text: string): string {
   return text.replaceAll(hiddenInLine, '?')
 }
 
-/** A name out of somebody's file, short enough for a table. */
-export function shown(name: string): string {
+/** Shortens a name from a user's file for a table. */
+export function printableName(name: string): string {
   const plain = printable(name)
   return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain
 }

@@ -1,7 +1,7 @@
 /**
- * One entry of a client's map of servers, from its own form to the common one.
+ * Converts an entry of a client's server map to the common form.
  *
- * Every member is either taken, named in a note, or empty: nothing is dropped in silence. Values never get into notes.
+ * Every field is either converted, named in a note, or empty. Notes never contain values.
  */
 import { own, isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, EntryTransport } from '../catalog/client-row.ts'
@@ -14,7 +14,7 @@ import type {
   EntryTarget,
   Unusable,
 } from './entry.ts'
-import { EntryMembers, shown } from './members.ts'
+import { EntryMembers, printableName } from './members.ts'
 import { startsPrograms } from './package.ts'
 import { commandWords, fillValue, literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
 
@@ -22,11 +22,11 @@ export interface ReadingContext {
   readonly source: EntrySource
   readonly form: EntryForm
   readonly variables: ReadSyntax
-  /** Switched off by a list elsewhere in the file. */
+  /** True when a list elsewhere in the file disables the entry. */
   readonly excluded: boolean
 }
 
-/** Never throws: what cannot be understood comes back as unusable, with the reason. */
+/** Never throws. Returns an unusable entry with the reason when it cannot be converted. */
 export function normaliseEntry(name: string, raw: unknown, context: ReadingContext): ClientEntry {
   const notes: Note[] = []
   const entry = (target: EntryTarget, enabled = true, allow?: readonly string[]): ClientEntry => ({
@@ -79,12 +79,12 @@ function targetOf(members: EntryMembers, context: ReadingContext): EntryTarget {
   const type = members.text('type') ?? members.text('transport')
   const source = members.peek('source')
   if ((type !== undefined && builtIn.has(type)) || source === 'extension') {
-    return { kind: 'unusable', why: 'is built into the client; it is no MCP server', harmless: true }
+    return { kind: 'unusable', why: 'is built into the client and is not an MCP server', harmless: true }
   }
   const hasCommand = members.has(form.command) || members.has('command')
-  const urlName = Object.keys(form.urls).find((each) => members.has(each))
+  const urlName = Object.keys(form.urls).find((field) => members.has(field))
   const kind = type === undefined ? (hasCommand ? 'stdio' : 'auto') : own(types, type)
-  if (kind === undefined) return unusable(`has type "${shown(type ?? '')}", which is not served`)
+  if (kind === undefined) return unusable(`has the unsupported type "${printableName(type ?? '')}"`)
   if (kind === 'stdio') return hasCommand ? programOf(members, context) : unusable('has no command')
   if (urlName !== undefined) {
     const written = type === undefined || urlName === 'httpUrl' ? form.urls[urlName] : kind
@@ -100,7 +100,7 @@ function unusable(why: string): Unusable {
 function programOf(members: EntryMembers, { form, variables }: ReadingContext): EntryProgram | Unusable {
   const name = members.has(form.command) ? form.command : 'command'
   const read = (text: string): Value => parseValue(text, variables)
-  // Zed used to keep the whole program in `command`.
+  // Zed used to store the whole program in `command`.
   const inner = members.inner(name)
   const env = environmentOf(members, form, read)
   for (const [key, value] of inner ? environmentOf(inner, form, read) : []) env.set(key, value)
@@ -158,7 +158,7 @@ function remoteOf(
   if (literal !== undefined && !/^https?:\/\//i.test(literal)) {
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(literal)?.[1]
     return unusable(
-      scheme === undefined ? 'has a URL without http://' : `speaks ${scheme}, which is not served`,
+      scheme === undefined ? 'has a URL without http://' : `uses the unsupported scheme ${scheme}`,
     )
   }
   if (literal !== undefined && !URL.canParse(literal)) return unusable('has a URL that is not valid')
@@ -183,7 +183,7 @@ function remoteOf(
   return { kind: 'remote', url, transport, headers }
 }
 
-/** `requestInit` is how some files hold headers: one level further down. */
+/** Some files nest the headers in `requestInit`. */
 function headersIn(members: EntryMembers, field: string): ReadonlyMap<string, string> {
   const inner = members.peek(field)
   if (field !== 'requestInit' || !isFields(inner)) return members.textMap(field)
@@ -208,15 +208,19 @@ const login: readonly string[] = [
 function noteTheRest(members: EntryMembers, form: EntryForm): void {
   for (const field of form.own) members.noteIfSet(field, 'concerns the client only', { loses: false })
   for (const field of login) {
-    members.noteIfSet(field, 'a login stays with its client: log in again through Gatehouse', { loses: true })
+    members.noteIfSet(field, 'the login is not converted: log in again through Gatehouse', { loses: true })
   }
-  members.noteIfSet('cwd', 'the working folder is not taken over: the program starts where Gatehouse does', {
-    loses: true,
-  })
-  members.noteIfSet('envFile', 'a file of variables is not read: give them in env', { loses: true })
-  members.noteIfSet('headersHelper', 'headers made by a program are not taken over', { loses: true })
+  members.noteIfSet(
+    'cwd',
+    'the working folder is not converted: the program starts in the folder of Gatehouse',
+    {
+      loses: true,
+    },
+  )
+  members.noteIfSet('envFile', 'files with variables are not read: set the variables in env', { loses: true })
+  members.noteIfSet('headersHelper', 'headers from a program are not converted', { loses: true })
   if (form.deny !== undefined) {
-    members.noteIfSet(form.deny, 'a list of hidden tools is not taken over; write the tools to show', {
+    members.noteIfSet(form.deny, 'a list of hidden tools is not converted; list the tools to show instead', {
       loses: true,
     })
   }

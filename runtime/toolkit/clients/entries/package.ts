@@ -1,23 +1,21 @@
-/**
- * Which package a program is: started by a package runner (npx, uvx, …) or by its own name.
- */
+/** Finds the package of a program: from a package runner (npx, uvx, …) or from the program's name. */
 import { basename } from 'node:path'
 import type { EntryProgram } from './entry.ts'
 import { literalOf, type Value } from './value.ts'
 
 export interface Package {
-  /** Without version and extras. */
+  /** Name without version and extras. */
   readonly name: string
-  /** The arguments of the program itself. */
+  /** Arguments of the program in the package. */
   readonly args: readonly Value[]
 }
 
 interface RunnerRow {
   /** Words before the package. */
   readonly verb?: readonly string[]
-  /** Flags that take a value. */
+  /** Flags with a value. */
   readonly valued: readonly string[]
-  /** The flag whose value is the package, when the first word is only the program's name. */
+  /** Flags whose value is the package, when the first word only names a program in it. */
   readonly from: readonly string[]
 }
 
@@ -52,11 +50,11 @@ export function packageOf({ command, args }: Pick<EntryProgram, 'command' | 'arg
   const rows = Object.hasOwn(runners, name) ? (runners[name] ?? []) : []
   const words = args.map((value) => literalOf(value) ?? '')
   const row = rows.find(({ verb = [] }) => verb.every((word, index) => words[index] === word))
-  if (!row) return rows.length > 0 ? undefined : { name: bare(name), args }
+  if (!row) return rows.length > 0 ? undefined : { name: withoutVersion(name), args }
   for (let i = row.verb?.length ?? 0; i < words.length; i++) {
     const word = words[i] ?? ''
     if (word === '--') continue
-    if (!word.startsWith('-')) return { name: bare(word), args: args.slice(i + 1) }
+    if (!word.startsWith('-')) return { name: withoutVersion(word), args: args.slice(i + 1) }
     if (row.valued.includes(word) || row.from.includes(word)) i++
   }
   return undefined
@@ -69,22 +67,22 @@ export function startsPrograms(command: Value): boolean {
   return Object.hasOwn(runners, name) || interpreters.has(name) || /^(?:docker|podman|cmd)$/.test(name)
 }
 
-/** Parts of a path that say nothing about what is in it. */
+/** Path segments that do not describe the program. */
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 
-/** What a program is best called: its package without scope, its script, or its own name. */
+/** Derives a name for the server: its package without scope, its script, or the program's name. */
 export function packageName(program: Pick<EntryProgram, 'command' | 'args'>): string {
   const own = programName(program.command) ?? ''
   const name = interpreters.has(own) ? scriptName(program.args) : (packageOf(program)?.name ?? own)
   return (name ?? own).replace(/^@[^/]+\//, '') || 'server'
 }
 
-/** The last telling part of the first argument that is no flag. */
+/** Returns the last descriptive part of the first argument that is not a flag. */
 function scriptName(args: readonly Value[]): string | undefined {
   const script = args
     .map((value) => literalOf(value) ?? '')
     .find((word) => word !== '' && !word.startsWith('-'))
-  // Code on the command line is no path.
+  // Code on the command line is not a path.
   if (script === undefined || !/^[\w@.\\/:~ -]+$/.test(script)) return undefined
   const parts = script.replaceAll('\\', '/').split('/')
   return parts
@@ -92,7 +90,9 @@ function scriptName(args: readonly Value[]): string | undefined {
     .findLast((part) => !vague.test(part))
 }
 
-/** The last part of a program's path, lower case, without `.exe` and its like; undefined when it is not literal. */
+/**
+ * Returns the last path segment in lower case without `.exe` and similar, or undefined when the command is not literal.
+ */
 export function programName(command: Value): string | undefined {
   const text = literalOf(command)
   if (text === undefined) return undefined
@@ -101,7 +101,7 @@ export function programName(command: Value): string | undefined {
     .replace(/\.(exe|cmd|bat)$/, '')
 }
 
-/** `@scope/name@1.2` and `name[extra]==1.2` without what follows the name. */
-function bare(name: string): string {
+/** Strips the version and extras of `@scope/name@1.2` and `name[extra]==1.2`. */
+function withoutVersion(name: string): string {
   return /^(@[^/]+\/)?[^@[=<>~!]+/.exec(name)?.[0] ?? name
 }

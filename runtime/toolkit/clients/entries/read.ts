@@ -1,7 +1,7 @@
 /**
- * All servers in one file of a client.
+ * Reads all servers in a file of a client.
  *
- * Whose file it is follows from its path, else from its contents. A file of no known client is read for `mcpServers`.
+ * Detects the client from the path, then from the contents. A file of an unknown client is read for `mcpServers`.
  */
 import { isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, FileScope } from '../catalog/client-row.ts'
@@ -15,12 +15,12 @@ import { unwrapEntry } from './unwrap.ts'
 import type { ReadSyntax } from './value.ts'
 
 export interface ClientFile {
-  /** For messages, and to tell whose file it is. */
+  /** Path, for messages and for detecting the client. */
   readonly file: string
   readonly text: string
-  /** Whose form the entries have; undefined: to be found out. */
+  /** Client whose form the entries have. Undefined to detect it. */
   readonly client?: ClientId | 'plain' | undefined
-  /** Where the client looks for it; undefined: somebody named the file. */
+  /** Scope of the file in the client. Undefined when the user named the file. */
   readonly scope?: FileScope | 'file' | undefined
   readonly profile?: string | undefined
 }
@@ -30,7 +30,7 @@ export interface ReadEntries {
   readonly entries: readonly ClientEntry[]
 }
 
-/** Throws INVALID_CONFIG when the text cannot be parsed or holds no map of servers. */
+/** Throws INVALID_CONFIG when the text cannot be parsed or contains no server map. */
 export function readEntries({ file, text, client: given, scope = 'file', profile }: ClientFile): ReadEntries {
   const format = formatOf(file, text, given)
   const document = parseDocument(format, text, file)
@@ -60,7 +60,7 @@ function formatOf(file: string, text: string, client: ClientId | 'plain' | undef
   return /^\[[\w."'-]|^[\w."'-]+\s*=/.test(first) ? 'toml' : 'yaml'
 }
 
-/** The first line that is neither blank nor a comment. */
+/** Returns the first line that is neither blank nor a comment. */
 function firstLine(text: string): string | undefined {
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf('\n', at)
@@ -72,7 +72,7 @@ function firstLine(text: string): string | undefined {
   return undefined
 }
 
-/** By the end of the path, the longest that any client has. */
+/** Returns the client whose file path is the longest match for the end of the path. */
 export function clientOfPath(file: string): ClientId | undefined {
   const path = file.replaceAll('\\', '/')
   const found = clientIds.flatMap((id) =>
@@ -84,14 +84,19 @@ export function clientOfPath(file: string): ClientId | undefined {
   return found.toSorted((a, b) => b.length - a.length)[0]?.id
 }
 
-/** What follows the last part of a template that depends on the machine, and the bare name of the file. */
+/** Returns the machine-independent end of a path template, and its bare file name. */
 function tailsOf(template: string): readonly string[] {
   const tail = template.replace(/^.*[}*]\//, '')
-  return [tail, tail.replace(/^.*\//, '')].filter((each) => !anybodys.has(each))
+  return [tail, tail.replace(/^.*\//, '')].filter((tail) => !sharedFileNames.has(tail))
 }
 
-/** Names that several programs use for their files. */
-const anybodys: ReadonlySet<string> = new Set(['mcp.json', 'settings.json', 'config.toml', 'config.yaml'])
+/** File names that several programs use. */
+const sharedFileNames: ReadonlySet<string> = new Set([
+  'mcp.json',
+  'settings.json',
+  'config.toml',
+  'config.yaml',
+])
 
 function clientOfContents(document: Readonly<Record<string, unknown>>, format: Format): ClientId | 'plain' {
   if (format === 'toml') return 'codex'
@@ -121,7 +126,7 @@ function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource
   if (maps.length === 0 && client === 'plain') {
     throw refusedFile(
       file,
-      'holds no MCP servers: "mcpServers" is missing, and it is no file of a known client',
+      'contains no MCP servers: "mcpServers" is missing, and it is not a file of a known client',
     )
   }
   return maps
@@ -129,14 +134,14 @@ function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource
 
 function keysOf(client: ClientId | 'plain', document: unknown): readonly (readonly string[])[] {
   if (client === 'plain') return plainKeys
-  // The second version of this client's file has the map one level further down.
+  // Version 2 of this client's file nests the map one level deeper.
   if (client === 'opencode' && isFields(entryAt(document, ['mcp', 'servers']))) return [['mcp', 'servers']]
   const { key, files } = clientRow(client)
   const special = files.flatMap((row) => (row.key && row.scope !== 'local' ? [row.key] : []))
   return [key, ...special]
 }
 
-/** Servers of single projects, which stand in the user's file. */
+/** Returns the servers of single projects, which are in the user's file. */
 function projectMaps(document: Readonly<Record<string, unknown>>, source: EntrySource): readonly ServerMap[] {
   const projects = document['projects']
   if (!isFields(projects)) return []

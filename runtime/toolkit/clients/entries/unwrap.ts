@@ -1,8 +1,6 @@
 /**
- * Programs that only start or reach something else, told by what they start: a Windows shell, a container, a bridge to a
- * remote server, and this gateway itself.
- *
- * What is not recognised stays the program it is.
+ * Replaces wrapper programs with what they start: a Windows shell, a container, a bridge to a remote server, and
+ * Gatehouse itself. Unrecognized programs stay unchanged.
  */
 import { unwrapBridge } from './bridges.ts'
 import { unwrapContainer } from './container.ts'
@@ -49,7 +47,7 @@ function withoutCarets(value: Value): Value {
   return value.map((part) => (typeof part === 'string' ? part.replaceAll(/("[^"]*")|\^(.)/g, '$1$2') : part))
 }
 
-/** The entry that `gatehouse client add --stdio` writes, however it was started. */
+/** True for the entry that `gatehouse client add --stdio` writes. */
 function isOurselves(program: EntryProgram): boolean {
   const words = [program.command, ...program.args].map((value) => literalOf(value) ?? '')
   const at = words.indexOf('proxy')

@@ -1,25 +1,21 @@
-/**
- * A text of an entry, with the references to variables in it told apart from what is literal.
- *
- * Each client has a syntax of its own; what is no reference there stays text.
- */
+/** A text with references to variables, parsed in the client's syntax. Anything else in the text is literal. */
 import type { VariableSyntax } from '../catalog/client-row.ts'
 
 export interface Reference {
   /**
-   * env: a variable of the client's environment. input: asked from the user. file: the contents of a file. place:
-   * something only the client knows, such as the folder that is open.
+   * env: a variable of the client's environment. input: a value that the user enters. file: the contents of a file.
+   * place: a value that only the client can resolve, such as the open folder.
    */
   readonly kind: 'env' | 'input' | 'file' | 'home' | 'place'
   readonly name: string
-  /** Used when the variable is not set. */
+  /** Value when the variable is not set. */
   readonly fallback?: string
 }
 
-/** Literal pieces and references, in order. */
+/** Literal strings and references in order. */
 export type Value = readonly (string | Reference)[]
 
-/** Files of no known client: the syntaxes that cannot be mistaken for one another. */
+/** `any` is for files of unknown clients. It combines the syntaxes that do not conflict. */
 export type ReadSyntax = VariableSyntax | 'any'
 
 const braces = String.raw`\$\{(?<env>[A-Za-z_]\w*)(?::-(?<fallback>[^}]*))?\}`
@@ -59,7 +55,7 @@ function referenceOf(groups: Readonly<Record<string, string | undefined>>): Refe
   return { kind: 'env', name: env ?? bare ?? name, ...(fallback !== undefined && { fallback }) }
 }
 
-/** The text when it holds no reference. */
+/** Returns the text if it contains no reference. */
 export function literalOf(value: Value): string | undefined {
   return value.every((part) => typeof part === 'string') ? value.join('') : undefined
 }
@@ -68,7 +64,7 @@ export function referencesIn(value: Value): readonly Reference[] {
   return value.filter((part) => typeof part !== 'string')
 }
 
-/** Splits at the first of the characters; undefined when no literal piece has it. */
+/** Splits at the first match in a literal string. Undefined when there is none. */
 export function splitValue(value: Value, separator: RegExp): readonly [Value, Value] | undefined {
   for (const [index, part] of value.entries()) {
     if (typeof part !== 'string') continue
@@ -84,7 +80,7 @@ export function splitValue(value: Value, separator: RegExp): readonly [Value, Va
   return undefined
 }
 
-/** Replaces references by what a lookup knows; the others stay. */
+/** Replaces references that `lookup` resolves. Keeps the others. */
 export function fillValue(value: Value, lookup: (reference: Reference) => Value | undefined): Value {
   const filled = value.flatMap((part) => (typeof part === 'string' ? [part] : (lookup(part) ?? [part])))
   const parts: (string | Reference)[] = []

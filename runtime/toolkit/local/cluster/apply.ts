@@ -1,13 +1,16 @@
 /**
- * Three-way apply of a desired child over the live one, as Metacontroller's dynamic apply does it: what was applied
- * before and is no longer desired goes, what is desired is set, what others wrote stays.
+ * Three-way apply of a desired child to the live object, like Metacontroller's dynamic apply: removes fields that were
+ * applied before and are no longer desired, sets desired fields, and keeps all other fields.
  *
- * Lists of objects are replaced whole: nobody but the hooks writes to the local cluster's children.
+ * Replaces lists of objects as a whole, because only the hooks write children of the local cluster.
  */
 import { cloneJson, isRawJson, isFields, lastAppliedAnnotation } from '../../../../schemas/index.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 
-/** The live object after applying `desired`; `live` undefined on creation. Status and system metadata stay. */
+/**
+ * Returns the live object after applying `desired`. `live` is undefined on creation. Keeps the status and system
+ * metadata.
+ */
 export function applyChild(live: LocalObject | undefined, desired: LocalObject): LocalObject {
   const { status: _, ...wanted } = desired
   const previous = live ? lastApplied(live) : {}

@@ -1,9 +1,9 @@
 /**
- * A cluster in memory: holds the manifests, runs the same hooks as Metacontroller would, and keeps their children.
+ * A cluster in memory: stores the manifests, runs the hooks like Metacontroller, and stores their children.
  *
- * What it does not do: run anything (dev/ does that), check schemas (the caller did), schedule, or persist. Semantics
- * follow Metacontroller v4: `customize` is asked once per generation, related objects are picked by its rules, children
- * that are no longer returned go, status is replaced as a whole.
+ * It does not run or schedule workloads, validate schemas (the caller does) or persist anything. Semantics follow
+ * Metacontroller v4: it calls `customize` once per generation, selects related objects by the returned rules, deletes
+ * children that are no longer returned, and replaces the status as a whole.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, GatehouseError } from '../../../../schemas/index.ts'
@@ -13,19 +13,19 @@ import { matchesRule, type LocalRelatedRule } from './related.ts'
 import type { ValidateResource } from '../../manifests/check.ts'
 import { runtimeImage, version } from '../../terminal/version.ts'
 
-/** What the local cluster needs of a hook; the hooks module's registry entries satisfy it. */
+/** The part of a hook that the local cluster calls. Entries of the hooks module's registry satisfy it. */
 export interface Hook {
   readonly childKinds: readonly { readonly apiVersion: string; readonly kind: string }[]
   readonly customize: (request: unknown) => { relatedResources: readonly LocalRelatedRule[] }
   readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
 }
 
-/** The hooks of all kinds; the hooks module's registry satisfies it. */
+/** The hooks of all kinds. The hooks module's registry satisfies it. */
 export interface Hooks {
   byKind(kind: string): Hook | undefined
 }
 
-/** Rounds after which hooks that keep changing their response are called broken. */
+/** Maximum number of rounds until the responses of the hooks must be stable. */
 const maxRounds = 40
 
 export class LocalCluster {
@@ -40,28 +40,30 @@ export class LocalCluster {
     this.#now = now
   }
 
-  /** Every object, in the order of creation. */
+  /** All objects in order of creation. */
   get objects(): readonly LocalObject[] {
     return [...this.#objects.values()]
   }
 
-  /** Objects whose controller is `parent`. */
+  /** Returns the objects whose controller is `parent`. */
   childrenOf(parent: LocalObject): readonly LocalObject[] {
     return this.objects.filter((object) => ownerUid(object) === parent.metadata.uid)
   }
 
-  /** The controlling parent of a child, when it has one. */
+  /** Returns the controller of a child, or undefined. */
   parentOf(child: LocalObject): LocalObject | undefined {
     const uid = ownerUid(child)
     return uid === undefined ? undefined : this.objects.find((object) => object.metadata.uid === uid)
   }
 
-  /** Returns true for a kind whose objects have children: a workload, as opposed to shared settings. */
+  /** True for a kind whose objects have children: a workload, not shared settings. */
   hasChildren({ kind }: LocalObject): boolean {
     return (this.#hooks.byKind(kind)?.childKinds.length ?? 0) > 0
   }
 
-  /** Makes the given manifests the whole declared state: creates, updates, and removes what is no longer declared. */
+  /**
+   * Replaces the declared state with the given manifests. Returns the objects that were created, changed or removed.
+   */
   declare(docs: readonly LocalObject[]): LocalObject[] {
     const wanted = new Set<string>()
     const changed: LocalObject[] = []
@@ -78,7 +80,7 @@ export class LocalCluster {
     return changed
   }
 
-  /** Writes the status of a workload, as a kubelet would; returns whether it changed. */
+  /** Writes the status of a workload, like a kubelet. Returns whether it changed. */
   setStatus(object: LocalObject, status: Record<string, unknown>): boolean {
     const live = this.#objects.get(objectKey(object))
     if (!live || isDeepStrictEqual(live.status, status)) return false
@@ -86,7 +88,7 @@ export class LocalCluster {
     return true
   }
 
-  /** Runs every hook until nothing changes. Throws when the hooks do not come to rest. */
+  /** Runs every hook until nothing changes. Throws INTERNAL after `maxRounds` rounds. */
   reconcile(): void {
     for (let round = 0; round < maxRounds; round++) {
       const before = this.#version
@@ -97,7 +99,7 @@ export class LocalCluster {
       if (this.#version === before) return
     }
     throw new GatehouseError('INTERNAL', {
-      detail: `the hooks did not come to rest within ${maxRounds} rounds`,
+      detail: `the hooks still change objects after ${maxRounds} rounds`,
     })
   }
 
@@ -147,7 +149,7 @@ export class LocalCluster {
     }
   }
 
-  /** Returns whether anything of it is new. */
+  /** Stores the object unless it is unchanged. Returns whether it changed. */
   #put(object: LocalObject): boolean {
     const live = this.#objects.get(objectKey(object))
     const next: LocalObject = { ...object, ...(live?.status && { status: live.status }) }
@@ -199,7 +201,7 @@ function ownerReference(parent: LocalObject) {
   }
 }
 
-/** Groups objects as a v2 hook request does; `always` lists kinds that appear even when empty. */
+/** Groups objects like a v2 hook request. Kinds in `always` appear even when they are empty. */
 function groups(
   objects: readonly LocalObject[],
   always: readonly { readonly apiVersion: string; readonly kind: string }[] = [],
@@ -215,7 +217,7 @@ function groups(
 
 export interface LocalHooks {
   readonly hooks: Hooks
-  /** As the webhook would, but for what only a pod cannot do. */
+  /** Validates like the webhook, except for rules that only apply to pods. */
   readonly validate: ValidateResource
 }
 

@@ -1,8 +1,4 @@
-/**
- * Which objects a `customize` answer selects, in the local cluster.
- *
- * Source: Metacontroller v2 related rules: apiVersion and plural resource, and either namespace and names, or labels.
- */
+/** Related rules of Metacontroller v2: apiVersion and plural resource, and either namespace and names, or labels. */
 import { GatehouseError, kinds } from '../../../../schemas/index.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 
@@ -31,7 +27,10 @@ const coreKinds: Readonly<Record<string, string>> = {
   httproutes: 'HTTPRoute',
 }
 
-/** Throws INTERNAL for a rule that Metacontroller refuses. Only objects of the parent's namespace reach a hook. */
+/**
+ * True when the rule of a parent selects the object. A hook only gets objects of the parent's namespace. Throws
+ * INTERNAL for a rule that Metacontroller rejects.
+ */
 export function matchesRule(
   object: LocalObject,
   rule: LocalRelatedRule,

@@ -1,8 +1,9 @@
 /**
- * The output of local processes in files, one per resource, below the folder of the session: `gatehouse logs` reads them.
+ * Writes the output of local processes to files, one per resource, in the folder of the session. `gatehouse logs` reads
+ * them.
  *
- * Lines are those of the programs and may hold their secrets: files are for their owner only and go with the session. A
- * file that has grown long becomes `NAME.log.1`, and a new one begins.
+ * The output can contain secrets, so only the owner can read the files, and the session deletes them at its end. A file
+ * that exceeds `maxBytes` is renamed to `NAME.log.1`.
  */
 import { closeSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +21,7 @@ export class LogFiles {
   readonly #files = new Map<string, OpenFile>()
   #isBroken = false
 
-  /** `onError` is called once; the output is not written any more then. */
+  /** Calls `onError` once, at the first write error, and stops writing. */
   constructor(folder: string, onError: (error: unknown) => void) {
     this.folder = folder
     this.#onError = onError

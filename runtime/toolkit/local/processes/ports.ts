@@ -1,4 +1,4 @@
-/** Ports of the loopback interface: whether one is free, and which are. */
+/** Checks for free ports on the loopback interface. */
 import { createServer } from 'node:net'
 
 export function isFree(port: number): Promise<boolean> {
@@ -12,7 +12,7 @@ export function isFree(port: number): Promise<boolean> {
 const lastPort = 65_535
 const maxTries = 100
 
-/** The first free port above `port`; undefined when none is near. */
+/** Returns the first free port above `port`, or undefined when the next `maxTries` ports are in use. */
 export async function nextFreePort(port: number): Promise<number | undefined> {
   for (let next = port + 1; next <= Math.min(lastPort, port + maxTries); next++) {
     if (await isFree(next)) return next

@@ -1,8 +1,4 @@
-/**
- * One local process in its own process group, so that it and everything it started can be ended.
- *
- * Standard output and error go line by line to the sink; a process that ends by itself is reported once.
- */
+/** A local process in its own process group, so that `stop` ends all of its descendants. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { groupEnded, signalGroup } from '../../../proxy/index.ts'
@@ -15,13 +11,13 @@ export interface ProcessSpec {
 
 export interface LocalProcess {
   readonly pid: number | undefined
-  /** Resolves when the process is gone. Never rejects. */
+  /** Resolves with the reason when the process has ended. Never rejects. */
   readonly exited: Promise<string>
-  /** SIGTERM to the group, SIGKILL after `graceMs`. Resolves when gone. */
+  /** Sends SIGTERM to the group, and SIGKILL after `graceMs`. Resolves when the process has ended. */
   stop(graceMs: number): Promise<void>
 }
 
-/** Starts a process. `onLine` gets its output; it may hold secrets of that program, so it is for the screen only. */
+/** Starts a process. `onLine` receives its output, which can contain secrets: display it only. */
 export function startProcess(spec: ProcessSpec, onLine: (line: string) => void): LocalProcess {
   const [file = '', ...args] = spec.argv
   const child = spawn(file, args, {

@@ -1,30 +1,30 @@
 /**
- * Keeps one workload running as its plan says: starts it once its port is free, waits until it is ready, restarts it with
- * backoff when it ends by itself, and stops it.
+ * Keeps one workload running: starts it once its port is free, waits until it is ready, restarts it with backoff when
+ * it exits, and stops it.
  *
- * States go one way through `onChange`; the session turns them into the workload's status. A failed process stays failed
- * until it is ready again, so that one that ends again and again is one state and not many.
+ * The session turns the states that `onChange` reports into the workload's status. A failed process keeps the state
+ * `failed` until it is ready again, so that repeated crashes report one state.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../../net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
 import { version } from '../../terminal/version.ts'
 import type { ProcessPlan } from '../plan.ts'
-import { startedCommand } from './installed.ts'
+import { startedCommand } from './npx.ts'
 import { isFree } from './ports.ts'
-import { accepts, readiness } from './probe.ts'
+import { acceptsConnections, probeReadiness } from './probe.ts'
 import { type LocalProcess, startProcess } from './process.ts'
-import { runsInThread, startThread } from './thread.ts'
+import { canRunInThread, startThread } from './thread.ts'
 
 export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
-  /** Why it failed, or what it has waited for since its start deadline. */
+  /** Reason for the failure, or the unmet readiness condition after the start deadline. */
   readonly why?: string
-  /** The last lines of its output. */
+  /** Last lines of its output. */
   readonly lines?: readonly string[]
-  /** How often it ended by itself and was started again. */
+  /** Number of restarts after an unexpected exit. */
   readonly restarts: number
-  /** How the process last ended, with its last line of output. */
+  /** Reason for the last exit, with the last line of output. */
   readonly lastEnd?: string
 }
 
@@ -37,9 +37,9 @@ export interface RunnerCallbacks {
 const maxLines = 20
 const graceMs = 3000
 const probeEveryMs = 100
-/** How long a port may stay taken after the process that had it has ended. */
+/** How long a port can stay in use after its process has ended. */
 const releaseMs = 3000
-/** A process that was ready for this long begins with the shortest backoff again. */
+/** After a process was ready for this long, backoff starts from the beginning. */
 const stableMs = 10_000
 const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const
 
@@ -55,7 +55,7 @@ export class ProcessRunner {
   #lines: string[] = []
   #readySince: number | undefined
 
-  /** `startMs`: time after which a process that is not ready is told. */
+  /** After `startMs`, a process that is not ready is reported. */
   constructor(plan: ProcessPlan, startMs: number, callbacks: RunnerCallbacks) {
     this.plan = plan
     this.#startMs = startMs
@@ -63,7 +63,7 @@ export class ProcessRunner {
     this.#loop = this.#run()
   }
 
-  /** Ends the process and everything it started. Resolves when it is gone. */
+  /** Stops the process and its descendants. Resolves when they have ended. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await Promise.all([this.#process?.stop(graceMs), this.#bridge?.close()])
@@ -83,15 +83,15 @@ export class ProcessRunner {
     }
   }
 
-  /** Undefined once the port is free; otherwise who has it is not us, and the sentence says so. */
+  /** Returns undefined once the port is free, or an error message when another program keeps using it. */
   async #awaitPort(): Promise<string | undefined> {
     const { port, isEntrance } = this.plan
     const until = performance.now() + releaseMs
     while (!(await isFree(port))) {
       if (this.#isStopping) return undefined
       if (performance.now() > until) {
-        const other = isEntrance ? ', or choose another with --port' : ''
-        return `port ${port} is in use by another program; end that program${other}`
+        const other = isEntrance ? ', or choose another port with --port' : ''
+        return `port ${port} is in use by another program; stop that program${other}`
       }
       await this.#pause(probeEveryMs)
     }
@@ -108,7 +108,7 @@ export class ProcessRunner {
   }
 
   async #runProcess(): Promise<string> {
-    const started = this.#start((line) => this.#keep(line))
+    const started = this.#start((line) => this.#handleLine(line))
     this.#process = started
     const gone = new AbortController()
     void this.#awaitReady(gone.signal)
@@ -120,10 +120,10 @@ export class ProcessRunner {
   #start(onLine: (line: string) => void): LocalProcess {
     const { env, ownWords } = this.plan
     const spec = { env, ...this.#command() }
-    return runsInThread(spec, ownWords) ? startThread(spec, ownWords, onLine) : startProcess(spec, onLine)
+    return canRunInThread(spec, ownWords) ? startThread(spec, ownWords, onLine) : startProcess(spec, onLine)
   }
 
-  /** A server on stdin and stdout: the bridge starts it, for each session one, and again when it ends. */
+  /** Runs a stdio server. The bridge starts one process per session, and restarts it when it exits. */
   async #runBridge(): Promise<string> {
     const { env, port, bridgeMode: mode } = this.plan
     const { argv, cwd } = this.#command()
@@ -136,41 +136,41 @@ export class ProcessRunner {
       port,
       log: silentLog,
       version,
-      onLine: (line) => this.#keep(line),
-      onEnded: (why, output) => this.#ended(why, output),
+      onLine: (line) => this.#handleLine(line),
+      onEnded: (why, output) => this.#reportExit(why, output),
       ahead: false,
       showOutput: true,
     })
-    // Asked to stop while it started.
+    // `stop` was called during the start.
     if (this.#isStopping) await this.#bridge.close()
-    this.#ready()
+    this.#markReady()
     const why = await this.#bridge.failed
     await this.#bridge.close()
     return why
   }
 
-  /** Looked up at each start: npx may have installed the package since. */
+  /** Resolved at each start, because npx may have installed the package since. */
   #command(): { readonly argv: readonly string[]; readonly cwd: string } {
     const cwd = process.cwd()
     return { argv: startedCommand(this.plan.argv, cwd, this.plan.env), cwd }
   }
 
-  /** Records that the process of one session ended. The next session gets another process. */
-  #ended(why: string, output: readonly string[]): void {
+  /** Records the exit of one session's process. The next session gets a new process. */
+  #reportExit(why: string, output: readonly string[]): void {
     if (this.#isStopping) return
     const lastLine = output.at(-1)
     const lastEnd = lastLine === undefined ? why : `${why}: ${lastLine}`
     this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
   }
 
-  /** Error message with which a stdio server refused to open a session. */
+  /** Error message that a stdio server returned instead of opening a session. */
   get refusal(): string | undefined {
     return this.state.phase === 'ready' ? this.#bridge?.refusal : undefined
   }
 
   /**
-   * Set while a stdio server has not answered its first request: when it was started, in milliseconds since the
-   * epoch, and its last lines of output.
+   * Set until a stdio server responds to its first request: its start time in milliseconds since the epoch, and its
+   * last lines of output.
    */
   get starting(): { readonly since: number; readonly lines: readonly string[] } | undefined {
     const since = this.state.phase === 'ready' ? this.#bridge?.startingSince : undefined
@@ -181,24 +181,24 @@ export class ProcessRunner {
     const { port, readyPath } = this.plan
     const deadline = performance.now() + this.#startMs
     while (!gone.aborted && !this.#isStopping) {
-      const waitsFor = readyPath
-        ? await readiness(`http://127.0.0.1:${port}${readyPath}`)
-        : (await accepts(port))
+      const unmet = readyPath
+        ? await probeReadiness(`http://127.0.0.1:${port}${readyPath}`)
+        : (await acceptsConnections(port))
           ? undefined
-          : `nothing listens on 127.0.0.1:${port}; its command must listen on {port} or on PORT`
+          : `no program listens on 127.0.0.1:${port}; the command must listen on {port} or PORT`
       if (gone.aborted) return
-      if (waitsFor === undefined) return this.#ready()
-      if (performance.now() > deadline && this.state.phase === 'starting') this.#late(waitsFor)
+      if (unmet === undefined) return this.#markReady()
+      if (performance.now() > deadline && this.state.phase === 'starting') this.#reportLate(unmet)
       await this.#pause(probeEveryMs)
     }
   }
 
-  #late(waitsFor: string): void {
-    const why = `not ready after ${Math.round(this.#startMs / 1000)} s: ${waitsFor}`
+  #reportLate(unmet: string): void {
+    const why = `not ready after ${Math.round(this.#startMs / 1000)} s: ${unmet}`
     if (this.state.why !== why) this.#set({ phase: 'starting', why, lines: this.#lines })
   }
 
-  #ready(): void {
+  #markReady(): void {
     this.#readySince = performance.now()
     this.#set({ phase: 'ready' })
   }
@@ -211,7 +211,7 @@ export class ProcessRunner {
     await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
   }
 
-  #keep(line: string): void {
+  #handleLine(line: string): void {
     this.#lines = [...this.#lines.slice(-maxLines + 1), line]
     this.#callbacks.onLine(line)
   }

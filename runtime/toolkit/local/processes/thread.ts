@@ -1,9 +1,9 @@
 /**
- * This very program in a thread of this process, in place of a process of its own: the proxies and virtual servers of a
- * session share one process, one loaded program and one set of system threads. Each has a heap, an event loop, an environment
- * and an output of its own, and may end or run out of memory by itself.
+ * Runs this program in a worker thread instead of a separate process. The proxies and virtual servers of a session
+ * share one process, one loaded program and one set of system threads. Each has a separate heap, event loop,
+ * environment and output, and can end or run out of memory alone.
  *
- * It is asked to stop by a message, which runtime/toolkit/terminal/stop.ts takes for a signal.
+ * A message asks the thread to stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
  */
 import { realpathSync } from 'node:fs'
 import { isSea } from 'node:sea'
@@ -12,14 +12,17 @@ import { Worker } from 'node:worker_threads'
 import { stopMessage } from '../../terminal/stop.ts'
 import type { LocalProcess, ProcessSpec } from './process.ts'
 
-/** Variables that only a process of its own reads at its start. */
-const ofProcesses = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
+/** Variables that take effect only at the start of a process. */
+const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
-/** Whether a command can run in a thread: it is this program, asks for no processes, and has no environment of its own kind. */
-export function runsInThread({ argv, env }: ProcessSpec, ownWords: number): boolean {
+/**
+ * True when a command can run in a thread: it is this program, starts no workers, and changes no process-level
+ * variable.
+ */
+export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): boolean {
   if (ownWords === 0 || isSea() || argv.some((arg) => arg.startsWith('--workers'))) return false
   const names = new Set(
-    [...Object.keys(env), ...Object.keys(process.env)].filter((name) => ofProcesses.test(name)),
+    [...Object.keys(env), ...Object.keys(process.env)].filter((name) => processVariables.test(name)),
   )
   return [...names].every((name) => env[name] === undefined || env[name] === process.env[name])
 }
@@ -33,7 +36,7 @@ export function startThread(
   const program = realpathSync(argv[ownWords - 1] ?? '')
   const thread = new Worker(program, {
     argv: argv.slice(ownWords),
-    // Options of the process that starts it are not meant for it: a program of its own would not get them either.
+    // Do not inherit the Node options of this process: a separate process would not get them either.
     execArgv: [],
     env: { ...env },
     stdout: true,

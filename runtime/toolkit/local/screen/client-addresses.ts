@@ -1,9 +1,9 @@
 /**
- * The virtual servers of a session as their clients see them: address, readiness, and each backend's health as the
- * running server reports it on `/status`.
+ * The virtual servers of a session as their clients see them: address, readiness, and each backend's health from the
+ * running server's `/status`.
  *
- * An address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
- * holds it for ten seconds after the last workload has started.
+ * An address is ready when all of its backends respond, because a client that connects earlier misses tools. A backend
+ * that never responds delays it by at most ten seconds after the start of the last workload.
  */
 import { withDetail } from '../../../observe/index.ts'
 import type { LocalCluster } from '../cluster/cluster.ts'
@@ -12,19 +12,19 @@ import type { DevSession, WorkloadView } from '../session.ts'
 const maxWaitMs = 10_000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
-/** What of a session is shown. */
+/** The parts of a session that are displayed. */
 export interface DisplayedSession extends Pick<DevSession, 'workloads'> {
   readonly cluster: Pick<LocalCluster, 'objects'>
 }
 
-/** A VirtualMCPServer and the address clients use. */
+/** A VirtualMCPServer and its address for clients. */
 export interface ClientAddress {
   readonly name: string
   readonly url: string
-  /** Where the web console is opened; undefined when there is none. */
+  /** URL of the web console. Undefined without a console. */
   readonly consoleUrl: string | undefined
   readonly ready: boolean
-  /** Name, health and latest error of each backend, as the running server reports them. */
+  /** Name, health and last error of each backend, from the running server. */
   readonly backends: readonly { readonly name: string; readonly health: string; readonly error?: string }[]
   readonly message: string
 }
@@ -39,7 +39,9 @@ interface BackendReport {
   readonly last_error?: { readonly message: string; readonly detail?: string }
 }
 
-/** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
+/**
+ * `startedAt` is the time in milliseconds at which no workload was starting any more. Undefined while one is starting.
+ */
 export async function clientAddressesOf(
   session: DisplayedSession,
   startedAt: number | undefined,
@@ -56,13 +58,15 @@ export async function clientAddressesOf(
         name: parent.metadata.name,
         url: `${base}/mcp`,
         consoleUrl: view?.consoleUrl,
-        ready: status !== undefined && (missing(status).length === 0 || isWaitOver(startedAt)),
+        ready: status !== undefined && (missingBackends(status).length === 0 || isWaitOver(startedAt)),
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,
           health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
           ...(error && { error: withDetail(error.message, error.detail) }),
         })),
-        message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
+        message: status
+          ? `waiting for ${missingBackends(status).join(', ')}`
+          : messageOf(parent.status, view),
       }
     }),
   )
@@ -72,7 +76,7 @@ function isStarting({ workloads }: DisplayedSession, name: string): boolean {
   return workloads.some(({ parent, starting }) => parent.metadata.name === name && starting !== undefined)
 }
 
-function missing({ backends }: Status): string[] {
+function missingBackends({ backends }: Status): string[] {
   return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
 }
 

@@ -1,10 +1,10 @@
-/** Shows a session on the screen: at most one drawing at a time, and always the latest state last. */
+/** Draws a session: one drawing at a time, and the latest state last. */
 import { clientAddressesOf, type DisplayedSession } from './client-addresses.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 import { resourceRows } from './resources.ts'
 import type { ScreenWriter } from './screen.ts'
 
-/** Objects of one edit that are named. */
+/** Maximum number of changed objects that are listed by name. */
 const namedObjects = 5
 
 export interface DisplayOptions {
@@ -16,19 +16,19 @@ export interface DisplayOptions {
 export class Display {
   /** Problems of the latest edit; '' when it is applied. */
   problems = ''
-  /** What the latest edit changed; '' before the first. */
+  /** Summary of the latest edit; '' before the first edit. */
   #edit = ''
   readonly #options: DisplayOptions
   #drawing: Promise<void> | undefined
   #again = false
-  /** When the last workload ceased to be starting. */
+  /** When the last workload finished starting. */
   #startedAt: number | undefined
 
   constructor(options: DisplayOptions) {
     this.#options = options
   }
 
-  /** An edit was applied; one that changes nothing, a comment for instance, is not told. */
+  /** Records an applied edit. Ignores edits without an effect, such as a changed comment. */
   noteEdit(changed: readonly LocalObject[]): void {
     if (changed.length === 0) return
     const names = changed.slice(0, namedObjects).map(({ kind, metadata }) => `${kind} ${metadata.name}`)
@@ -41,7 +41,7 @@ export class Display {
     this.#drawing ??= this.#drawAll(session)
   }
 
-  /** Resolves when nothing is being drawn. */
+  /** Resolves when no drawing is in progress. */
   async settled(): Promise<void> {
     await this.#drawing
   }
@@ -51,7 +51,7 @@ export class Display {
       this.#again = false
       await this.#draw(session).catch(this.#options.onError)
     }
-    // In the same turn as the last look: a change in between would wait for the next one.
+    // Reset in the same turn as the last check, so that no change is missed in between.
     this.#drawing = undefined
   }
 

@@ -1,6 +1,6 @@
 /**
- * Log lines of local processes, as `--verbose` shows them. Output that is not a line of our log is shown as it is, but for
- * what a terminal would act on.
+ * Formats the output of local processes for `--verbose`. Lines in our log format are filtered by level; other lines are
+ * printed without control characters.
  */
 import {
   isColoured,
@@ -15,15 +15,15 @@ import { environment } from '../../../config/index.ts'
 import { printError } from '../../terminal/output.ts'
 import { forTerminal } from '../../terminal/plain-text.ts'
 
-/** What was asked for of the output of the processes. */
+/** Flags about the output of processes. */
 export interface ProcessLogs {
   readonly verbose: boolean
   readonly logFormat?: LogFormat
-  /** Least level that the processes write, and that is shown. */
+  /** Minimum level that the processes write and that is displayed. */
   readonly logLevel?: LogLevelName
 }
 
-/** What `--verbose` does with a line. */
+/** Returns the function that prints a line of a process if `--verbose` is set. */
 export function verboseLine(options: ProcessLogs): (name: string, line: string) => void {
   const shown = lineWriter({
     format: logFormatFor(options.logFormat, process.stderr),
@@ -39,11 +39,11 @@ export function verboseLine(options: ProcessLogs): (name: string, line: string) 
 interface LineOptions {
   readonly format: LogFormat
   readonly colour: boolean
-  /** Least level that is shown. */
+  /** Minimum level to display. */
   readonly level: LogLevelName
 }
 
-/** The response of the function: the line to show, undefined for none. */
+/** Returns a function that returns the text to display, or undefined. */
 function lineWriter({ format, colour, level }: LineOptions): (line: string) => string | undefined {
   return (line) => {
     const own = levelOf(line)
@@ -53,7 +53,7 @@ function lineWriter({ format, colour, level }: LineOptions): (line: string) => s
   }
 }
 
-/** The level of a line of our log; undefined for every other line. */
+/** Returns the level of a line in our log format, or undefined for other lines. */
 function levelOf(line: string): LogLevelName | undefined {
   const found = /^\{"level":"([a-z]+)","time":"/.exec(line)?.[1]
   return logLevels.find((level) => level === found)
@@ -65,7 +65,7 @@ export function secondsSince(since: number, now: number = Date.now()): number {
   return Math.max(0, Math.floor((now - since) / 1000))
 }
 
-/** Rounds down to 5, 10, 20, 40 and so on, so that each step prints only one line. Returns 0 before the first step. */
+/** Rounds down to 5, 10, 20, 40 and so on, so that each step prints one line. Returns 0 below the first step. */
 export function roundSecondsSince(since: number, now: number = Date.now()): number {
   const seconds = secondsSince(since, now)
   if (seconds < firstStep) return 0

@@ -1,4 +1,7 @@
-/** Flags about the output of the processes that `dev` and `run` start: `--verbose`, `--log-format`, `--log-level`, `--debug`. */
+/**
+ * Flags for the output of the processes that `dev` and `run` start: `--verbose`, `--log-format`, `--log-level`,
+ * `--debug`.
+ */
 import type { Command } from 'commander'
 import type { ProcessLogs } from './lines.ts'
 import { refuseIdle } from '../../terminal/options.ts'
@@ -8,11 +11,14 @@ export function addProcessLogFlags(command: Command): Command {
   return addLogFlags(command.option('-v, --verbose', 'print the output of every process', false))
 }
 
-/** `gatehouse --debug …` is verbose, at debug level. Throws INVALID_CONFIG for a format of lines that nobody sees. */
+/**
+ * Returns the flags. `gatehouse --debug …` implies `--verbose` at debug level. Throws INVALID_CONFIG when
+ * `--log-format` has no effect.
+ */
 export function processLogs(command: Command): ProcessLogs {
   const { verbose, logFormat, logLevel } = command.opts<ProcessLogs>()
   const debug = isDebugging()
-  refuseIdle(command, [['logFormat', verbose || debug, 'is for the lines that --verbose prints']])
+  refuseIdle(command, [['logFormat', verbose || debug, 'has no effect without --verbose']])
   const level = logLevel ?? (debug ? 'debug' : undefined)
   return {
     verbose: verbose || debug,

@@ -1,8 +1,8 @@
 /**
- * One row per resource of a session: its state, the reason, and what to do next.
+ * Builds one row per resource of a session: its state, the reason, and the next step.
  *
- * What the hooks found (conditions, as on a cluster) comes before what the processes do, and this before what a running
- * virtual server sees of its backends: the first is the cause of the others.
+ * Conditions from the hooks take precedence over process states, which take precedence over backend health from a
+ * running virtual server, because each causes the next.
  */
 import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { type LocalObject, objectKey } from '../../manifests/objects.ts'
@@ -16,11 +16,11 @@ export interface ResourceRow {
   /** Kind and name. */
   readonly label: string
   readonly state: ResourceState
-  /** Address or reason, and the next step; '' when there is nothing to say. */
+  /** Address or reason, and the next step. Can be empty. */
   readonly text: string
-  /** Last lines that its process printed, when they explain the state. */
+  /** Last lines of output, when they explain the state. */
   readonly lines: readonly string[]
-  /** When it was started, in milliseconds since the epoch; set while it is starting. */
+  /** Start time in milliseconds since the epoch, while it is starting. */
   readonly since?: number | undefined
 }
 
@@ -32,7 +32,7 @@ export interface Shown {
 
 type Finding = Pick<ResourceRow, 'state' | 'text' | 'since'> & { readonly lines?: readonly string[] }
 
-/** Rows of what the manifests declare, in their order. */
+/** Returns the rows of the declared resources, in order. */
 export function resourceRows(shown: Shown): ResourceRow[] {
   return shown.objects.flatMap((object) => {
     const finding = isDeclared(object) ? findingOf(object, shown) : undefined
@@ -59,7 +59,7 @@ const foreignWorkloads: ReadonlySet<string> = new Set([
   'StatefulSet',
 ])
 
-/** Undefined for what has no state of its own, such as Secrets. */
+/** Returns undefined for resources without a state, such as Secrets. */
 function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
   if (kindOf(object.kind) === undefined || !object.apiVersion.startsWith('gatehouse.dev/')) {
     if (!foreignWorkloads.has(object.kind)) return undefined
@@ -67,7 +67,10 @@ function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
   }
   const views = shown.workloads.filter(({ parent }) => parent.metadata.uid === object.metadata.uid)
   return (
-    brokenOf(object, views) ?? processesOf(views) ?? seenOf(object, shown) ?? restingOf(object, views, shown)
+    conditionFinding(object, views) ??
+    processFinding(views) ??
+    backendFinding(object, shown) ??
+    healthyFinding(object, views, shown)
   )
 }
 
@@ -78,7 +81,7 @@ interface Condition {
   readonly message: string
 }
 
-/** They sum up others or the processes, or say what only a cluster does. */
+/** Conditions that summarize other conditions or processes, or that only matter in a cluster. */
 const notErrors: ReadonlySet<string> = new Set([
   'EmbeddingServerReady',
   'ModelCacheApplied',
@@ -88,10 +91,10 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons of the condition Valid when it may only sum up the others. */
+/** Reasons with which the condition Valid may only summarize the others. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
-function brokenOf(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
+function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
   const conditions = (object.status?.['conditions'] ?? []) as readonly Condition[]
   const broken = conditions.filter(({ type, status }) => status === 'False' && !notErrors.has(type))
   const causes = broken.length > 1 ? broken.filter(({ reason }) => !summaries.has(reason)) : broken
@@ -101,10 +104,10 @@ function brokenOf(object: LocalObject, views: readonly WorkloadView[]): Finding 
   const running = views.find(({ phase }) => phase === 'ready')
   return {
     state: 'failed',
-    text: joined(
+    text: joinParts(
       [...reasons.values()].join(', '),
       causes.map(nextStep).find((step) => step !== ''),
-      running && `what ran before keeps running${address(running)}`,
+      running && `the previous version keeps running${address(running)}`,
     ),
   }
 }
@@ -113,32 +116,34 @@ function nextStep({ reason, message }: Condition): string {
   if (reason.endsWith('NotFound') || /^Not found|does not exist/.test(message)) {
     return 'declare it in the manifests, or correct the reference'
   }
-  return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason)
-    ? 'correct the resource that is named'
-    : ''
+  return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
-/** What the processes behind a resource say; undefined when all of them are ready, or there is none. */
-function processesOf(views: readonly WorkloadView[]): Finding | undefined {
+/** Returns the finding of the processes behind a resource. Undefined when all are ready, or there are none. */
+function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
-    // One with a reason tells more than one that waits for it.
+    // Prefer a workload with a reason over one that waits for it.
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
-  if (!worst) return silenceOf(views)
+  if (!worst) return stdioFinding(views)
   const { phase, why = '', lines = [], parent } = worst
   if (phase === 'not runnable') return { state: 'not run', text: why }
   if (phase === 'starting') return { state: 'starting', text: why, lines }
   const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
-  const text = joined(why, `started again, ${counted(restartsOf(views))} so far`, step || logsHint(parent))
+  const text = joinParts(
+    why,
+    `started again, ${restartCountText(restartsOf(views))} so far`,
+    step || logsHint(parent),
+  )
   return { state: 'failed', text, lines }
 }
 
-/** Describes a stdio server that runs, but refused to open a session or has not answered yet. */
-function silenceOf(views: readonly WorkloadView[]): Finding | undefined {
+/** Describes a stdio server that runs, but returned an error for a session or has not responded yet. */
+function stdioFinding(views: readonly WorkloadView[]): Finding | undefined {
   const refused = views.find(({ refusal }) => refusal !== undefined)
   if (refused) {
     const text = `refused to open a session: ${refused.refusal ?? ''}`
-    return { state: 'failed', text: joined(text, logsHint(refused.parent)) }
+    return { state: 'failed', text: joinParts(text, logsHint(refused.parent)) }
   }
   const starting = views.find((view) => view.starting)?.starting
   if (!starting) return undefined
@@ -149,14 +154,14 @@ function restartsOf(views: readonly WorkloadView[]): number {
   return views.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
 }
 
-function counted(restarts: number): string {
+function restartCountText(restarts: number): string {
   return restarts === 1 ? '1 restart' : `${restarts} restarts`
 }
 
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded', 'unknown'])
 
-/** What a running virtual server says of a member that does not serve. */
-function seenOf(object: LocalObject, { addresses }: Shown): Finding | undefined {
+/** Returns the error that a running virtual server reports for a member. */
+function backendFinding(object: LocalObject, { addresses }: Shown): Finding | undefined {
   if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
   for (const { name, backends } of addresses) {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
@@ -165,7 +170,7 @@ function seenOf(object: LocalObject, { addresses }: Shown): Finding | undefined 
     const hint = object.kind === 'MCPServer' ? logsHint(object) : ''
     return {
       state: 'failed',
-      text: joined(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
+      text: joinParts(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
     }
   }
   return undefined
@@ -175,27 +180,27 @@ function logsHint({ metadata }: LocalObject): string {
   return `gatehouse logs ${metadata.name} shows its output`
 }
 
-/** Nothing is wrong: where it is, or what it is used for. */
-function restingOf(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
+/** Describes a healthy resource: its address, or its users. */
+function healthyFinding(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
   const status = object.status ?? {}
   const message = typeof status['message'] === 'string' ? status['message'] : ''
   const front = views.find(isFront) ?? views[0]
   if (front) {
     const restarts = restartsOf(views)
     const last = views.find(({ lastEnd }) => lastEnd !== undefined)?.lastEnd ?? ''
-    const past = restarts === 0 ? '' : `${counted(restarts)}, the last one after: ${last}`
-    return { state: 'ready', text: joined(address(front).trim(), past) }
+    const past = restarts === 0 ? '' : `${restartCountText(restarts)}, the last one after: ${last}`
+    return { state: 'ready', text: joinParts(address(front).trim(), past) }
   }
   if (status['phase'] === 'Failed') return { state: 'failed', text: message }
   if (status['phase'] === 'Pending') return { state: 'starting', text: message }
   if (object.kind === 'MCPGroup') return groupFinding(object)
-  if (status['referenceCount'] !== undefined) return referredFinding(status)
+  if (status['referenceCount'] !== undefined) return sharedSettingsFinding(status)
   const url = object.spec?.['remoteUrl']
   const member = shown.addresses.some(({ backends }) =>
     backends.some(({ name }) => name === object.metadata.name),
   )
   if (typeof url === 'string') {
-    return { state: 'ready', text: member ? url : joined(url, 'no virtual server uses it yet') }
+    return { state: 'ready', text: member ? url : joinParts(url, 'no virtual server uses it yet') }
   }
   return { state: 'ready', text: message }
 }
@@ -205,16 +210,19 @@ function groupFinding({ status = {}, metadata }: LocalObject): Finding {
     .map((field) => Number(status[field] ?? 0))
     .reduce((sum, count) => sum + count, 0)
   if (members > 0) return { state: 'ready', text: members === 1 ? '1 member' : `${members} members` }
-  return { state: 'unused', text: `it has no member; a server joins by spec.groupRef.name: ${metadata.name}` }
+  return {
+    state: 'unused',
+    text: `the group has no members; add a server with spec.groupRef.name: ${metadata.name}`,
+  }
 }
 
-function referredFinding(status: Record<string, unknown>): Finding {
+function sharedSettingsFinding(status: Record<string, unknown>): Finding {
   const users = (status['referencingWorkloads'] ?? []) as readonly { kind: string; name: string }[]
   if (users.length === 0) return { state: 'unused', text: 'no resource refers to it' }
   return { state: 'ready', text: `used by ${users.map(({ kind, name }) => `${kind} ${name}`).join(', ')}` }
 }
 
-/** The proxy in front of a server is where others reach it. */
+/** Clients connect to the proxy in front of a server. */
 function isFront({ workload }: WorkloadView): boolean {
   return workload.metadata.labels?.['app.kubernetes.io/component'] === 'proxy'
 }
@@ -223,6 +231,6 @@ function address({ port }: WorkloadView): string {
   return port === undefined ? '' : ` on 127.0.0.1:${port}`
 }
 
-function joined(...parts: readonly (string | undefined)[]): string {
+function joinParts(...parts: readonly (string | undefined)[]): string {
   return parts.filter((part) => part !== undefined && part !== '').join('; ')
 }

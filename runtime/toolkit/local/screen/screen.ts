@@ -1,7 +1,8 @@
 /**
- * The one screen of `gatehouse dev`: what runs, what does not and why, the address, and how to connect a client.
+ * The screen of `gatehouse dev`: the state of each resource with its reason, the addresses, and how to connect a
+ * client.
  *
- * On a terminal it is drawn again on each change; elsewhere each change is one line, so that logs stay readable.
+ * A terminal is redrawn on each change. Other outputs get one line per change, so that logs stay readable.
  */
 import { painter, print } from '../../terminal/output.ts'
 import { forTerminal } from '../../terminal/plain-text.ts'
@@ -11,9 +12,9 @@ import { roundSecondsSince, secondsSince } from './lines.ts'
 
 export interface Screen {
   readonly title: string
-  /** Problems of the latest edit, which is not applied; '' when all is well. */
+  /** Problems of the latest edit, which is not applied; '' if there are none. */
   readonly problems: string
-  /** What the latest edit that is applied changed; '' when there was none. */
+  /** Summary of the latest applied edit; '' before the first edit. */
   readonly edit: string
   readonly resources: readonly ResourceRow[]
   readonly addresses: readonly ClientAddress[]
@@ -26,7 +27,7 @@ export class ScreenWriter {
   readonly #terminal: boolean
   readonly #logs: string
   #last = ''
-  readonly #said = new Map<string, string>()
+  readonly #printed = new Map<string, string>()
   #rows: ReadonlyMap<string, ResourceRow> = new Map()
 
   constructor(options: { readonly terminal: boolean; readonly colour: boolean; readonly logs: string }) {
@@ -48,8 +49,8 @@ export class ScreenWriter {
     const lines = [paint('bold', screen.title), '']
     const width = Math.max(...screen.resources.map(({ label }) => label.length), 10)
     for (const row of screen.resources) {
-      const said = described(row, secondsSince)
-      lines.push(`  ${this.#mark(row.state)} ${row.label.padEnd(width)}  ${said}`)
+      const text = describeRow(row, secondsSince)
+      lines.push(`  ${this.#symbolOf(row.state)} ${row.label.padEnd(width)}  ${text}`)
       for (const line of outputOf(row)) lines.push(paint('dim', `      ${line}`))
     }
     for (const address of screen.addresses) lines.push('', ...this.#renderAddress(address))
@@ -70,7 +71,7 @@ export class ScreenWriter {
     )
     return [
       `  ${paint('bold', address.name)}  ${paint('cyan', address.url)}`,
-      `  behind it: ${backends.length > 0 ? backends.join(', ') : 'no backends yet'}`,
+      `  backends: ${backends.length > 0 ? backends.join(', ') : 'none yet'}`,
       ...(address.consoleUrl ? [`  console: ${paint('cyan', address.consoleUrl)}`] : []),
       '',
       '  Connect a client:',
@@ -79,48 +80,48 @@ export class ScreenWriter {
     ]
   }
 
-  #mark(state: ResourceState): string {
+  #symbolOf(state: ResourceState): string {
     if (state === 'ready') return this.#paint('green', '●')
     if (state === 'failed' || state === 'not run') return this.#paint('red', '✕')
     return this.#paint('yellow', state === 'starting' ? '◌' : '○')
   }
 
   #showLines(screen: Screen): void {
-    this.#say('title', screen.title)
-    this.#say('logs', `output: gatehouse logs NAME, or the files in ${this.#logs}`)
+    this.#printChange('title', screen.title)
+    this.#printChange('logs', `output: gatehouse logs NAME, or the files in ${this.#logs}`)
     for (const row of screen.resources) {
-      this.#say(`row ${row.id}`, `${row.label}: ${described(row, roundSecondsSince)}`)
-      this.#say(`output ${row.id}`, outputOf(row).join('\n'))
+      this.#printChange(`row ${row.id}`, `${row.label}: ${describeRow(row, roundSecondsSince)}`)
+      this.#printChange(`output ${row.id}`, outputOf(row).join('\n'))
     }
-    this.#sayGone(screen.resources)
-    for (const address of screen.addresses) this.#sayAddress(address)
-    const hadProblems = this.#said.get('problems')
-    this.#say('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
+    this.#printRemoved(screen.resources)
+    for (const address of screen.addresses) this.#printAddress(address)
+    const hadProblems = this.#printed.get('problems')
+    this.#printChange('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
     if (hadProblems && !screen.problems) print('edits apply again')
-    this.#say('edit', screen.edit)
+    this.#printChange('edit', screen.edit)
   }
 
-  #sayGone(rows: readonly ResourceRow[]): void {
+  #printRemoved(rows: readonly ResourceRow[]): void {
     const current = new Map(rows.map((row) => [row.id, row]))
     for (const [id, row] of this.#rows) {
       if (current.has(id)) continue
-      this.#said.delete(`row ${id}`)
-      this.#said.delete(`output ${id}`)
-      print(`${row.label} is gone`)
+      this.#printed.delete(`row ${id}`)
+      this.#printed.delete(`output ${id}`)
+      print(`${row.label} removed`)
     }
     this.#rows = current
   }
 
-  #sayAddress(address: ClientAddress): void {
+  #printAddress(address: ClientAddress): void {
     if (!address.ready) return
     const backends = address.backends.map(({ name, health }) =>
       health === 'healthy' ? name : `${name} (${health})`,
     )
-    this.#say(
+    this.#printChange(
       `${address.name} backends`,
-      `${address.name}: behind it: ${backends.join(', ') || 'no backends yet'}`,
+      `${address.name}: backends: ${backends.join(', ') || 'none yet'}`,
     )
-    this.#say(
+    this.#printChange(
       `${address.name} url`,
       [
         `${address.name}: ready at ${address.url}`,
@@ -132,16 +133,16 @@ export class ScreenWriter {
     )
   }
 
-  /** Prints a line when it differs from what was last said under the same id. */
-  #say(id: string, text: string): void {
-    if ((this.#said.get(id) ?? '') === text) return
-    this.#said.set(id, text)
+  /** Prints a text when it differs from the last text with the same id. */
+  #printChange(id: string, text: string): void {
+    if ((this.#printed.get(id) ?? '') === text) return
+    this.#printed.set(id, text)
     if (text) print(text)
   }
 }
 
 /** `ready on 127.0.0.1:4483`, `failed: exited with code 1`. */
-function described({ state, text, since }: ResourceRow, seconds: (since: number) => number): string {
+function describeRow({ state, text, since }: ResourceRow, seconds: (since: number) => number): string {
   const age = since === undefined ? 0 : seconds(since)
   const shown = age > 0 ? `${state} (${age} s)` : state
   if (text === '') return shown

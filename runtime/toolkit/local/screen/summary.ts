@@ -1,4 +1,4 @@
-/** What is said at the end of a session: what ran, for how long, and how often it was restarted. */
+/** Returns the summary at the end of a session: run time, resources and their restarts. */
 import type { WorkloadView } from '../session.ts'
 
 export function summaryOf(workloads: readonly WorkloadView[], ms: number): string {
@@ -12,7 +12,7 @@ export function summaryOf(workloads: readonly WorkloadView[], ms: number): strin
     if (count === 0) return `  ${label}: no restarts`
     return `  ${label}: ${count} ${count === 1 ? 'restart' : 'restarts'}`
   })
-  return [`Stopped after ${duration(ms)}. What ran:`, ...(rows.length > 0 ? rows : ['  nothing'])].join('\n')
+  return [`Stopped after ${duration(ms)}. Resources:`, ...(rows.length > 0 ? rows : ['  none'])].join('\n')
 }
 
 /** `1 h 2 min`, `3 min 4 s`, `5 s`. */

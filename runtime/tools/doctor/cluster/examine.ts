@@ -1,11 +1,11 @@
 /**
- * Examines the cluster half: definitions, admission webhook and its certificates, hooks, Metacontroller, and whether the
- * resources are reconciled. Reads only; what the caller may not read is unknown.
+ * Examines a cluster: definitions, admission webhook and its certificates, hooks, Metacontroller, and the resources.
+ * Reads only. Objects that the caller has no permission to read are reported as unknown.
  */
 import { X509Certificate } from 'node:crypto'
 import { apiGroup, apiVersion, kinds } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
-import { listed } from '../remote/facts.ts'
+import { joinList } from '../remote/facts.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
@@ -23,7 +23,7 @@ export interface ClusterExamination {
   /** Name of the context. */
   readonly context: string
   readonly read: ClusterReader
-  /** Of this program; the hooks' URLs carry theirs. */
+  /** Version of this program. The URLs of the hooks contain theirs. */
   readonly version: string
 }
 
@@ -39,7 +39,7 @@ const definitions = { group: 'apiextensions.k8s.io', version: 'v1', plural: 'cus
 function cannotRead(failure: ReadFailure, what: string): CheckOutcome {
   if (failure === 'unreachable') return failed('cluster.unreachable', `no response to reading ${what}`)
   if (failure === 'unauthorized') return failed('cluster.credentials', 'status 401')
-  return { result: 'unknown', code: 'cluster.rights', observed: `${what} may not be read` }
+  return { result: 'unknown', code: 'cluster.rights', observed: `no permission to read ${what}` }
 }
 
 async function checkDefinitions({ read }: ClusterFacts): Promise<CheckOutcome> {
@@ -48,20 +48,20 @@ async function checkDefinitions({ read }: ClusterFacts): Promise<CheckOutcome> {
   const version = apiVersion.split('/').at(-1)
   const bad = kinds.flatMap(({ plural }) => {
     const name = `${plural}.${apiGroup}`
-    const found = itemsOf(list).find((each) => textAt(each, 'metadata', 'name') === name)
-    if (found === undefined) return [`${name} is not there`]
+    const found = itemsOf(list).find((definition) => textAt(definition, 'metadata', 'name') === name)
+    if (found === undefined) return [`${name} does not exist`]
     if (!isTrue(found, 'Established')) return [`${name} is not established`]
     const served = listAt(found, 'spec', 'versions').some(
-      (one) => one['name'] === version && one['served'] === true,
+      (entry) => entry['name'] === version && entry['served'] === true,
     )
     return served ? [] : [`${name} does not serve ${version}`]
   })
-  return bad.length === 0 ? ok(`${kinds.length} kinds`) : failed('cluster.crds', listed(bad))
+  return bad.length === 0 ? ok(`${kinds.length} kinds`) : failed('cluster.crds', joinList(bad))
 }
 
 function isTrue(object: JsonRecord, type: string): boolean {
   return listAt(object, 'status', 'conditions').some(
-    (one) => one['type'] === type && one['status'] === 'True',
+    (condition) => condition['type'] === type && condition['status'] === 'True',
   )
 }
 
@@ -72,27 +72,27 @@ async function checkWebhook(facts: ClusterFacts): Promise<CheckOutcome> {
     plural: 'validatingwebhookconfigurations',
     name: hooksName,
   })
-  if (found === 'absent') return failed('cluster.webhook', 'it is not there')
+  if (found === 'absent') return failed('cluster.webhook', 'it does not exist')
   if (typeof found === 'string') return cannotRead(found, 'webhook configurations')
   facts.webhook = found
   const webhooks = listAt(found, 'webhooks')
-  const bundles = webhooks.map((one) => textAt(one, 'clientConfig', 'caBundle') ?? '')
+  const bundles = webhooks.map((webhook) => textAt(webhook, 'clientConfig', 'caBundle') ?? '')
   if (webhooks.length === 0 || bundles.includes('')) {
     return failed(
       'cluster.webhook-ca',
-      `${bundles.filter((one) => one === '').length} of ${webhooks.length} without`,
+      `${bundles.filter((bundle) => bundle === '').length} of ${webhooks.length} without caBundle`,
     )
   }
   return checkAuthorities(bundles)
 }
 
-/** The latest end counts: during a rotation the old authority is there as well. */
+/** Checks the latest end of each bundle, because during a rotation the bundle also contains the old authority. */
 function checkAuthorities(bundles: readonly string[]): CheckOutcome {
   const ends = bundles.map((bundle) =>
-    Math.max(...certificatesIn(bundle).map((one) => Date.parse(one.validTo)), 0),
+    Math.max(...certificatesIn(bundle).map((certificate) => Date.parse(certificate.validTo)), 0),
   )
   const end = Math.min(...ends)
-  if (end === 0) return failed('cluster.webhook-ca', 'caBundle holds no certificate')
+  if (end === 0) return failed('cluster.webhook-ca', 'caBundle contains no certificate')
   const seen = `until ${new Date(end).toISOString().slice(0, 10)}`
   if (end < Date.now()) return failed('cluster.webhook-expired', seen)
   return end - Date.now() < soonMs ? warning('cluster.webhook-expired', seen) : ok(seen)
@@ -118,24 +118,24 @@ async function checkHooks({ read, webhook }: ClusterFacts): Promise<CheckOutcome
   const found = await read({ group: 'apps', version: 'v1', plural: 'deployments', namespace, name })
   if (found === 'absent') return failed('cluster.hooks', `there is no Deployment ${namespace}/${name}`)
   if (typeof found === 'string') return cannotRead(found, `the Deployment ${namespace}/${name}`)
-  if (serves(found)) return ok(`Deployment ${namespace}/${name} is available`)
+  if (isServing(found)) return ok(`Deployment ${namespace}/${name} is available`)
   return failed('cluster.hooks', `Deployment ${namespace}/${name} is not available`)
 }
 
-/** To Kubernetes, a Deployment that was scaled to nothing is available. */
-function serves(deployment: JsonRecord): boolean {
+/** True when the Deployment has available replicas. Kubernetes treats a Deployment scaled to zero as available. */
+function isServing(deployment: JsonRecord): boolean {
   const count = at(deployment, 'status', 'availableReplicas')
   return isTrue(deployment, 'Available') && typeof count === 'number' && count > 0
 }
 
-/** The private one is where the hooks are. Nothing is known of a shared one. */
+/** Returns a problem of the private Metacontroller in the hooks' namespace. A shared Metacontroller is not checked. */
 async function stoppedMetacontroller({ read, webhook }: ClusterFacts): Promise<string | undefined> {
   const [first] = listAt(webhook, 'webhooks')
   const namespace = textAt(first, 'clientConfig', 'service', 'namespace')
   if (namespace === undefined) return undefined
   const name = 'gatehouse-metacontroller'
   const found = await read({ group: 'apps', version: 'v1', plural: 'deployments', namespace, name })
-  if (typeof found === 'string' || serves(found)) return undefined
+  if (typeof found === 'string' || isServing(found)) return undefined
   return `Deployment ${namespace}/${name} is not available`
 }
 
@@ -146,20 +146,25 @@ async function checkMetacontroller(facts: ClusterFacts): Promise<CheckOutcome> {
   if (list === 'absent') return failed('cluster.metacontroller', 'there is no kind CompositeController')
   if (typeof list === 'string') return cannotRead(list, 'CompositeControllers')
   const ours = itemsOf(list).filter(
-    (one) => textAt(one, 'spec', 'parentResource', 'apiVersion') === apiVersion,
+    (controller) => textAt(controller, 'spec', 'parentResource', 'apiVersion') === apiVersion,
   )
-  const handled = new Set(ours.map((one) => textAt(one, 'spec', 'parentResource', 'resource')))
-  const lacking = kinds.map(({ plural }) => plural).filter((plural) => !handled.has(plural))
-  if (lacking.length > 0)
-    return failed('cluster.metacontroller', `no CompositeController for ${listed(lacking)}`)
+  const handled = new Set(ours.map((controller) => textAt(controller, 'spec', 'parentResource', 'resource')))
+  const missing = kinds.map(({ plural }) => plural).filter((plural) => !handled.has(plural))
+  if (missing.length > 0)
+    return failed('cluster.metacontroller', `no CompositeController for ${joinList(missing)}`)
   const stopped = await stoppedMetacontroller(facts)
   if (stopped !== undefined) return failed('cluster.metacontroller', stopped)
-  const urls = ours.flatMap((one) => textAt(one, 'spec', 'hooks', 'sync', 'webhook', 'url') ?? [])
+  const urls = ours.flatMap(
+    (controller) => textAt(controller, 'spec', 'hooks', 'sync', 'webhook', 'url') ?? [],
+  )
   const revisions = [...new Set(urls.map((url) => /[?&]rev=([\w.+-]{1,60})/.exec(url)?.[1] ?? 'none'))]
   const isCurrent = revisions.every((revision) => revision === version)
   return isCurrent
     ? ok(`${ours.length} controllers, version ${version}`)
-    : warning('cluster.revision', `the hooks are called as ${listed(revisions)}, this is ${version}`)
+    : warning(
+        'cluster.revision',
+        `the hooks are called with revision ${joinList(revisions)}, but this version is ${version}`,
+      )
 }
 
 const rows = [
@@ -179,7 +184,7 @@ const rows = [
     'conditions',
     ['definitions'],
     async ({ resources }: ClusterFacts) =>
-      resources ? checkConditions(resources) : skipped('nothing was read'),
+      resources ? checkConditions(resources) : skipped('no resources were read'),
   ],
 ] as const
 

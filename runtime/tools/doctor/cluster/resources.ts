@@ -1,8 +1,8 @@
-/** The resources of gatehouse.dev in a cluster: are they reconciled, and what do their conditions say? */
+/** Checks the resources of gatehouse.dev in a cluster: whether they are reconciled, and their conditions. */
 import { apiGroup, apiVersion, type Kind, kinds } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
 import { ok, type CheckOutcome, failed, warning } from '../report/finding.ts'
-import { listed } from '../remote/facts.ts'
+import { joinList } from '../remote/facts.ts'
 import { conditionsOf, isProblem, isStale, isWarning } from '../../../toolkit/cluster/conditions.ts'
 import { type ClusterReader, itemsOf, textAt } from '../../../toolkit/cluster/objects.ts'
 
@@ -11,7 +11,7 @@ export interface ClusterResource {
   readonly object: JsonRecord
 }
 
-/** What could be read, and of which kinds nothing could be. */
+/** Resources that could be read, and kinds that could not. */
 export interface ReadResources {
   readonly resources: readonly ClusterResource[]
   readonly unread: readonly string[]
@@ -34,32 +34,34 @@ async function ofKind(
   return typeof list === 'string' ? undefined : itemsOf(list).map((object) => ({ kind, object }))
 }
 
-/** All is well with what was read, which may not be all. */
-function fine({ unread }: ReadResources, observed: string): CheckOutcome {
+/** Returns ok, or unknown when some kinds could not be read. */
+function okIfComplete({ unread }: ReadResources, observed: string): CheckOutcome {
   if (unread.length === 0) return ok(observed)
-  return { result: 'unknown', code: 'cluster.rights', observed: `${listed(unread)} may not be read` }
+  return { result: 'unknown', code: 'cluster.rights', observed: `no permission to read ${joinList(unread)}` }
 }
 
 function nameOf({ kind, object }: ClusterResource): string {
   return `${kind} ${textAt(object, 'metadata', 'namespace') ?? ''}/${textAt(object, 'metadata', 'name') ?? ''}`
 }
 
-/** The generation is behind although nobody has changed the object for a while. */
+/** Fails for resources whose observed generation is outdated although they have not changed recently. */
 export function checkReconciled(read: ReadResources, now = Date.now()): CheckOutcome {
   const stale = read.resources.filter(({ object }) => isStale(object, now))
-  if (stale.length === 0) return fine(read, `${read.resources.length} resources`)
-  return failed('cluster.stale', listed(stale.map(nameOf)))
+  if (stale.length === 0) return okIfComplete(read, `${read.resources.length} resources`)
+  return failed('cluster.stale', joinList(stale.map(nameOf)))
 }
 
 export function checkConditions(read: ReadResources): CheckOutcome {
   const bad = read.resources.flatMap((resource) =>
     conditionsOf(resource.object)
       .filter(
-        (one) => (one.type === 'Ready' && one.status === 'False') || (isProblem(one) && !isWarning(one)),
+        (condition) =>
+          (condition.type === 'Ready' && condition.status === 'False') ||
+          (isProblem(condition) && !isWarning(condition)),
       )
       .map(({ type, status, reason }) => `${nameOf(resource)}: ${type} is ${status} (${reason})`),
   )
   return bad.length === 0
-    ? fine(read, 'no condition tells of a problem')
-    : warning('cluster.condition', listed(bad))
+    ? okIfComplete(read, 'no condition reports a problem')
+    : warning('cluster.condition', joinList(bad))
 }

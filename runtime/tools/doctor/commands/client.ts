@@ -1,13 +1,13 @@
 /**
- * The file of an MCP client: can it be parsed, can each entry work, and is what it leads to in order. The header of an entry
- * that holds a token is used for that entry's own URL, as the client would.
+ * Checks the file of an MCP client: its syntax, whether each entry can work, and the servers behind the entries. A
+ * token in the header of an entry is only sent to that entry's URL, like the client does.
  */
 import { own, invalidConfig } from '../../../../schemas/index.ts'
 import {
   type ClientEntry,
   type Host,
   referencesOf,
-  shown,
+  printableName,
   type Value,
 } from '../../../toolkit/clients/index.ts'
 import { canStart } from '../../../config/index.ts'
@@ -20,8 +20,8 @@ import { failed, ok, type CheckOutcome, skipped, warning } from '../report/findi
 import { makeClean } from '../report/text.ts'
 
 /**
- * `named`: the one entry that is examined. Throws INVALID_CONFIG when no file has it, or a token is given and no entry named:
- * a token goes where the user says, not to whatever a file lists.
+ * `named` selects a single entry. Throws INVALID_CONFIG when no file has it, or when a token is set without an entry: a
+ * token is only sent to a server that the user selected.
  */
 export async function* clientTargets(
   word: string,
@@ -29,15 +29,15 @@ export async function* clientTargets(
   common: CommonOptions,
 ): AsyncGenerator<Examined> {
   if (named === undefined && common.token !== undefined)
-    throw invalidConfig('--token-file: with --client, name the entry that gets the token: --entry NAME')
+    throw invalidConfig('--token-file: with --client, select the entry for the token with --entry NAME')
   const host = thisHost()
   const sources = (await readSources([word], host, undefined)).map((source) => onlyNamed(source, named))
   if (
     named !== undefined &&
     sources.every(({ error, entries }) => error === undefined && entries.length === 0)
   )
-    throw invalidConfig(`--entry: ${word} has no entry ${shown(named)}`)
-  if (common.token !== undefined) refuseSeveral(sources, shown(named ?? ''), host)
+    throw invalidConfig(`--entry: ${word} has no entry ${printableName(named)}`)
+  if (common.token !== undefined) refuseSeveral(sources, printableName(named ?? ''), host)
   for (const source of sources) {
     const findings = await walk(checksOf(source, host), { facts: undefined, clean: makeClean([]) })
     yield { target: shortPath(source.file, host), findings }
@@ -45,16 +45,16 @@ export async function* clientTargets(
   }
 }
 
-/** Entries of one name in several files lead to different servers. */
+/** Rejects an entry name that occurs in several files, because the entries can refer to different servers. */
 function refuseSeveral(sources: readonly Source[], named: string, host: Host): void {
   const files = sources
     .filter(({ entries }) => entries.some(({ enabled, target }) => enabled && target.kind === 'remote'))
     .map(({ file }) => shortPath(file, host))
   if (files.length > 1)
     throw invalidConfig(
-      `--token-file: ${named} stands in several files, and only one may get the token: say --client FILE with one of ${files.join(', ')}`,
+      `--token-file: ${named} occurs in several files, but only one server can receive the token: use --client FILE with one of ${files.join(', ')}`,
     )
-  if (files.length === 0) throw invalidConfig(`--token-file: ${named} is no enabled entry with a URL`)
+  if (files.length === 0) throw invalidConfig(`--token-file: ${named} is not an enabled entry with a URL`)
 }
 
 function onlyNamed(source: Source, named: string | undefined): Source {
@@ -93,18 +93,18 @@ function entryOutcome(entry: ClientEntry, host: Host): CheckOutcome {
   )
   if (unset.length > 0) {
     const names = unset.map(({ name }) => name).join(', ')
-    return warning('client-file.variable', `${entry.name}: not set here: ${names}`)
+    return warning('client-file.variable', `${entry.name}: not set in this environment: ${names}`)
   }
   if (target.kind === 'remote') return ok(`${entry.name} is a URL`)
-  const command = filled(target.command, host)
-  if (command === undefined) return skipped(`${entry.name}: only the client knows its program`)
+  const command = resolveValue(target.command, host)
+  if (command === undefined) return skipped(`${entry.name}: only the client can resolve its program`)
   return canStart(command, host)
     ? ok(`${entry.name}: ${command}`)
     : failed('client-file.program', `${entry.name}: no program ${command}`)
 }
 
-/** With variables of the environment in place; undefined when the client alone knows a part. */
-function filled(value: Value, { env, home }: Host): string | undefined {
+/** Resolves variables from the environment. Undefined when only the client can resolve a part. */
+function resolveValue(value: Value, { env, home }: Host): string | undefined {
   const parts = value.map((part) => {
     if (typeof part === 'string') return part
     if (part.kind === 'home') return home
@@ -119,12 +119,12 @@ async function* remoteOf(
   common: CommonOptions,
 ): AsyncGenerator<Examined> {
   if (!enabled || target.kind !== 'remote') return
-  const url = filled(target.url, host)
+  const url = resolveValue(target.url, host)
   if (url === undefined || !URL.canParse(url) || !/^https?:/.test(url)) return
   const [, header] = [...target.headers].find(([name]) => name.toLowerCase() === 'authorization') ?? []
-  const credential = header === undefined ? undefined : filled(header, host)
+  const credential = header === undefined ? undefined : resolveValue(header, host)
   const token = common.token ?? /^Bearer ([\x21-\x7e]+)$/i.exec(credential ?? '')?.[1]
   if (token !== undefined) yield await remoteTarget(url, { ...common, token })
-  // With a key in another header there is no login to examine.
+  // A key in another header means that there is no OAuth login to check.
   else yield await remoteTarget(url, target.headers.size > 0 ? { ...common, depth: 'backend' } : common)
 }

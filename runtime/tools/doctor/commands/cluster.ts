@@ -1,4 +1,3 @@
-/** The cluster of a context in the kubeconfig, for the checks of a cluster. */
 import type { Fields } from '../../../../schemas/index.ts'
 import { type ClusterAccess, clusterAccess, failureOf, pagesOf } from '../../../toolkit/cluster/kubeconfig.ts'
 import { version } from '../../../toolkit/terminal/version.ts'
@@ -6,7 +5,7 @@ import type { Examined } from './report.ts'
 import type { ClusterReader, ObjectPath } from '../../../toolkit/cluster/objects.ts'
 import { examineCluster } from '../cluster/examine.ts'
 
-/** `wanted`: the name of a context, or true for the current one. */
+/** Checks the cluster of a kubeconfig context. `wanted` is the name of a context, or true for the current one. */
 export async function clusterTarget(wanted: string | true): Promise<Examined> {
   const { get, context } = await clusterAccess({ context: wanted, subject: '--cluster' })
   const read: ClusterReader = async (resource) => {
@@ -20,7 +19,7 @@ export async function clusterTarget(wanted: string | true): Promise<Examined> {
   }
 }
 
-/** A list, of any length. */
+/** Reads all pages of a list. */
 async function readAll(get: ClusterAccess['get'], list: ObjectPath): ReturnType<ClusterReader> {
   const items: Fields[] = []
   for await (const page of pagesOf(get, list)) {

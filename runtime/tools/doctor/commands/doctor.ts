@@ -22,10 +22,10 @@ export interface DoctorFlags extends LoginFlags {
   readonly filename?: string[]
   readonly gateway?: string
   readonly client?: string
-  /** With `client`: the only entry that is examined. */
+  /** With `client`: the only entry to check. */
   readonly entry?: string
   readonly redis?: string
-  /** True: the current context. */
+  /** True for the current context. */
   readonly cluster?: string | true
   readonly passwordFile?: string
   readonly origin?: string
@@ -41,11 +41,11 @@ export async function doctor(url: string | undefined, flags: DoctorFlags, comman
   refuseOthers(targetOf(url, flags), flags, command)
   const examined: Examined[] = []
   const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
-  for await (const each of examine(url, flags)) {
-    // Each as soon as it is known: a host that does not respond takes its time.
+  for await (const result of examine(url, flags)) {
+    // Print each result immediately, because an unresponsive host takes long.
     if (flags.output === 'text')
-      print(`${examined.length > 0 ? '\n' : ''}${reportLines(each, paint).join('\n')}`)
-    examined.push(each)
+      print(`${examined.length > 0 ? '\n' : ''}${reportLines(result, paint).join('\n')}`)
+    examined.push(result)
   }
   if (flags.output === 'json') printJson(reportObject(examined, flags.failOn))
   return isFailed(examined, flags.failOn) ? exitCode.failed : exitCode.ok
@@ -62,19 +62,27 @@ async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGener
   if (cluster !== undefined) yield await clusterTarget(cluster)
 }
 
-/** Options about the login to one server. */
-const ofLogin = ['tokenFile', 'clientId', 'redirectUri', 'register', 'origin', 'watch', 'provider'] as const
-/** Options about a login that is walked for real. */
-const ofSignIn = ['login', 'browser', 'loginTimeout', 'clientSecretFile'] as const
-/** Options that say nothing of the target. */
+/** Options for the login to a single server. */
+const loginOptionNames = [
+  'tokenFile',
+  'clientId',
+  'redirectUri',
+  'register',
+  'origin',
+  'watch',
+  'provider',
+] as const
+/** Options for --login. */
+const signInOptionNames = ['login', 'browser', 'loginTimeout', 'clientSecretFile'] as const
+/** Options that apply to every target. */
 const everywhere: readonly string[] = ['failOn', 'output']
 
-/** What can be examined, and which options it takes beside these. */
+/** The possible targets, with the options that apply to each. */
 const targets = {
-  url: { name: 'a URL', takes: [...ofLogin, ...ofSignIn, 'caFile', 'timeout'] },
+  url: { name: 'a URL', takes: [...loginOptionNames, ...signInOptionNames, 'caFile', 'timeout'] },
   filename: { name: '-f', takes: ['provider', 'caFile', 'timeout'] },
-  gateway: { name: '--gateway', takes: [...ofLogin, 'caFile', 'timeout'] },
-  client: { name: '--client', takes: ['entry', ...ofLogin, 'caFile', 'timeout'] },
+  gateway: { name: '--gateway', takes: [...loginOptionNames, 'caFile', 'timeout'] },
+  client: { name: '--client', takes: ['entry', ...loginOptionNames, 'caFile', 'timeout'] },
   redis: { name: '--redis', takes: ['passwordFile', 'caFile', 'timeout'] },
   cluster: { name: '--cluster', takes: [] },
 } as const satisfies Readonly<Record<string, { readonly name: string; readonly takes: readonly string[] }>>
@@ -83,22 +91,28 @@ type TargetKind = keyof typeof targets
 
 function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
   const values: Readonly<Record<string, unknown>> = { ...flags, url }
-  const given = (Object.keys(targets) as TargetKind[]).filter((kind) => values[kind] !== undefined)
-  const [only] = given
-  if (only === undefined || given.length > 1)
-    throw invalidConfig('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
+  const selected = (Object.keys(targets) as TargetKind[]).filter((kind) => values[kind] !== undefined)
+  const [only] = selected
+  if (only === undefined || selected.length > 1)
+    throw invalidConfig(
+      'specify one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster',
+    )
   return only
 }
 
 function refuseOthers(kind: TargetKind, flags: DoctorFlags, command: Command): void {
   const { name, takes } = targets[kind]
-  const taken: ReadonlySet<string> = new Set([kind, ...takes, ...everywhere])
-  const others = givenOptions(command).filter((option) => !taken.has(option.attributeName()))
-  if (others.length > 0)
-    throw invalidConfig(others.map(({ long }) => `${long}: does nothing with ${name}`).join('\n'))
+  const applicable: ReadonlySet<string> = new Set([kind, ...takes, ...everywhere])
+  const inapplicable = givenOptions(command).filter((option) => !applicable.has(option.attributeName()))
+  if (inapplicable.length > 0)
+    throw invalidConfig(inapplicable.map(({ long }) => `${long}: has no effect with ${name}`).join('\n'))
   const { clientId, register, login } = flags
   refuseIdle(command, [
-    ['redirectUri', clientId !== undefined || register || login, 'is for --client-id, --register or --login'],
+    [
+      'redirectUri',
+      clientId !== undefined || register || login,
+      'has no effect without --client-id, --register or --login',
+    ],
     ...idleWithLogin(flags),
   ])
   checkRedirectUri(flags)
@@ -115,7 +129,9 @@ function loginOf(flags: DoctorFlags): Pick<CommonOptions, 'login'> {
 function commonOptions(flags: DoctorFlags): CommonOptions {
   const { provider, redirectUri, clientId, origin } = flags
   if (provider !== undefined && profileNamed(provider) === undefined) {
-    throw invalidConfig(`--provider: no such provider; known: ${profiles.map(({ id }) => id).join(', ')}`)
+    throw invalidConfig(
+      `--provider: unknown provider; expected one of ${profiles.map(({ id }) => id).join(', ')}`,
+    )
   }
   if (redirectUri !== undefined && !URL.canParse(redirectUri)) {
     throw invalidConfig('--redirect-uri: must be an absolute URL')
@@ -138,7 +154,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
   }
 }
 
-/** The gateway’s own paths, and then what its clients see. */
+/** Checks the gateway's own paths, then its endpoint as a client. */
 async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
   const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)
@@ -156,7 +172,7 @@ async function redisTarget(address: string, flags: DoctorFlags): Promise<Examine
     throw invalidConfig('--redis: must be redis://host:port or rediss://host:port')
   }
   if (url.password !== '')
-    throw invalidConfig('--redis: the URL must not carry a password; use --password-file')
+    throw invalidConfig('--redis: the URL must not contain a password; use --password-file')
   const { caFile, passwordFile } = flags
   const findings = await examineRedis({
     url,

@@ -1,4 +1,4 @@
-/** The flags of `gatehouse doctor --login`: what goes together, and what a login does to the terminal. */
+/** The flags of `gatehouse doctor --login`. */
 import { invalidConfig } from '../../../../schemas/index.ts'
 import { environment, readVariable, variables } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
@@ -11,7 +11,7 @@ import type { SignInOptions } from '../sign-in/state.ts'
 export interface LoginFlags {
   readonly login: boolean
   readonly clientSecretFile?: string
-  /** False: --no-browser. */
+  /** False for --no-browser. */
   readonly browser: boolean
   /** Seconds. */
   readonly loginTimeout?: number
@@ -23,18 +23,18 @@ export interface LoginFlags {
 
 const usualSeconds = 300
 
-/** What does nothing without --login, and what does nothing with it. */
+/** Lists options that need --login, and options that exclude it. */
 export function idleWithLogin({ login, clientId }: LoginFlags): readonly IdleRow[] {
   return [
-    ['browser', login, 'is for --login'],
-    ['loginTimeout', login, 'is for --login'],
-    ['clientSecretFile', login && clientId !== undefined, 'is for --login with --client-id'],
-    ['tokenFile', !login, 'not with --login, which gets a token of its own'],
-    ['register', !login, 'not with --login, which registers its client'],
+    ['browser', login, 'has no effect without --login'],
+    ['loginTimeout', login, 'has no effect without --login'],
+    ['clientSecretFile', login && clientId !== undefined, 'has no effect without --login and --client-id'],
+    ['tokenFile', !login, 'cannot be combined with --login, which obtains a token'],
+    ['register', !login, 'cannot be combined with --login, which registers a client'],
   ]
 }
 
-/** Throws INVALID_CONFIG for an address that a login cannot come back to. */
+/** Throws INVALID_CONFIG for a redirect URI on which this machine cannot receive the login. */
 export function checkRedirectUri({ login, redirectUri }: LoginFlags): void {
   if (!login || redirectUri === undefined || isOurs(redirectUri)) return
   throw invalidConfig(
@@ -42,14 +42,14 @@ export function checkRedirectUri({ login, redirectUri }: LoginFlags): void {
   )
 }
 
-/** An address that this machine can be called back at, as RFC 8252 has it. */
+/** True for a loopback redirect URI (RFC 8252). */
 function isOurs(redirectUri: string): boolean {
   if (!URL.canParse(redirectUri)) return false
   const { protocol, hostname, search, hash, username, password } = new URL(redirectUri)
   return protocol === 'http:' && isLoopbackHost(hostname) && search + hash + username + password === ''
 }
 
-/** Ctrl-C ends the login and gives back what it made; the second one ends the process at once. */
+/** The first Ctrl-C ends the login and cleans up. The second exits immediately. */
 export function loginOptions(
   { browser, loginTimeout = usualSeconds }: LoginFlags,
   clientSecret: string | undefined,
@@ -59,7 +59,7 @@ export function loginOptions(
   const program = readVariable(environment(), variables.browser)
   return {
     clientSecret,
-    // The report is alone on standard output.
+    // Standard output contains only the report.
     notify: printError,
     ...(browser && { open: (address: string) => openBrowser(address, program) }),
     timeoutMs: loginTimeout * 1000,

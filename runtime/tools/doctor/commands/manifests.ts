@@ -1,6 +1,6 @@
 /**
- * A folder of manifests: validated as the webhook does, then everything in it that can be dialled from here: remote
- * backends and issuers. Names inside a cluster are left out, and said so.
+ * Validates manifests like the webhook, then checks all remote backends and issuers in them. Names inside a cluster are
+ * reported as skipped.
  */
 import { formatViolations, isFields } from '../../../../schemas/index.ts'
 import { checkManifests, nameOf } from '../../../toolkit/manifests/check.ts'
@@ -39,34 +39,34 @@ export async function* manifestTargets(
       },
     }),
   )
-  const places = placesOf(checked.map(({ manifest }) => manifest))
-  const dialled = places.filter(({ url }) => !isInCluster(url)).slice(0, maxDialled)
-  const left = places.filter((place) => !dialled.includes(place)).map(skippedPlace)
-  const findings = await walk([...checks, ...left], { facts: undefined, clean: makeClean([]) })
+  const endpoints = endpointsOf(checked.map(({ manifest }) => manifest))
+  const dialled = endpoints.filter(({ url }) => !isInCluster(url)).slice(0, maxDialled)
+  const skippedChecks = endpoints.filter((endpoint) => !dialled.includes(endpoint)).map(skippedEndpoint)
+  const findings = await walk([...checks, ...skippedChecks], { facts: undefined, clean: makeClean([]) })
   yield { target: paths.join(', '), findings }
   for (const { url, depth } of dialled) yield await remoteTarget(url, { ...common, depth })
 }
 
-interface DialledPlace {
+interface DialledEndpoint {
   readonly url: string
   readonly depth: 'backend' | 'issuer'
 }
 
-/** Fields that hold the URL of a backend, or an issuer, wherever they stand in a spec. */
-const fields: Readonly<Record<string, DialledPlace['depth']>> = {
+/** Fields that contain the URL of a backend or an issuer, anywhere in a spec. */
+const fields: Readonly<Record<string, DialledEndpoint['depth']>> = {
   remoteUrl: 'backend',
   issuerUrl: 'issuer',
 }
 
-function placesOf(manifests: readonly Manifest[]): readonly DialledPlace[] {
-  const found = new Map<string, DialledPlace>()
-  const add = (url: unknown, depth: DialledPlace['depth']): void => {
+function endpointsOf(manifests: readonly Manifest[]): readonly DialledEndpoint[] {
+  const found = new Map<string, DialledEndpoint>()
+  const add = (url: unknown, depth: DialledEndpoint['depth']): void => {
     if (typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url))
       found.set(`${depth} ${url}`, { url, depth })
   }
   for (const { doc } of manifests) {
     const spec = isFields(doc['spec']) ? doc['spec'] : {}
-    // The issuer of an embedded authorization server is this gateway itself, which may not run yet.
+    // Skip the issuer of an embedded authorization server: it is the gateway itself, which may not run yet.
     if (doc['kind'] === 'MCPOIDCConfig' && isFields(spec['inline'])) add(spec['inline']['issuer'], 'issuer')
     visit(spec, 0, (name, value) => {
       const depth = fields[name]
@@ -76,13 +76,13 @@ function placesOf(manifests: readonly Manifest[]): readonly DialledPlace[] {
   return [...found.values()]
 }
 
-function visit(value: unknown, depth: number, see: (name: string, value: unknown) => void): void {
+function visit(value: unknown, depth: number, onMember: (name: string, value: unknown) => void): void {
   if (depth > 20) return
-  if (Array.isArray(value)) for (const item of value) visit(item, depth + 1, see)
+  if (Array.isArray(value)) for (const item of value) visit(item, depth + 1, onMember)
   else if (isFields(value)) {
     for (const [name, inner] of Object.entries(value)) {
-      see(name, inner)
-      visit(inner, depth + 1, see)
+      onMember(name, inner)
+      visit(inner, depth + 1, onMember)
     }
   }
 }
@@ -92,7 +92,7 @@ function isInCluster(url: string): boolean {
   return /\.svc(?:\.cluster\.local)?$/.test(hostname) || (!hostname.includes('.') && hostname !== 'localhost')
 }
 
-function skippedPlace({ url }: DialledPlace): Check<undefined> {
+function skippedEndpoint({ url }: DialledEndpoint): Check<undefined> {
   return {
     id: new URL(url).host,
     hop: 'manifest',
@@ -101,8 +101,8 @@ function skippedPlace({ url }: DialledPlace): Check<undefined> {
     run: async () =>
       skipped(
         isInCluster(url)
-          ? 'a name inside the cluster cannot be dialled from here'
-          : `more than ${maxDialled} URLs: this one is not dialled`,
+          ? 'a name inside the cluster cannot be reached from this machine'
+          : `not checked: limit of ${maxDialled} URLs`,
       ),
   }
 }

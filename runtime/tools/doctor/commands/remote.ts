@@ -1,4 +1,3 @@
-/** One remote target of `gatehouse doctor`. */
 import { invalidConfig } from '../../../../schemas/index.ts'
 import { parseTarget, shownUri } from '../../../config/index.ts'
 import type { Examined } from './report.ts'
@@ -6,10 +5,10 @@ import { type ExamineOptions, examineRemote } from '../remote/examine.ts'
 
 export type CommonOptions = Omit<ExamineOptions, 'target'>
 
-/** Throws INVALID_CONFIG when the URL is none. */
+/** Checks a remote server. Throws INVALID_CONFIG for an invalid URL. */
 export async function remoteTarget(url: string, common: CommonOptions): Promise<Examined> {
   if (hasCredentials(url)) {
-    throw invalidConfig(`${shownUri(url)}: a URL must not carry credentials; use --token-file`)
+    throw invalidConfig(`${shownUri(url)}: the URL must not contain credentials; use --token-file`)
   }
   parseTarget(url, { withPath: true })
   const target = new URL(url)

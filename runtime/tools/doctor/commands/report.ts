@@ -1,30 +1,27 @@
-/**
- * How `gatehouse doctor` reports: rows per hop and the first failure with its fix for people, everything as JSON for
- * programs.
- */
+/** The report of `gatehouse doctor`: as text, with rows per hop and fixes for failures, or as JSON. */
 import type { painter } from '../../../toolkit/terminal/output.ts'
 import { version } from '../../../toolkit/terminal/version.ts'
 import type { Finding, Result } from '../report/finding.ts'
 
-/** One thing that was examined. */
+/** The result for one target. */
 export interface Examined {
   /** URL, file or object, without credentials. */
   readonly target: string
-  /** The identity provider, when it is a known one. */
+  /** The identity provider, if it was recognized. */
   readonly provider?: { readonly id: string; readonly title: string; readonly quirks: readonly string[] }
   readonly findings: readonly Finding[]
 }
 
 export type FailOn = 'failed' | 'warning'
 
-/** Whether something failed. What could not be found out counts as failed. */
+/** True when a check failed. An unknown result is treated as a failure. */
 export function isFailed(examined: readonly Examined[], failOn: FailOn): boolean {
   const bad: readonly Result[] =
     failOn === 'warning' ? ['failed', 'unknown', 'warning'] : ['failed', 'unknown']
   return examined.some(({ findings }) => findings.some(({ result }) => bad.includes(result)))
 }
 
-/** The first that a client cannot get past. */
+/** Returns the first finding that stops a client. */
 function firstFailure(findings: readonly Finding[]): Finding | undefined {
   return findings.find(({ result }) => result === 'failed' || result === 'unknown')
 }
@@ -42,7 +39,7 @@ function countsOf(findings: readonly Finding[]): Counts {
   }
 }
 
-/** For `-o json`. */
+/** Returns the report for `-o json`. */
 export function reportObject(examined: readonly Examined[], failOn: FailOn): object {
   const broken = examined.find(({ findings }) => firstFailure(findings) !== undefined)
   const first = broken === undefined ? undefined : firstFailure(broken.findings)
@@ -75,16 +72,16 @@ export function reportLines(
   const first = firstFailure(findings)
   if (first !== undefined)
     lines.push('', ...detailLines(`First failure: ${first.code ?? first.id}`, first, paint))
-  const others = findings.filter((finding) => finding !== first && finding.fix !== undefined)
-  for (const other of others) {
-    const title = other.result === 'warning' ? 'Warning' : 'Also failed'
-    lines.push('', ...detailLines(`${title}: ${other.code ?? other.id}`, other, paint))
+  const remaining = findings.filter((finding) => finding !== first && finding.fix !== undefined)
+  for (const finding of remaining) {
+    const title = finding.result === 'warning' ? 'Warning' : 'Also failed'
+    lines.push('', ...detailLines(`${title}: ${finding.code ?? finding.id}`, finding, paint))
   }
   const counts = Object.entries(countsOf(findings)).filter(([, count]) => count > 0)
   return [...lines, '', counts.map(([result, count]) => `${count} ${result}`).join(', ')]
 }
 
-/** What is well or skipped shares a line per hop; the rest has lines of its own. */
+/** Results ok and skipped share one line per hop. Other results have separate lines. */
 function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter>): readonly string[] {
   const hops = [...new Set(findings.map(({ hop }) => hop))]
   const width = Math.max(...hops.map((hop) => hop.length))
@@ -94,17 +91,17 @@ function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter
       `  ${paint(styles[result], result.padEnd(8))} ${hop.padEnd(width)}  ${text}`
     const folded = (result: Result): string[] => {
       const same = own.filter((finding) => finding.result === result)
-      return same.length === 0 ? [] : [line(result, paint('dim', summary(same)))]
+      return same.length === 0 ? [] : [line(result, paint('dim', summarize(same)))]
     }
-    const told = own
+    const separate = own
       .filter(({ result }) => result !== 'ok' && result !== 'skipped')
       .map((finding) => line(finding.result, `${finding.code ?? finding.id}: ${finding.observed}`))
-    return [...folded('ok'), ...told, ...folded('skipped')]
+    return [...folded('ok'), ...separate, ...folded('skipped')]
   })
 }
 
-/** One check says what it saw; of several, the names. */
-function summary(findings: readonly Finding[]): string {
+/** Returns the observation of a single check, or the names of several checks. */
+function summarize(findings: readonly Finding[]): string {
   const [first] = findings
   if (findings.length === 1 && first !== undefined) return `${first.id}: ${first.observed}`
   return findings.map(({ id }) => id).join(', ')

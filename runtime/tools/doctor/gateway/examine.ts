@@ -1,5 +1,6 @@
 /**
- * Examines a running Gatehouse server by the paths that need no login: is it there, is it ready, how are its backends.
+ * Checks a running Gatehouse server through the paths that need no login: whether it runs and is ready, and its
+ * backends.
  */
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'
@@ -8,7 +9,7 @@ import { makePeers, type PeerOptions, type Peers } from '../../../toolkit/mcp-cl
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
-import { listed } from '../remote/facts.ts'
+import { joinList } from '../remote/facts.ts'
 
 interface GatewayFacts {
   readonly target: URL
@@ -23,8 +24,8 @@ async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/health')
   const proof = `curl -si ${facts.target.origin}/health`
   if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
-  if (reply.status === 200) return ok('it runs')
-  return failed('gateway.other', `status ${reply.status} of /health, ${mediaType(reply)}`, { proof })
+  if (reply.status === 200) return ok('running')
+  return failed('gateway.other', `status ${reply.status} from /health, ${mediaType(reply)}`, { proof })
 }
 
 async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -34,10 +35,10 @@ async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
   const body = jsonFields(reply.body)
   if (reply.status === 200) return ok('ready')
   if (reply.status !== 503 || body === undefined) {
-    return failed('gateway.other', `status ${reply.status} of /readyz`, { proof })
+    return failed('gateway.other', `status ${reply.status} from /readyz`, { proof })
   }
   const { reason } = body
-  return failed('gateway.not-ready', typeof reason === 'string' ? reason : 'no reason is given', { proof })
+  return failed('gateway.not-ready', typeof reason === 'string' ? reason : 'no reason', { proof })
 }
 
 async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -49,7 +50,7 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
     .map(({ name, health }) => ({ name: String(name), health: String(health) }))
   const bad = states.filter(({ health }) => health !== 'healthy' && health !== 'unknown')
   if (bad.length === 0) return ok(`${states.length} backends`)
-  const seen = listed(bad.map(({ name, health }) => `${name} is ${health}`))
+  const seen = joinList(bad.map(({ name, health }) => `${name} is ${health}`))
   return bad.length === states.length ? failed('gateway.backend', seen) : warning('gateway.backend', seen)
 }
 
@@ -57,7 +58,7 @@ async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
   const problems = (await statusOf(facts))?.['problems']
   if (!Array.isArray(problems)) return skipped('one target, not a virtual server')
   const texts = problems.filter((problem) => typeof problem === 'string')
-  return texts.length === 0 ? ok('none') : warning('gateway.problem', listed(texts))
+  return texts.length === 0 ? ok('none') : warning('gateway.problem', joinList(texts))
 }
 
 async function statusOf(facts: GatewayFacts) {

@@ -7,7 +7,7 @@ export const auth0: Profile = {
   docs: 'https://auth0.com/docs/get-started/applications/dynamic-client-registration',
   quirks: [
     'the issuer ends with a slash',
-    'resource counts only with the Resource Parameter Compatibility Profile; without it and without audience the token is encrypted (JWE)',
+    'resource only has an effect with the Resource Parameter Compatibility Profile; without it and without audience the token is encrypted (JWE)',
     'dynamic registration is off until it is enabled for the tenant',
   ],
   fixes: {
@@ -17,8 +17,8 @@ export const auth0: Profile = {
       'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the identifier of the API (gatehouse proxy --remote-auth-provider auth0 does).',
     'token.audience':
       'Create an API whose identifier is the URL of the MCP server, and enable the Resource Parameter Compatibility Profile.',
-    'issuer.slash': 'The issuer of Auth0 ends with a slash: write it so into authorization_servers.',
-    'client.target': 'Create an API whose identifier is the URL of the MCP server, byte by byte.',
-    'refresh.none': 'Allow offline access in the API, and ask for offline_access.',
+    'issuer.slash': 'The issuer of Auth0 ends with a slash: write it that way in authorization_servers.',
+    'client.target': 'Create an API whose identifier is the URL of the MCP server, byte for byte.',
+    'refresh.none': 'Allow offline access in the API, and request offline_access.',
   },
 }

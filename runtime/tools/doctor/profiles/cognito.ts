@@ -8,17 +8,17 @@ export const cognito: Profile = {
   quirks: [
     'OpenID Connect Discovery only; its metadata does not list S256, although it supports PKCE',
     'no dynamic registration',
-    'login happens on the domain of the pool, tokens name the pool as issuer',
+    'the login is on the domain of the pool, but the issuer of tokens is the pool',
     'access tokens have client_id and no aud, unless resource is sent (Essentials or Plus)',
-    'no scope offline_access: refresh tokens come by themselves',
+    'no scope offline_access: refresh tokens are always issued',
   ],
   fixes: {
     'pkce.absent':
-      'Cognito supports S256 and does not announce it. Put authServerConfig of Gatehouse in front, or sign in with gatehouse proxy --remote-auth-provider cognito.',
+      'Cognito supports S256 but does not announce it. Use authServerConfig of Gatehouse in front of it, or log in with gatehouse proxy --remote-auth-provider cognito.',
     'registration.none':
       'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the client.',
     'token.audience':
-      'Access tokens of Cognito have no aud: compare client_id instead, or send resource (feature plan Essentials or Plus, managed login).',
+      'Access tokens of Cognito have no aud: check client_id instead, or send resource (feature plan Essentials or Plus, managed login).',
     'client.redirect':
       'Add the redirect URI to the allowed callback URLs of the app client; http is allowed for localhost only.',
   },

@@ -8,19 +8,19 @@ export const github: Profile = {
   quirks: [
     'metadata only at /.well-known/oauth-authorization-server/login/oauth',
     'no dynamic registration',
-    'tokens are opaque; the subject is id of https://api.github.com/user, never login',
-    'GitHub Apps: tokens of 8 hours, refresh tokens are used once',
-    'errors of the token endpoint come with status 200',
+    'tokens are opaque; the subject is the id from https://api.github.com/user, never the login',
+    'GitHub Apps: tokens expire after 8 hours, refresh tokens can be used once',
+    'the token endpoint returns errors with status 200',
   ],
   fixes: {
     'registration.none':
       'Register an OAuth App or GitHub App (Settings, Developer settings) with the redirect URI, and give its client id and secret to the client.',
-    'issuer-document.missing': 'The issuer is https://github.com/login/oauth, with its path.',
-    'issuer-document.root': 'The issuer is https://github.com/login/oauth, with its path.',
+    'issuer-document.missing': 'The issuer is https://github.com/login/oauth, including the path.',
+    'issuer-document.root': 'The issuer is https://github.com/login/oauth, including the path.',
     'refresh.none':
       'Tokens of OAuth Apps do not expire; for GitHub Apps enable “Expire user authorization tokens”.',
     'keys.missing':
-      'Tokens of GitHub are opaque: check them by a request to https://api.github.com/user (userInfo of an upstream).',
-    'client.redirect': 'Correct the callback URL of the app; loopback hosts may use any port.',
+      'Tokens of GitHub are opaque: check them with a request to https://api.github.com/user (userInfo of an upstream).',
+    'client.redirect': 'Correct the callback URL of the app; loopback hosts can use any port.',
   },
 }

@@ -6,16 +6,16 @@ export const gitlab: Profile = {
   host: /^gitlab\.|\.gitlab\.com$/,
   docs: 'https://docs.gitlab.com/user/gitlab_duo/model_context_protocol/mcp_server/',
   quirks: [
-    'the issuer is the host alone',
-    'clients that register themselves get the scope mcp only, without the REST API',
+    'the issuer is only the host',
+    'clients that register themselves only get the scope mcp, without the REST API',
     'tokens are opaque and last 2 hours',
   ],
   fixes: {
     'issuer.mismatch': 'The issuer is the URL of the GitLab host, without a path.',
     'scopes.unknown':
-      'Clients that register themselves get the scope mcp only: for others create an application (Preferences, Applications).',
+      'Clients that register themselves only get the scope mcp: for other scopes, create an application (Preferences, Applications).',
     'client.scope':
-      'Clients that register themselves get the scope mcp only: for others create an application (Preferences, Applications).',
-    'token.audience': 'Tokens of GitLab are opaque: check them by introspection.',
+      'Clients that register themselves only get the scope mcp: for other scopes, create an application (Preferences, Applications).',
+    'token.audience': 'Tokens of GitLab are opaque: check them with introspection.',
   },
 }

@@ -7,15 +7,15 @@ export const google: Profile = {
   docs: 'https://developers.google.com/identity/protocols/oauth2/native-app',
   quirks: [
     'no dynamic registration',
-    'a refresh token needs access_type=offline and prompt=consent; apps in Testing lose it after 7 days',
+    'a refresh token needs access_type=offline and prompt=consent; in Testing it expires after 7 days',
     'access tokens are opaque',
-    'its own protected-resource documents write the issuer with a slash at the end',
+    'its own protected-resource documents write the issuer with a trailing slash',
   ],
   fixes: {
     'registration.none':
       'Create an OAuth client of type “Desktop app” in the Google Cloud console (APIs & Services, Credentials), and give its id and secret to the client.',
     'refresh.none':
-      'Send access_type=offline and prompt=consent (gatehouse proxy --remote-auth-provider google does); publish the app, because in Testing a refresh token ends after 7 days.',
+      'Send access_type=offline and prompt=consent (gatehouse proxy --remote-auth-provider google does); publish the app, because refresh tokens expire after 7 days in Testing.',
     'issuer.slash': 'Google’s issuer is https://accounts.google.com, without a slash.',
     'token.audience':
       'Google’s access tokens are opaque and have no audience: send an ID token of your own client, or put an authorization server in front.',
@@ -25,7 +25,7 @@ export const google: Profile = {
       match: /redirect_uri_mismatch/,
       code: 'client.redirect',
       cause: 'redirect_uri_mismatch',
-      fix: 'Add the redirect URI to the OAuth client, or use a client of type “Desktop app”, which takes any loopback port.',
+      fix: 'Add the redirect URI to the OAuth client, or use a client of type “Desktop app”, which accepts any loopback port.',
     },
   ],
 }

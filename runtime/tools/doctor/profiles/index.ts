@@ -1,6 +1,6 @@
 /**
- * Identity providers that are recognised by their issuer, and what is known of them. One file per provider; a new one is
- * a file and a line here. The quirks are documented in docs/reference/doctor.md.
+ * Identity providers that are recognized by their issuer, with their quirks and fixes. A new provider needs a file and
+ * a line here. docs/reference/doctor.md lists the quirks.
  */
 import { atlassian } from './atlassian.ts'
 import { auth0 } from './auth0.ts'
@@ -37,7 +37,7 @@ export const profiles: readonly Profile[] = [
   authentik,
 ]
 
-/** By the issuer, or the host of it; undefined for an unknown provider. */
+/** Returns the profile for an issuer, from its host or path. Undefined for an unknown provider. */
 export function profileOf(issuer: string): Profile | undefined {
   if (!URL.canParse(issuer) || issuer.length > 2048) return undefined
   const { hostname, pathname } = new URL(issuer)

@@ -15,7 +15,7 @@ export const okta: Profile = {
   fixes: {
     'registration.none':
       'Create an OIDC Native Application with the grants Authorization Code and Refresh Token, and give its client id to the client.',
-    'registration.token': 'Okta registers clients for API tokens only: create a Native Application by hand.',
+    'registration.token': 'Okta requires an API token for registration: create a Native Application by hand.',
     'issuer.mismatch':
       'Write https://{domain}/oauth2/{id} of the custom authorization server: the root of the domain is the org server.',
     'issuer-document.root':

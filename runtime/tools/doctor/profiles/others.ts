@@ -1,4 +1,4 @@
-/** Providers of which little is known yet. */
+/** Providers with few known quirks. */
 import type { Profile } from './profile.ts'
 
 export const ping: Profile = {
@@ -22,12 +22,12 @@ export const zitadel: Profile = {
   docs: 'https://zitadel.com/docs/guides/integrate/login/oidc',
   quirks: [
     'access tokens are opaque until the application is set to JWT',
-    'the audience comes by the scope urn:zitadel:iam:org:project:id:{id}:aud',
-    'dynamic registration is 404 until it is enabled',
+    'the audience comes from the scope urn:zitadel:iam:org:project:id:{id}:aud',
+    'dynamic registration returns 404 until it is enabled',
   ],
   fixes: {
     'registration.none': 'Create a Native application with PKCE, and give its client id to the client.',
-    'token.audience': 'Ask for the scope urn:zitadel:iam:org:project:id:{project id}:aud.',
+    'token.audience': 'Request the scope urn:zitadel:iam:org:project:id:{project id}:aud.',
   },
 }
 
@@ -43,7 +43,7 @@ export const authentik: Profile = {
   ],
   fixes: {
     'issuer.mismatch': 'Set the issuer mode of the provider to “Each provider has a different issuer”.',
-    'issuer.slash': 'The issuer of authentik ends with a slash: write it so into authorization_servers.',
+    'issuer.slash': 'The issuer of authentik ends with a slash: write it that way in authorization_servers.',
     'registration.none':
       'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the client.',
     'refresh.none': 'Add the scope mapping for offline_access to the provider.',

@@ -1,21 +1,21 @@
-/** What is known of one identity provider, as far as it changes a fix. */
+/** Facts about an identity provider that change a fix. */
 import type { FindingCode } from '../report/codes.ts'
 
 export interface Profile {
-  /** As `--provider` takes it. */
+  /** Value of `--provider`. */
   readonly id: string
   readonly title: string
   /** Matches the host name of an issuer. */
   readonly host?: RegExp
-  /** Matches the path of an issuer, for providers that people host themselves. */
+  /** Matches the path of an issuer, for self-hosted providers. */
   readonly path?: RegExp
-  /** The provider's own page. */
+  /** Documentation page of the provider. */
   readonly docs: string
-  /** What an operator should know, one fact per line. */
+  /** Facts for operators, one per line. */
   readonly quirks: readonly string[]
-  /** The fix for this provider, by code. */
+  /** Fixes for this provider, by code. */
   readonly fixes: Partial<Readonly<Record<FindingCode, string>>>
-  /** What its pages and redirects say, and what that means. */
+  /** Texts in its pages and redirects, with their meaning. */
   readonly errors?: readonly KnownError[]
 }
 

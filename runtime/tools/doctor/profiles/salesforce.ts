@@ -6,15 +6,15 @@ export const salesforce: Profile = {
   host: /(?:^|\.)salesforce\.com$/,
   docs: 'https://help.salesforce.com/s/articleView?id=xcloud.external_client_apps.htm',
   quirks: [
-    'an External Client App with the scopes mcp_api and refresh_token, JWT access tokens and PKCE on, secret off',
+    'requires an External Client App with the scopes mcp_api and refresh_token, with JWT access tokens and PKCE, without a secret',
     'the MCP server itself must be activated',
   ],
   fixes: {
     'registration.none':
-      'Create an External Client App: scopes mcp_api and refresh_token, PKCE and JWT-based access tokens on, “Require secret” off; then give its consumer key to the client.',
+      'Create an External Client App: scopes mcp_api and refresh_token, enable PKCE and JWT-based access tokens, disable “Require secret”; then give its consumer key to the client.',
     'pkce.absent':
-      'Turn PKCE on in the External Client App; for a sandbox compare the metadata of its own domain.',
+      'Enable PKCE in the External Client App; for a sandbox compare the metadata of its own domain.',
     'initialize.token':
-      'Activate the MCP server in Setup, and turn on JWT-based access tokens in the External Client App.',
+      'Activate the MCP server in Setup, and enable JWT-based access tokens in the External Client App.',
   },
 }

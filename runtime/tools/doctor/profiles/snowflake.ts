@@ -15,6 +15,6 @@ export const snowflake: Profile = {
       'CREATE SECURITY INTEGRATION of type OAUTH, OAUTH_CLIENT = CUSTOM, with the redirect URI; its id and secret come from SYSTEM$SHOW_OAUTH_CLIENT_SECRETS.',
     'client.scope':
       'Use session:role:{ROLE} of a role that the user has; session:role-any is for External OAuth only.',
-    'refresh.none': 'Set OAUTH_ISSUE_REFRESH_TOKENS = TRUE, and ask for the scope refresh_token.',
+    'refresh.none': 'Set OAUTH_ISSUE_REFRESH_TOKENS = TRUE, and request the scope refresh_token.',
   },
 }

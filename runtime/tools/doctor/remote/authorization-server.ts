@@ -1,5 +1,5 @@
 /**
- * The authorization server that the resource names: its host, its metadata in all forms, and whether it is who it should be.
+ * Checks the authorization server that the resource refers to: its host, its metadata in all forms, and its issuer.
  * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { endpointViolation, serverMetadataUrls } from '../../../oauth/index.ts'
@@ -8,7 +8,7 @@ import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { checkClock } from './endpoint.ts'
 import { quoted, type RemoteFacts, text } from './facts.ts'
 import { checkConnection, checkName, checkTls, portOf } from './network.ts'
-import { type MetadataPlace, readPlace, tellingPlace } from './resource.ts'
+import { type MetadataResponse, readMetadata, mostRelevantFailure } from './resource.ts'
 
 function issuerUrl({ issuer, target }: RemoteFacts): URL {
   return new URL(issuer ?? target.origin)
@@ -18,7 +18,7 @@ export async function checkIssuerHost(facts: RemoteFacts): Promise<CheckOutcome>
   const { peers, target } = facts
   const url = issuerUrl(facts)
   facts.profile ??= profileOf(url.href)
-  if (url.host === target.host && portOf(url) === portOf(target)) return ok('the host of the server itself')
+  if (url.host === target.host && portOf(url) === portOf(target)) return ok('same host as the server')
   const { outcome, addresses } = await checkName(url, peers)
   if (outcome.result === 'failed') {
     return outcome.code === 'address.refused' ? outcome : failed('issuer-host.dns', outcome.observed)
@@ -33,19 +33,19 @@ export async function checkIssuerDocument(facts: RemoteFacts): Promise<CheckOutc
   const { peers } = facts
   const issuer = issuerUrl(facts)
   const urls = serverMetadataUrls(issuer.href)
-  const places = await Promise.all(urls.map((url) => readPlace(peers, new URL(url))))
-  const found = bestDocument(places, facts.issuer)
-  if (found === undefined) return noMetadata(facts, issuer, places)
+  const documents = await Promise.all(urls.map((url) => readMetadata(peers, new URL(url))))
+  const found = bestDocument(documents, facts.issuer)
+  if (found === undefined) return noMetadata(facts, issuer, documents)
   facts.server = found.document
   facts.serverReply = found.reply
-  // Under a domain of its own a provider shows itself in its metadata alone.
+  // A provider on a custom domain is only recognizable from its metadata.
   facts.profile ??= profileOf(text(found.document, 'issuer') ?? '')
-  const forms = places.filter(({ kind }) => kind === 'document').map(({ url }) => url.pathname)
+  const forms = documents.filter(({ kind }) => kind === 'document').map(({ url }) => url.pathname)
   return ok(`at ${forms.join(', ')}`)
 }
 
-/** The first document of the issuer itself, else the first document. */
-function bestDocument(places: readonly MetadataPlace[], issuer: string | undefined) {
+/** Returns the first document for the issuer, otherwise the first document. */
+function bestDocument(places: readonly MetadataResponse[], issuer: string | undefined) {
   const documents = places.filter((place) => place.kind === 'document')
   return documents.find(({ document }) => text(document, 'issuer') === issuer) ?? documents[0]
 }
@@ -53,9 +53,9 @@ function bestDocument(places: readonly MetadataPlace[], issuer: string | undefin
 async function noMetadata(
   facts: RemoteFacts,
   issuer: URL,
-  places: readonly MetadataPlace[],
+  places: readonly MetadataResponse[],
 ): Promise<CheckOutcome> {
-  const worst = tellingPlace(places)
+  const worst = mostRelevantFailure(places)
   const seen = places.map((place) => `${place.url.pathname}: ${'seen' in place ? place.seen : ''}`).join('; ')
   const proof = `curl -si ${quoted(worst?.url ?? issuer)}`
   switch (worst?.kind) {
@@ -73,7 +73,7 @@ async function noMetadata(
   }
   if (issuer.pathname !== '/') {
     for (const url of serverMetadataUrls(issuer.origin)) {
-      const place = await readPlace(facts.peers, new URL(url))
+      const place = await readMetadata(facts.peers, new URL(url))
       if (place.kind !== 'document') continue
       const other = text(place.document, 'issuer')
       return failed('issuer-document.root', `only at the root of the host, for issuer ${other ?? '(none)'}`, {
@@ -88,13 +88,13 @@ export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<Chec
   const named = text(server, 'issuer')
   if (named === undefined) return failed('issuer-document.malformed', 'no issuer')
   if (named === issuer) return ok(named)
-  const seen = `issuer is ${named}, authorization_servers says ${issuer ?? '(nothing)'}`
+  const seen = `issuer is ${named}, authorization_servers contains ${issuer ?? '(nothing)'}`
   const onlySlash = named.replace(/\/$/, '') === issuer?.replace(/\/$/, '')
   if (onlySlash) return warning('issuer.slash', seen)
-  // The document for all tenants of a provider contains a template instead of the issuer.
+  // The multi-tenant document of a provider contains a template instead of the issuer.
   if (/[{}]/.test(named)) return failed('issuer.mismatch', seen)
   return failed('issuer.mismatch', seen, {
-    fix: `Write ${named} into authorization_servers, or correct the public URL of the authorization server.`,
+    fix: `Write ${named} in authorization_servers, or correct the public URL of the authorization server.`,
   })
 }
 
@@ -103,14 +103,14 @@ export async function checkIssuerClock({ serverReply }: RemoteFacts): Promise<Ch
 }
 
 export async function checkEndpoints({ server, target }: RemoteFacts): Promise<CheckOutcome> {
-  const lacking = ['authorization_endpoint', 'token_endpoint'].filter(
+  const missing = ['authorization_endpoint', 'token_endpoint'].filter(
     (name) => text(server, name) === undefined,
   )
-  if (lacking.length > 0) return failed('endpoints.missing', `no ${lacking.join(', no ')}`)
+  if (missing.length > 0) return failed('endpoints.missing', `no ${missing.join(', no ')}`)
   for (const name of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'jwks_uri']) {
     const value = text(server, name)
     if (value === undefined) continue
-    // In front of a plain http server on a private network, the endpoints may be plain as well.
+    // A plain http server on a private network may also have plain endpoints.
     const violation = endpointViolation(value, target.protocol === 'http:')
     if (violation !== undefined) return failed('endpoints.insecure', `${name} ${violation}: ${value}`)
   }

@@ -1,7 +1,7 @@
 /**
- * A client that was registered by hand: does the authorization server know it, its redirect URI, the scopes and the
- * resource? Asks the authorization endpoint as a browser would, without signing in, and the token endpoint with a code
- * that cannot exist. Source: RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2.
+ * Checks a registered client: its id, redirect URI, scopes and resource. Calls the authorization endpoint like a
+ * browser, without logging in, and the token endpoint with a code that cannot exist. Source: RFC 6749 sections 4.1.2.1
+ * and 5.2; RFC 8707 section 2.
  */
 import { jsonFields, own } from '../../../../schemas/index.ts'
 import { authorizationUrl, makeLoginSecrets } from '../../../oauth/index.ts'
@@ -20,7 +20,7 @@ const byError: Readonly<Record<string, FindingCode>> = {
   unauthorized_client: 'client.unknown',
 }
 
-/** These come after the checks that matter here. */
+/** Errors that occur only after all relevant checks of the server. */
 const harmless = new Set(['login_required', 'interaction_required', 'consent_required', 'access_denied'])
 
 export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {
@@ -41,11 +41,11 @@ export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {
   })
   const reply = await peers.ask(url, { method: 'GET', headers: { accept: 'text/html' } })
   if (isFailure(reply)) return failed('client.unreachable', networkFailureText(reply))
-  return ofAuthorization(facts, reply) ?? (await askToken(facts))
+  return authorizationFailure(facts, reply) ?? (await askToken(facts))
 }
 
-/** Undefined when the server went on to a login. */
-function ofAuthorization(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | undefined {
+/** Returns undefined when the server accepted the request. */
+function authorizationFailure(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | undefined {
   const { profile } = facts
   const redirectUri = redirectUriOf(facts)
   const location = header(reply, 'location') ?? ''
@@ -57,7 +57,7 @@ function ofAuthorization(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | 
   if (location.startsWith(redirectUri)) {
     const params = new URL(location).searchParams
     const error = params.get('error') ?? 'no error'
-    // A server that asks nobody gives a code at once.
+    // A server without a login page returns a code immediately.
     if (harmless.has(error) || params.has('code')) return undefined
     const description = params.get('error_description') ?? ''
     const code = speaksOfPkce(description) ? 'login.pkce' : (own(byError, error) ?? 'client.refused')
@@ -86,12 +86,12 @@ function errorIn(reply: ProbeReply): string | undefined {
   return text(body, 'error_description') ?? text(body, 'error')
 }
 
-/** A code that cannot exist is refused as a grant; a client that does not exist is refused before that. */
+/** The server rejects an unknown client before it rejects the code. */
 async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
   const { server, peers } = facts
   const endpoint = text(server, 'token_endpoint')
   const clientId = clientIdOf(facts)
-  if (endpoint === undefined || clientId === undefined) return ok('the login page is shown')
+  if (endpoint === undefined || clientId === undefined) return ok('the login page appears')
   const body = new URLSearchParams({
     grant_type: 'authorization_code',
     code: 'gatehouse-doctor',
@@ -108,8 +108,8 @@ async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
   if (isFailure(reply)) return failed('client.unreachable', networkFailureText(reply))
   const error = text(jsonFields(reply.body), 'error')
   if (error === 'invalid_target') return failed('client.target', `${error} at the token endpoint`)
-  // A confidential client has a secret that was not given here.
+  // A confidential client has a secret, which this check does not send.
   if (error === 'invalid_client')
-    return ok('known at the authorization endpoint; it needs a secret for tokens')
+    return ok('known at the authorization endpoint; the token endpoint requires a secret')
   return ok('known, with this redirect URI')
 }

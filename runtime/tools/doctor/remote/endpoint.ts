@@ -1,6 +1,4 @@
-/**
- * The MCP endpoint: what it says to `initialize` without a token, whether its clock is right, and its challenge.
- */
+/** Checks the MCP endpoint: its response to `initialize` without a token, its clock, and its challenge. */
 import { eventStreamType, headerName, jsonType } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'
@@ -21,11 +19,11 @@ export async function checkEndpoint(facts: RemoteFacts): Promise<CheckOutcome> {
   const proof = initializeCommand(target)
   if ('failure' in got) return failed('endpoint.unreachable', networkFailureText(got), { proof })
   facts.first = got.reply
-  await giveSessionBack(facts, got.reply)
+  await deleteSession(facts, got.reply)
   return describe(facts, got, proof)
 }
 
-/** A command that shows the same handshake. */
+/** Returns a curl command for the same handshake. */
 export function initializeCommand(target: URL): string {
   return (
     `curl -si ${quoted(target)} -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' ` +
@@ -33,7 +31,7 @@ export function initializeCommand(target: URL): string {
   )
 }
 
-async function giveSessionBack({ target, peers }: RemoteFacts, reply: ProbeReply): Promise<void> {
+async function deleteSession({ target, peers }: RemoteFacts, reply: ProbeReply): Promise<void> {
   const id = header(reply, headerName.sessionId)
   if (id !== undefined) await peers.ask(target, { method: 'DELETE', headers: { [headerName.sessionId]: id } })
 }
@@ -46,18 +44,18 @@ async function describe(
   const { status } = reply
   const type = mediaType(reply)
   const words = explanation(reply)
-  if (status >= 300 && status < 400) return redirected(facts, reply, proof)
+  if (status >= 300 && status < 400) return redirectOutcome(facts, reply, proof)
   if (rejectsHost(status, words))
     return failed('endpoint.host', withWords(`status ${status}`, words), { proof })
-  if (status === 401) return ok('wants a login (status 401)')
+  if (status === 401) return ok('requires a login (status 401)')
   if (status === 403 && reply.headers['www-authenticate'] !== undefined)
-    return ok('wants a login (status 403)')
+    return ok('requires a login (status 403)')
   if (result !== undefined || error !== undefined) {
-    // An error may say that the server speaks the stateless era alone; the session checks find out.
+    // An error can mean that the server supports only the stateless era. The session checks find out.
     return ok(result === undefined ? `JSON-RPC error (status ${status})` : `MCP (status ${status})`)
   }
   if (reply.ended === 'large') return failed('endpoint.too-large', `more than 256 KiB of ${type}`, { proof })
-  if (status === 404 || status === 405) return missing(facts, status, proof)
+  if (status === 404 || status === 405) return missingOutcome(facts, status, proof)
   if (status === 403)
     return failed('endpoint.forbidden', withWords('status 403 without a challenge', words), { proof })
   if (status === 429) return failed('endpoint.rate-limit', withWords('status 429', words), { proof })
@@ -75,18 +73,18 @@ async function describe(
   )
 }
 
-function redirected({ target }: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {
+function redirectOutcome({ target }: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {
   const location = header(reply, 'location') ?? ''
   const to = URL.canParse(location, target.href) ? new URL(location, target) : undefined
   const seen = `status ${reply.status} to ${to ? shownUrl(to) : 'nowhere'}`
   const fix = to
-    ? `Use ${shownUrl(to)}: on a redirect clients drop the Authorization header or change POST to GET.`
+    ? `Use ${shownUrl(to)}: on a redirect, clients drop the Authorization header or change POST to GET.`
     : undefined
   return failed('endpoint.redirect', seen, { proof, ...(fix !== undefined && { fix }) })
 }
 
-/** 404 and 405: the deprecated transport, another usual path, or nothing. */
-async function missing(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
+/** Explains 404 and 405: the deprecated transport, another common path, or no server. */
+async function missingOutcome(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {
     method: 'GET',
@@ -95,7 +93,7 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
   })
   if (!isFailure(stream) && stream.status === 200 && mediaType(stream) === eventStreamType) {
     facts.isHttpSse = true
-    return warning('endpoint.http-sse', 'GET opens an event stream, POST is refused')
+    return warning('endpoint.http-sse', 'GET opens an event stream, but POST is rejected')
   }
   for (const path of ['/mcp', '/sse', '/']) {
     if (path === target.pathname) continue
@@ -108,8 +106,8 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
       }),
       until: () => true,
     })
-    if (isFailure(got) || !speaks(got)) continue
-    return failed('endpoint.not-found', `status ${status} here; something responds at ${path}`, {
+    if (isFailure(got) || !looksLikeMcp(got)) continue
+    return failed('endpoint.not-found', `status ${status} here; there is a response at ${path}`, {
       proof,
       fix: `Try ${shownUrl(other)}.`,
     })
@@ -117,8 +115,8 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
   return failed(status === 405 ? 'endpoint.method' : 'endpoint.not-found', `status ${status}`, { proof })
 }
 
-/** A login, an event stream, or JSON: more than a page about nothing. */
-function speaks(reply: ProbeReply): boolean {
+/** True for a login, an event stream or JSON, as opposed to an error page. */
+function looksLikeMcp(reply: ProbeReply): boolean {
   const type = mediaType(reply)
   if (reply.status === 401) return reply.headers['www-authenticate'] !== undefined
   return reply.status < 404 && (type === eventStreamType || type === jsonType)
@@ -127,7 +125,7 @@ function speaks(reply: ProbeReply): boolean {
 const warnMs = 5_000
 const failMs = 60_000
 
-/** `Date` has whole seconds: half a second is added to be in the middle. */
+/** `Date` has whole seconds. Half a second is added to estimate the middle. */
 export function checkClock(
   reply: ProbeReply | undefined,
   code: 'clock.skew' | 'issuer-clock.skew',
@@ -137,8 +135,8 @@ export function checkClock(
   if (reply === undefined || Number.isNaN(theirs)) return ok('the server sends no Date')
   const skewMs = theirs - reply.at
   const seconds = Math.round(Math.abs(skewMs) / 1000)
-  // A response that was stored on its way has the time of its making.
-  if (header(reply, 'age') !== undefined) return ok('a cached response: not compared')
+  // A cached response has the time at which it was created.
+  if (header(reply, 'age') !== undefined) return ok('not compared: the response was cached')
   if (Math.abs(skewMs) < warnMs + reply.roundTripMs) return ok(`${seconds} s apart`)
   const seen = `the server’s clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine’s`
   return Math.abs(skewMs) < failMs ? warning(code, seen) : failed(code, seen)
@@ -146,7 +144,7 @@ export function checkClock(
 
 export async function checkChallenge(facts: RemoteFacts): Promise<CheckOutcome> {
   const reply = facts.first
-  if (reply === undefined) return ok('not asked')
+  if (reply === undefined) return ok('not checked')
   if (reply.status !== 401 && reply.status !== 403) return openServer(facts)
   const proof = initializeCommand(facts.target)
   const outcome = readChallenge(facts, reply, proof)
@@ -159,8 +157,7 @@ function readChallenge(facts: RemoteFacts, reply: ProbeReply, proof: string): Ch
   const challenges = parseChallenges(value)
   if (challenges.length === 0) {
     const renamed = Object.keys(reply.headers).find((name) => name.endsWith('-remapped-www-authenticate'))
-    if (renamed !== undefined)
-      return failed('challenge.renamed', `the header is called ${renamed}`, { proof })
+    if (renamed !== undefined) return failed('challenge.renamed', `the header is named ${renamed}`, { proof })
     return failed('challenge.missing', 'status 401 without WWW-Authenticate', { proof })
   }
   const bearer = findChallenge(challenges, 'bearer', 'resource_metadata')
@@ -180,7 +177,7 @@ function readChallenge(facts: RemoteFacts, reply: ProbeReply, proof: string): Ch
   return ok('401 with a Bearer challenge')
 }
 
-/** Some servers take a handshake from anybody and want a login for the first list. */
+/** Some servers accept a handshake without a login and require one for lists. */
 async function openServer(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers } = facts
   const opened = await askMcp(peers, target, {
@@ -190,11 +187,11 @@ async function openServer(facts: RemoteFacts): Promise<CheckOutcome> {
   })
   const session = 'reply' in opened ? header(opened.reply, headerName.sessionId) : undefined
   const listing = await askMcp(peers, target, { method: 'tools/list', era: 'session', session })
-  if ('reply' in opened) await giveSessionBack(facts, opened.reply)
+  if ('reply' in opened) await deleteSession(facts, opened.reply)
   if ('reply' in listing && listing.reply.status === 401) {
     const bearer = findChallenge(parseChallenges(listing.reply.headers['www-authenticate']), 'bearer')
     if (bearer !== undefined) facts.challenge = bearer
-    return warning('challenge.late', 'initialize is open, tools/list wants a login')
+    return warning('challenge.late', 'initialize is open, but tools/list requires a login')
   }
   facts.isOpen = true
   return isLocal(facts)

@@ -1,6 +1,4 @@
-/**
- * Examines one remote MCP server, hop by hop, in the order in which a client meets them.
- */
+/** Checks a remote MCP server hop by hop, in the order in which a client uses them. */
 import type { LookupAll, ProxyEnvironment } from '../../../net/index.ts'
 import { makePeers } from '../../../toolkit/mcp-client/peers.ts'
 import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
@@ -9,7 +7,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { checkBrowser } from '../sign-in/authorize.ts'
 import { checkLoginClient } from '../sign-in/client.ts'
-import { giveBack } from '../sign-in/give-back.ts'
+import { cleanUpLogin } from '../sign-in/clean-up.ts'
 import type { SignInOptions } from '../sign-in/state.ts'
 import { checkCode, checkGranted, checkRenewal } from '../sign-in/tokens.ts'
 import {
@@ -93,12 +91,12 @@ const endpoint: readonly Row[] = [
   { id: 'challenge', hop: 'MCP endpoint', needs: ['endpoint'], object: target, run: checkChallenge },
 ]
 
-/** A server that wants no login has none of these hops. */
-function ofLogin(row: Row): Row {
+/** Skips a check when the server requires no login. */
+function skipIfOpen(row: Row): Row {
   return {
     ...row,
     run: (facts) =>
-      facts.isOpen === true ? Promise.resolve(skipped('the server wants no login')) : row.run(facts),
+      facts.isOpen === true ? Promise.resolve(skipped('the server requires no login')) : row.run(facts),
   }
 }
 
@@ -121,9 +119,9 @@ const login: readonly Row[] = (
     ['keys', 'login', ['endpoints'], issuer, checkKeys],
     ['client', 'login', ['endpoints'], issuer, checkClient],
   ] as const
-).map(([id, hop, needs, object, run]) => ofLogin({ id, hop, needs, object, run }))
+).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-/** The login for real, in place of the look at a client that was registered by hand. */
+/** Checks for --login. They replace the check of a registered client. */
 const signIn: readonly Row[] = (
   [
     ['login-client', 'login', ['endpoints', 'issuer', 'flow', 'registration'], issuer, checkLoginClient],
@@ -134,9 +132,9 @@ const signIn: readonly Row[] = (
     ['granted', 'token', ['code'], issuer, checkGranted],
     ['renewal', 'token', ['code'], issuer, checkRenewal],
   ] as const
-).map(([id, hop, needs, object, run]) => ofLogin({ id, hop, needs, object, run }))
+).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-const end: Row = { id: 'give-back', hop: 'end', needs: [], object: issuer, run: giveBack, always: true }
+const end: Row = { id: 'give-back', hop: 'end', needs: [], object: issuer, run: cleanUpLogin, always: true }
 
 const token: Row = { id: 'token', hop: 'token', needs: ['endpoint'], object: target, run: checkToken }
 
@@ -148,13 +146,13 @@ const session: readonly Row[] = [
   { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
 ]
 
-/** A backend of a gateway, which has a credential of its own: whether it can be reached. */
+/** Checks for a backend of a gateway, which has its own credential: only whether it can be reached. */
 const backendChecks: readonly Row[] = [
   ...network,
   ...endpoint.filter(({ id }) => id === 'endpoint' || id === 'clock'),
 ]
 
-/** An issuer by itself: who checks tokens needs its metadata and keys, not its logins. */
+/** Checks for a standalone issuer: metadata and keys, which a token validator needs, but no login. */
 const issuerIds: ReadonlySet<string> = new Set([
   'issuer-document',
   'issuer',
@@ -169,7 +167,7 @@ const issuerChecks: readonly Row[] = [
     .map((row) => (row.id === 'issuer-document' ? { ...row, needs: ['tls'] } : row)),
 ]
 
-/** What is examined: the whole way of a client, a backend behind a gateway, or an issuer alone. */
+/** Scope of the checks: the whole path of a client, a backend behind a gateway, or only an issuer. */
 type Depth = 'client' | 'backend' | 'issuer'
 
 const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
@@ -178,7 +176,7 @@ const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
   issuer: issuerChecks,
 }
 
-/** With `login`. */
+/** Checks with `login`. */
 const loginChecks: readonly Row[] = [
   ...network,
   ...endpoint,
@@ -191,17 +189,17 @@ const loginChecks: readonly Row[] = [
 export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly target: URL
   readonly token?: string | undefined
-  /** Signs in for real; with the depth `client` only. */
+  /** Logs in. Only with depth `client`. */
   readonly login?: SignInOptions | undefined
-  /** Default: client. */
+  /** Default: `client`. */
   readonly depth?: Depth | undefined
-  /** With the depth `issuer`: as it was written. */
+  /** Issuer as the document contains it, for depth `issuer`. */
   readonly issuer?: string | undefined
-  /** Of each request and connection. Default 10 s. */
+  /** Timeout of each request and connection. Default 10 s. */
   readonly timeoutMs?: number | undefined
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** In place of recognising the provider by its issuer. */
+  /** Id of the provider, instead of detection by issuer. */
   readonly provider?: string | undefined
   /** Replaces the system's resolver (tests). */
   readonly lookup?: LookupAll | undefined
@@ -223,13 +221,13 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     proxy,
     lookup,
     provider,
-    token: given,
+    token: presetToken,
     login: signInOptions,
     onFinding,
     depth = 'client',
   } = options
   const { target: url, clientId, redirectUri, register = false, watchMs = 0, origin } = options
-  const secrets = [given, signInOptions?.clientSecret, ...url.searchParams.values()].filter(
+  const secrets = [presetToken, signInOptions?.clientSecret, ...url.searchParams.values()].filter(
     (secret) => secret !== undefined,
   )
   const clean = makeClean(secrets)
@@ -244,10 +242,10 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
       signIn: { options: signInOptions, issued: { refresh: new Set(), access: new Set() } },
     }),
   }
-  if (given !== undefined) facts.token = given
+  if (presetToken !== undefined) facts.token = presetToken
   if (provider !== undefined) facts.profile = profileNamed(provider)
   if (depth === 'issuer') {
-    // As it was written: issuers are compared byte by byte.
+    // Keep the original text, because issuers are compared byte for byte.
     facts.issuer = options.issuer ?? url.href
     facts.profile ??= profileOf(facts.issuer)
   }
@@ -267,7 +265,7 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
 }
 
 function fixOf(profile: Profile | undefined, code: string) {
-  // The provider's reason is the same whether the metadata or the login shows it.
+  // Both codes have the same fix for a provider.
   const shown = code === 'refresh.not-issued' ? 'refresh.none' : code
   const text = profile?.fixes[shown as keyof typeof profile.fixes]
   return profile === undefined || text === undefined ? undefined : { text, docs: profile.docs }

@@ -1,6 +1,4 @@
-/**
- * What the checks of one remote server know so far: each check may read what those before it found.
- */
+/** Facts that the checks of a remote server collect. Each check can read the facts of earlier checks. */
 import type { LookupAddress } from 'node:dns'
 import { isLoopbackHost } from '../../../net/index.ts'
 import { canonicalResource, type Challenge, type JsonRecord } from '../../../oauth/index.ts'
@@ -11,15 +9,15 @@ import type { Clean } from '../report/text.ts'
 import type { SignIn } from '../sign-in/state.ts'
 
 export interface RemoteOptions {
-  /** A client that was registered by hand. */
+  /** Id of a registered client. */
   readonly clientId?: string | undefined
-  /** Default: where `gatehouse proxy` listens. */
+  /** Default: the redirect URI of `gatehouse proxy`. */
   readonly redirectUri?: string | undefined
-  /** Registers a client, and deletes it again when the server allows it. */
+  /** Registers a client, and deletes it if the server supports that. */
   readonly register: boolean
-  /** Of a client in a browser. */
+  /** Origin of a browser client. */
   readonly origin?: string | undefined
-  /** How long the stream of a session is watched; 0: its headers only. */
+  /** How long an idle stream is watched. 0 checks only its headers. */
   readonly watchMs: number
 }
 
@@ -28,25 +26,25 @@ export interface RemoteFacts {
   readonly peers: Peers
   readonly clean: Clean
   readonly options: RemoteOptions
-  /** What no text may show; a login adds to it. */
+  /** Secrets to redact in texts. A login adds to them. */
   readonly secrets: string[]
-  /** A login that is walked for real. */
+  /** State of a login, with --login. */
   readonly signIn?: SignIn | undefined
-  /** Handed in, or given by the login. */
+  /** From --token-file or from the login. */
   token?: string | undefined
-  /** What the server said to the token. */
+  /** The server's response to the token. */
   verdict?: Verdict
-  /** Addresses of the target that may be dialled. */
+  /** Addresses of the target that are allowed to be dialled. */
   addresses?: readonly LookupAddress[]
   /** The response to `initialize` without a token. */
   first?: ProbeReply
   challenge?: Challenge
-  /** The server wants no login. */
+  /** True when the server requires no login. */
   isOpen?: boolean
-  /** It speaks the HTTP+SSE (deprecated) transport only. */
+  /** True when the server supports only the HTTP+SSE (deprecated) transport. */
   isHttpSse?: boolean
   resource?: JsonRecord
-  /** As the protected-resource document names it. */
+  /** Issuer, as in the protected-resource document. */
   issuer?: string
   server?: JsonRecord
   serverReply?: ProbeReply
@@ -55,10 +53,10 @@ export interface RemoteFacts {
   isStateless?: boolean
 }
 
-/** `scope`: it wants others. */
+/** `scope`: the server requires other scopes. */
 export type Verdict = 'accepted' | 'refused' | 'scope'
 
-/** Where `gatehouse proxy` listens for the redirect. */
+/** The redirect URI of `gatehouse proxy`. */
 const usualRedirectUri = 'http://localhost:8666/callback'
 
 export function redirectUriOf({ signIn, options }: RemoteFacts): string {
@@ -69,7 +67,7 @@ export function clientIdOf({ signIn, options }: RemoteFacts): string | undefined
   return signIn?.ready?.client.clientId ?? options.clientId
 }
 
-/** The RFC 8707 indicator that a client sends. */
+/** Returns the RFC 8707 resource that a client sends. */
 export function resourceOf({ resource, target }: RemoteFacts): string {
   return text(resource, 'resource') ?? canonicalResource(shownUrl(target))
 }
@@ -78,12 +76,12 @@ export function isLocal({ target }: Pick<RemoteFacts, 'target'>): boolean {
   return isLoopbackHost(target.hostname)
 }
 
-/** A URL without its query, for commands and messages. */
+/** Returns a URL without its query, for commands and messages. */
 export function shownUrl(url: URL): string {
   return `${url.origin}${url.pathname}`
 }
 
-/** The strings of a list of a document, bounded. */
+/** Returns the strings of a list in a document, at most 200. */
 export function strings(document: JsonRecord | undefined, name: string): readonly string[] | undefined {
   const value = document?.[name]
   if (!Array.isArray(value)) return undefined
@@ -95,14 +93,14 @@ export function text(document: JsonRecord | undefined, name: string): string | u
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** An argument of a command that people copy: peers choose some of these texts. */
+/** Quotes an argument of a command for the user to copy. Peers control some of these texts. */
 export function quoted(value: string | URL): string {
   const plain = typeof value === 'string' ? value : shownUrl(value)
   return /^[\w./:@%+=[\]-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", "'\\''")}'`
 }
 
-/** A list for one line. */
-export function listed(items: readonly string[]): string {
+/** Formats a list for one line. */
+export function joinList(items: readonly string[]): string {
   if (items.length === 0) return 'nothing'
   return items.length > 8 ? `${items.slice(0, 8).join(', ')} and ${items.length - 8} more` : items.join(', ')
 }

@@ -1,5 +1,5 @@
 /**
- * What the authorization server offers for a login, by its metadata: flow, PKCE, registration, client authentication,
+ * Checks what the authorization server supports, from its metadata: flow, PKCE, registration, client authentication,
  * scopes, refresh, keys. Source: MCP 2025-11-25 authorization; RFC 8414; RFC 7591; RFC 7636.
  */
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
@@ -7,7 +7,7 @@ import { networkFailureText } from '../../../net/index.ts'
 import { isFailure } from '../../../toolkit/mcp-client/exchange.ts'
 import { deleteRegistration, OAuthClientError, registerClient, supportsS256 } from '../../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { listed, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
+import { joinList, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
 
 const manyScopes = 20
 
@@ -15,10 +15,10 @@ export async function checkFlow({ server }: RemoteFacts): Promise<CheckOutcome> 
   const types = strings(server, 'response_types_supported')
   const grants = strings(server, 'grant_types_supported')
   if (types !== undefined && !types.includes('code')) {
-    return failed('flow.no-code', `response_types_supported: ${listed(types)}`)
+    return failed('flow.no-code', `response_types_supported: ${joinList(types)}`)
   }
   if (grants !== undefined && !grants.includes('authorization_code')) {
-    return failed('flow.no-code', `grant_types_supported: ${listed(grants)}`)
+    return failed('flow.no-code', `grant_types_supported: ${joinList(grants)}`)
   }
   return ok('authorization code')
 }
@@ -27,7 +27,7 @@ export async function checkPkce({ server }: RemoteFacts): Promise<CheckOutcome> 
   const methods = strings(server, 'code_challenge_methods_supported')
   if (methods === undefined) return failed('pkce.absent', 'no code_challenge_methods_supported')
   if (supportsS256({ issuer: '', code_challenge_methods_supported: [...methods] })) return ok('S256')
-  return failed('pkce.plain', `code_challenge_methods_supported: ${listed(methods)}`)
+  return failed('pkce.plain', `code_challenge_methods_supported: ${joinList(methods)}`)
 }
 
 export async function checkRegistration({ server, options, profile }: RemoteFacts): Promise<CheckOutcome> {
@@ -36,16 +36,16 @@ export async function checkRegistration({ server, options, profile }: RemoteFact
     ...(server?.['client_id_metadata_document_supported'] === true ? ['metadata documents'] : []),
   ]
   if (ways.length > 0) return ok(ways.join(', '))
-  if (options.clientId !== undefined) return ok('by hand: --client-id is given')
+  if (options.clientId !== undefined) return ok('registered: --client-id is set')
   const name = profile === undefined ? '' : ` (${profile.title})`
   return failed('registration.none', `clients cannot register themselves${name}`)
 }
 
-/** Writes: only when it was asked for. What was registered is deleted where the server offers that (RFC 7592). */
+/** Registers a client if --register is set, and deletes it if the server supports that (RFC 7592). */
 export async function tryRegistration(facts: RemoteFacts): Promise<CheckOutcome> {
   const { server, options, peers } = facts
   const endpoint = text(server, 'registration_endpoint')
-  if (!options.register) return skipped('not asked for: --register registers a client, and deletes it')
+  if (!options.register) return skipped('needs --register, which registers a client and deletes it')
   if (endpoint === undefined) return skipped('no registration_endpoint')
   try {
     const made = await registerClient(
@@ -61,7 +61,7 @@ export async function tryRegistration(facts: RemoteFacts): Promise<CheckOutcome>
       { fetch: peers.fetch },
     )
     return ok(
-      `registered${(await deleteRegistration(made, { fetch: peers.fetch })) ? ' and deleted' : '; it could not be deleted again'}`,
+      `registered${(await deleteRegistration(made, { fetch: peers.fetch })) ? ' and deleted' : ', but could not be deleted'}`,
     )
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
@@ -87,36 +87,37 @@ const clientAuthMethods = new Set(['none', 'client_secret_basic', 'client_secret
 
 export async function checkTokenAuth({ server }: RemoteFacts): Promise<CheckOutcome> {
   const methods = strings(server, 'token_endpoint_auth_methods_supported')
-  // RFC 8414 section 2: client_secret_basic when it is left out.
+  // RFC 8414 section 2: the default is client_secret_basic.
   if (methods === undefined) return ok('not listed')
-  const seen = `token_endpoint_auth_methods_supported: ${listed(methods)}`
+  const seen = `token_endpoint_auth_methods_supported: ${joinList(methods)}`
   if (!methods.some((method) => clientAuthMethods.has(method))) return failed('token-auth.unsupported', seen)
-  return methods.includes('none') ? ok(listed(methods)) : warning('token-auth.no-public', seen)
+  return methods.includes('none') ? ok(joinList(methods)) : warning('token-auth.no-public', seen)
 }
 
-/** The scopes a client will ask for: those of the challenge, else all of the document. */
+/** Returns the scopes that a client requests: those in the challenge, otherwise all in the document. */
 export function wantedScopes({ challenge, resource }: RemoteFacts): readonly string[] {
-  const asked = challenge?.params.get('scope')
-  if (asked !== undefined) return asked.split(' ').filter((scope) => scope !== '')
+  const challenged = challenge?.params.get('scope')
+  if (challenged !== undefined) return challenged.split(' ').filter((scope) => scope !== '')
   return strings(resource, 'scopes_supported') ?? []
 }
 
 export async function checkScopes(facts: RemoteFacts): Promise<CheckOutcome> {
   const wanted = wantedScopes(facts)
   const known = strings(facts.server, 'scopes_supported')
-  if (wanted.length === 0) return ok('none are asked for')
+  if (wanted.length === 0) return ok('none are requested')
   const unknown = known === undefined ? [] : wanted.filter((scope) => !known.includes(scope))
-  if (unknown.length > 0) return warning('scopes.unknown', `not in scopes_supported: ${listed(unknown)}`)
-  if (wanted.length > manyScopes) return warning('scopes.many', `${wanted.length} scopes: ${listed(wanted)}`)
-  return ok(listed(wanted))
+  if (unknown.length > 0) return warning('scopes.unknown', `not in scopes_supported: ${joinList(unknown)}`)
+  if (wanted.length > manyScopes)
+    return warning('scopes.many', `${wanted.length} scopes: ${joinList(wanted)}`)
+  return ok(joinList(wanted))
 }
 
 export async function checkRefresh({ server }: RemoteFacts): Promise<CheckOutcome> {
   const grants = strings(server, 'grant_types_supported')
-  // RFC 8414 section 2: authorization_code and implicit when it is left out; many that leave it out do refresh.
+  // RFC 8414 section 2: the default is authorization_code and implicit, but many servers that omit it support refresh.
   if (grants === undefined) return ok('grant_types_supported is not listed')
   if (!grants.includes('refresh_token'))
-    return warning('refresh.none', `grant_types_supported: ${listed(grants)}`)
+    return warning('refresh.none', `grant_types_supported: ${joinList(grants)}`)
   const offline = strings(server, 'scopes_supported')?.includes('offline_access') ?? false
   return ok(offline ? 'refresh_token, with the scope offline_access' : 'refresh_token')
 }
@@ -133,7 +134,7 @@ export async function checkKeys({ server, peers }: RemoteFacts): Promise<CheckOu
   const objects = keys.filter(isFields)
   if (objects.length === 0) return failed('keys.empty', 'the key set is empty')
   if (objects.some((key) => privateMembers.some((name) => name in key))) {
-    return failed('keys.private', 'a key of the set has private members')
+    return failed('keys.private', 'the key set contains a private key')
   }
   return ok(`${objects.length} ${objects.length === 1 ? 'key' : 'keys'}`)
 }

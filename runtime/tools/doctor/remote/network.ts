@@ -1,6 +1,4 @@
-/**
- * Name, address, connection and certificate of a host, without any HTTP.
- */
+/** Checks name, address, connection and certificate of a host, without HTTP. */
 import { isIP, connect as connectTcp } from 'node:net'
 import {
   checkServerIdentity,
@@ -26,15 +24,14 @@ export async function checkName(
 ): Promise<{ readonly outcome: CheckOutcome; readonly addresses: readonly LookupAddress[] }> {
   const host = unbracket(url.hostname)
   const found = await peers.addresses(url)
-  if (found === undefined)
-    return { outcome: ok('an HTTP proxy of the environment resolves it'), addresses: [] }
+  if (found === undefined) return { outcome: ok('resolved by the HTTP proxy'), addresses: [] }
   if ('failure' in found) return { outcome: nameFailure(host, found), addresses: [] }
   const allowed = found.filter(({ address }) => peers.mayDial(url, address))
   const shown = found.map(({ address }) => address).join(', ')
   if (allowed.length === 0)
-    return { outcome: failed('address.refused', `${host} is ${shown}`), addresses: [] }
+    return { outcome: failed('address.refused', `${host} resolves to ${shown}`), addresses: [] }
   return {
-    outcome: ok(isIP(host) === 0 ? `${host} is ${shown}` : `${host} is an address`),
+    outcome: ok(isIP(host) === 0 ? `${host} resolves to ${shown}` : `${host} is an address`),
     addresses: allowed,
   }
 }
@@ -42,14 +39,14 @@ export async function checkName(
 function nameFailure(host: string, { failure, detail }: NetworkFailure): CheckOutcome {
   const proof = `getent hosts ${quoted(host)}`
   if (failure === 'timeout' || detail === 'EAI_AGAIN')
-    return failed('dns.resolver', `${host}: no response of the resolver (${detail})`, { proof })
+    return failed('dns.resolver', `${host}: no response from the resolver (${detail})`, { proof })
   const code = host.includes('_') ? 'dns.underscore' : 'dns.not-found'
   return failed(code, `${host}: no address (${detail})`, { proof })
 }
 
-/** Who can reach the addresses. */
+/** Checks from where the addresses can be reached. */
 export function checkAddress(url: URL, addresses: readonly LookupAddress[]): CheckOutcome {
-  if (addresses.length === 0) return ok('not known here')
+  if (addresses.length === 0) return ok('unknown')
   if (isLoopbackHost(url.hostname)) return ok('loopback: clients on this machine only')
   const inside = addresses.filter(({ address }) => isRefusedAddress(address, 'public'))
   if (inside.length === 0) return ok('public')
@@ -72,9 +69,9 @@ export async function checkConnection(
   const shown = broken.map(({ address, failure }) => `${address}: ${failure?.detail ?? ''}`).join(', ')
   if (broken.length === 0) return ok(`port ${port} accepts connections`)
   if (broken.length < tries.length) {
-    // A machine without IPv6 is no error of the server.
-    const ownLack = broken.every(({ failure }) => failure?.failure === 'unreachable')
-    return ownLack ? ok(`port ${port} accepts connections`) : warning('connect.some', shown)
+    // A machine without IPv6 is not a problem of the server.
+    const isLocalProblem = broken.every(({ failure }) => failure?.failure === 'unreachable')
+    return isLocalProblem ? ok(`port ${port} accepts connections`) : warning('connect.some', shown)
   }
   const [first] = broken
   const proof = `nc -vz ${quoted(unbracket(url.hostname))} ${port}`
@@ -107,7 +104,7 @@ function dial(host: string, port: number, timeoutMs: number): Promise<NetworkFai
 
 interface Handshake {
   readonly certificate: DetailedPeerCertificate
-  /** OpenSSL's verdict on the chain; undefined when it verifies. */
+  /** OpenSSL's error for the chain. Undefined when it verifies. */
   readonly error: string | undefined
   readonly protocol: string | null
 }
@@ -163,7 +160,7 @@ function day(ms: number): string {
   return Number.isNaN(ms) ? 'an unknown day' : new Date(ms).toISOString().slice(0, 10)
 }
 
-/** Shakes hands whatever the certificate is, and sends nothing. */
+/** Performs a handshake with any certificate and sends no data. */
 function shakeHands(
   host: string,
   address: string,
@@ -175,7 +172,7 @@ function shakeHands(
     host: address,
     port,
     ...(isIP(host) === 0 && { servername: host }),
-    // The certificate is what is examined here; no data goes over this connection.
+    // This check examines the certificate. No data is sent over the connection.
     rejectUnauthorized: false,
     minVersion: 'TLSv1.2',
     ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }),
@@ -193,7 +190,7 @@ function shakeHands(
       const error = typeof code === 'string' ? code : code instanceof Error ? String(codeOf(code)) : undefined
       end({
         certificate: socket.getPeerCertificate(true),
-        // The name is compared apart from the chain.
+        // The name is checked separately from the chain.
         error: error === 'ERR_TLS_CERT_ALTNAME_INVALID' ? undefined : error,
         protocol: socket.getProtocol(),
       })

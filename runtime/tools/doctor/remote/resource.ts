@@ -1,5 +1,5 @@
 /**
- * The protected-resource document: where it is, whether clients can read it, and whether it speaks for the URL.
+ * Checks the protected-resource document: its location, whether clients can read it, and whether it is for this URL.
  * Source: RFC 9728; MCP 2025-11-25 authorization.
  */
 import { jsonFields } from '../../../../schemas/index.ts'
@@ -13,10 +13,10 @@ import { header, isFailure, mediaType, type ProbeReply } from '../../../toolkit/
 import { type NetworkFailure, networkFailureText } from '../../../net/index.ts'
 import type { Peers } from '../../../toolkit/mcp-client/peers.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
-import { listed, quoted, type RemoteFacts, shownUrl, strings, text } from './facts.ts'
+import { joinList, quoted, type RemoteFacts, shownUrl, strings, text } from './facts.ts'
 
-/** What one well-known place had. Worst first, in the order of what should be reported. */
-export type MetadataPlace =
+/** The response at a well-known URL. */
+export type MetadataResponse =
   | {
       readonly kind: 'document'
       readonly url: URL
@@ -36,7 +36,7 @@ export type MetadataPlace =
     }
 
 /** Reads a document from a well-known place. A redirect on the same host is followed once. */
-export async function readPlace(peers: Peers, url: URL): Promise<MetadataPlace> {
+export async function readMetadata(peers: Peers, url: URL): Promise<MetadataResponse> {
   const first = await peers.ask(url, { method: 'GET', headers: { accept: 'application/json' } })
   const next = isFailure(first) ? undefined : sameHostRedirect(first, url)
   const reply =
@@ -67,12 +67,12 @@ function sameHostRedirect(reply: ProbeReply, from: URL): URL | undefined {
 
 const rank = ['login', 'html', 'malformed', 'error', 'unreachable', 'absent'] as const
 
-/** Of places without a document, the one that says most. */
-export function tellingPlace(
-  places: readonly MetadataPlace[],
-): Exclude<MetadataPlace, { kind: 'document' }> | undefined {
+/** Returns the most relevant failure among URLs without a document. */
+export function mostRelevantFailure(
+  places: readonly MetadataResponse[],
+): Exclude<MetadataResponse, { kind: 'document' }> | undefined {
   for (const kind of rank) {
-    const place = places.find((each) => each.kind === kind)
+    const place = places.find((candidate) => candidate.kind === kind)
     if (place !== undefined && place.kind !== 'document') return place
   }
   return undefined
@@ -83,7 +83,7 @@ export async function checkResourceDocument(facts: RemoteFacts): Promise<CheckOu
   const named = challenge?.params.get('resource_metadata')
   const usual = resourceMetadataUrls(target.href)
   const urls = [...new Set([...(named !== undefined && URL.canParse(named) ? [named] : []), ...usual])]
-  const places = await Promise.all(urls.map((url) => readPlace(peers, new URL(url))))
+  const places = await Promise.all(urls.map((url) => readMetadata(peers, new URL(url))))
   const index = places.findIndex(({ kind }) => kind === 'document')
   const found = places[index]
   if (found?.kind !== 'document') return noDocument(facts, places)
@@ -93,7 +93,7 @@ export async function checkResourceDocument(facts: RemoteFacts): Promise<CheckOu
   if (named !== undefined && index > 0 && first !== undefined && first.kind !== 'document') {
     return failed('resource-document.challenge-url', `${shownUrl(first.url)}: ${first.seen}`, {
       proof,
-      fix: `Set resource_metadata to ${shownUrl(found.url)}, where the document is.`,
+      fix: `Set resource_metadata to ${shownUrl(found.url)}, the URL of the document.`,
     })
   }
   return checkServers(facts, found.document, proof) ?? formOf(found.url, usual, named)
@@ -101,9 +101,7 @@ export async function checkResourceDocument(facts: RemoteFacts): Promise<CheckOu
 
 function formOf(url: URL, usual: readonly string[], named: string | undefined): CheckOutcome {
   const rootOnly = named === undefined && usual.length > 1 && url.href === usual[1]
-  return rootOnly
-    ? warning('resource-document.root-only', 'only at the root form')
-    : ok(`at ${shownUrl(url)}`)
+  return rootOnly ? warning('resource-document.root-only', 'only at the root URL') : ok(`at ${shownUrl(url)}`)
 }
 
 function checkServers(facts: RemoteFacts, document: JsonRecord, proof: string): CheckOutcome | undefined {
@@ -114,14 +112,14 @@ function checkServers(facts: RemoteFacts, document: JsonRecord, proof: string): 
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const isWeb = url?.protocol === 'https:' || (url?.protocol === 'http:' && facts.target.protocol === 'http:')
   if (!isWeb || url.username !== '' || url.search !== '' || url.hash !== '') {
-    return failed('resource-document.server-url', `authorization_servers: ${listed(servers)}`, { proof })
+    return failed('resource-document.server-url', `authorization_servers: ${joinList(servers)}`, { proof })
   }
   facts.issuer = issuer
   return undefined
 }
 
-async function noDocument(facts: RemoteFacts, places: readonly MetadataPlace[]): Promise<CheckOutcome> {
-  const worst = tellingPlace(places)
+async function noDocument(facts: RemoteFacts, places: readonly MetadataResponse[]): Promise<CheckOutcome> {
+  const worst = mostRelevantFailure(places)
   const proof = `curl -si ${quoted(worst?.url ?? facts.target)}`
   const seen = places.map((place) => `${place.url.pathname}: ${'seen' in place ? place.seen : ''}`).join('; ')
   switch (worst?.kind) {
@@ -139,7 +137,7 @@ async function noDocument(facts: RemoteFacts, places: readonly MetadataPlace[]):
   }
   // MCP 2025-03-26: the server is its own authorization server.
   for (const url of serverMetadataUrls(facts.target.origin)) {
-    const place = await readPlace(facts.peers, new URL(url))
+    const place = await readMetadata(facts.peers, new URL(url))
     if (place.kind !== 'document') continue
     facts.issuer = text(place.document, 'issuer') ?? facts.target.origin
     return warning(
@@ -150,12 +148,12 @@ async function noDocument(facts: RemoteFacts, places: readonly MetadataPlace[]):
   return failed('resource-document.missing', seen, { proof })
 }
 
-/** Whether the document is for this URL, and in which part it differs. */
+/** Checks that the document is for this URL, and reports which part differs. */
 export async function checkResource({ resource: document, target }: RemoteFacts): Promise<CheckOutcome> {
   if (document === undefined) return ok('no document')
   const resource = text(document, 'resource')
   if (resource === undefined || !URL.canParse(resource)) {
-    return failed('resource.missing', `resource is ${JSON.stringify(document['resource']) ?? 'not there'}`)
+    return failed('resource.missing', `resource is ${JSON.stringify(document['resource']) ?? 'missing'}`)
   }
   const own = new URL(resource)
   const seen = `resource is ${resource}`
@@ -166,7 +164,7 @@ export async function checkResource({ resource: document, target }: RemoteFacts)
   if (ownPath === path) return ok(seen)
   if (!`${path}/`.startsWith(`${ownPath}/`)) return failed('resource.path', seen)
   return warning('resource.parent', seen, {
-    fix: `Set resource to ${canonicalResource(shownUrl(target))}: some clients want both to be equal.`,
+    fix: `Set resource to ${canonicalResource(shownUrl(target))}: some clients require both to be equal.`,
   })
 }
 

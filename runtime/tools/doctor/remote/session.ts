@@ -1,6 +1,6 @@
 /**
- * A session with the server, in the era it speaks: handshake, tools, what a lost session looks like, and whether every
- * request finds the session. The session is ended afterwards by the caller of the checks.
+ * Checks a session with the server in its era: handshake, tools, the response for a lost session, and whether every
+ * request finds the session. The caller ends the session.
  */
 import { headerName, statelessVersion, allVersions } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
@@ -18,12 +18,13 @@ import { failed, ok, type CheckOutcome, skipped, warning } from '../report/findi
 import { initializeCommand } from './endpoint.ts'
 import { type RemoteFacts, strings, text } from './facts.ts'
 
-/** Enough to meet another replica, few enough not to be a load. */
+/** Enough calls to reach another replica without causing load. */
 const affinityCalls = 8
 
 export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers, isOpen, token } = facts
-  if (facts.isHttpSse === true) return skipped('the HTTP+SSE (deprecated) transport has another handshake')
+  if (facts.isHttpSse === true)
+    return skipped('the HTTP+SSE (deprecated) transport has a different handshake')
   if (isOpen !== true && token === undefined) return skipped('needs a login: --token-file or --login')
   const stateless = await askMcp(peers, target, { method: 'server/discover', era: 'stateless', token })
   facts.isStateless =
@@ -44,7 +45,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome>
       proof: initializeCommand(target),
     })
   }
-  return opened(facts, got)
+  return openSession(facts, got)
 }
 
 function isFailureOf(got: McpReply | NetworkFailure): got is NetworkFailure {
@@ -63,20 +64,21 @@ function refusal({ reply }: McpReply): CheckOutcome | undefined {
   if (reply.status !== 401 && reply.status !== 403) return undefined
   const bearer = findChallenge(parseChallenges(reply.headers['www-authenticate']), 'bearer')
   const error = bearer?.params.get('error')
-  const said = [error, bearer?.params.get('error_description')]
+  const details = [error, bearer?.params.get('error_description')]
     .filter((part) => part !== undefined)
     .join(': ')
-  const seen = said === '' ? withWords(`status ${reply.status}`, words) : `status ${reply.status}, ${said}`
+  const seen =
+    details === '' ? withWords(`status ${reply.status}`, words) : `status ${reply.status}, ${details}`
   if (error === 'insufficient_scope') {
-    return failed('initialize.scope', `${seen}; wants ${bearer?.params.get('scope') ?? 'other scopes'}`)
+    return failed('initialize.scope', `${seen}; requires ${bearer?.params.get('scope') ?? 'other scopes'}`)
   }
   return failed('initialize.token', seen)
 }
 
-async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<CheckOutcome> {
+async function openSession(facts: RemoteFacts, { reply, result }: McpReply): Promise<CheckOutcome> {
   const version = text(result, 'protocolVersion')
   if (version === undefined || !allVersions.includes(version)) {
-    return failed('initialize.version', `protocolVersion is ${version ?? 'not there'}`)
+    return failed('initialize.version', `protocolVersion is ${version ?? 'missing'}`)
   }
   const id = header(reply, headerName.sessionId)
   if (id !== undefined && !/^[\x21-\x7e]+$/.test(id)) {
@@ -114,7 +116,7 @@ export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
     return failed('tools.lost', 'status 404 in a new session')
   const tools = result?.['tools']
   if (!Array.isArray(tools)) {
-    // -32601: a server of resources or prompts alone.
+    // -32601: a server with only resources or prompts.
     if (error?.code === -32601) return ok('the server offers no tools')
     const words = error === undefined ? explanation(reply) : shortError(error)
     return failed('tools.error', withWords(`status ${reply.status}`, words))
@@ -127,12 +129,12 @@ export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutc
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const got = await inSession(facts, 'ping', 'gatehouse-doctor-no-such-session')
   if (isFailureOf(got)) return failed('tools.error', networkFailureText(got))
-  if (got.reply.status === 404) return ok('404, as it must be')
-  if (got.result !== undefined) return warning('session.accepted', 'an id that was made up is accepted')
+  if (got.reply.status === 404) return ok('404, as required')
+  if (got.result !== undefined) return warning('session.accepted', 'an invented id is accepted')
   return warning('session.unknown-id', `status ${got.reply.status}`)
 }
 
-/** Every call goes over a connection of its own, as it would from clients behind a balancer. */
+/** Sends every call over a separate connection, like clients behind a load balancer. */
 export async function checkAffinity(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const calls = await Promise.all(Array.from({ length: affinityCalls }, () => inSession(facts, 'ping')))

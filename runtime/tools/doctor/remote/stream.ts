@@ -1,9 +1,9 @@
 /**
- * Whether event streams pass through what stands in front of the server: headers at once, no compression, no collected
- * body, and with `watchMs` whether a quiet stream stays open.
+ * Checks that event streams pass through proxies in front of the server: immediate headers, no compression, no
+ * buffering, and with `watchMs`, that an idle stream stays open.
  *
- * A stateless server confirms a subscription with its first event, so that a body held back is seen as well. In a session
- * nothing is sent by itself; there the headers of the GET stream have to do.
+ * A stateless server confirms a subscription with its first event, which also reveals a buffered body. A session has no
+ * such event, so only the headers of the GET stream are checked.
  */
 import { eventStreamType, headerName, jsonType, metaKey, statelessVersion } from '../../../mcp/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'
@@ -32,17 +32,17 @@ async function getStream(facts: RemoteFacts): Promise<CheckOutcome> {
   })
   if (isFailure(reply)) {
     if (reply.failure !== 'timeout') return failed('stream.type', networkFailureText(reply), { proof })
-    return failed('stream.buffered', 'POST works, and the headers of the GET stream do not come', { proof })
+    return failed('stream.buffered', 'POST works, but the headers of the GET stream do not arrive', { proof })
   }
   if (reply.status === 405) return ok('the server has no GET stream (status 405)')
   const seen = transport(reply, proof)
   if (seen !== undefined) return seen
-  if (options.watchMs === 0) return ok('headers came at once')
-  if (reply.ended === 'time') return ok(`a quiet stream stayed open for ${options.watchMs / 1000} s`)
+  if (options.watchMs === 0) return ok('headers arrived immediately')
+  if (reply.ended === 'time') return ok(`an idle stream stayed open for ${options.watchMs / 1000} s`)
   return failed('stream.cut', 'the stream ended while it was watched', { proof })
 }
 
-/** What the headers alone give away. */
+/** Returns problems that are visible in the headers. */
 function transport(reply: ProbeReply, proof: string): CheckOutcome | undefined {
   const type = mediaType(reply)
   if (reply.status !== 200 || type !== eventStreamType) {
@@ -88,7 +88,7 @@ async function subscription({ target, peers, token }: RemoteFacts): Promise<Chec
   })
   if (isFailure(reply)) {
     if (reply.failure !== 'timeout') return failed('stream.type', networkFailureText(reply), { proof })
-    return failed('stream.buffered', 'requests work, and the headers of a subscription do not come', {
+    return failed('stream.buffered', 'requests work, but the headers of a subscription do not arrive', {
       proof,
     })
   }
@@ -97,6 +97,6 @@ async function subscription({ target, peers, token }: RemoteFacts): Promise<Chec
   const seen = transport(reply, proof)
   if (seen !== undefined) return seen
   return isFirst
-    ? ok('the first event came at once')
-    : failed('stream.buffered', 'headers come, events do not', { proof })
+    ? ok('the first event arrived immediately')
+    : failed('stream.buffered', 'headers arrive, but events do not', { proof })
 }

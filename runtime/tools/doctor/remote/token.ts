@@ -1,11 +1,11 @@
 /**
- * An access token that was handed in or given by the login, read and not verified: its form, times, issuer and audience.
- * Claims about the user are never reported. Source: RFC 9068; RFC 7519.
+ * Checks an access token from --token-file or the login, without verifying its signature: form, times, issuer and
+ * audience. Never reports claims about the user. Source: RFC 9068; RFC 7519.
  */
 import { jsonFields } from '../../../../schemas/index.ts'
 import { type JsonRecord, resourceCovers } from '../../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { clientIdOf, listed, type RemoteFacts, shownUrl, text } from './facts.ts'
+import { clientIdOf, joinList, type RemoteFacts, shownUrl, text } from './facts.ts'
 import { verdictOn } from './verdict.ts'
 
 const leewaySec = 5
@@ -16,11 +16,11 @@ export async function checkToken(facts: RemoteFacts): Promise<CheckOutcome> {
   const parts = token.split('.')
   if (parts.length === 5) return failed('token.encrypted', 'five parts: JWE')
   const claims = claimsOf(token)
-  if (claims === undefined) return ok('opaque: only the server can read it')
+  if (claims === undefined) return ok('opaque: only the server can check it')
   return checkTimes(claims) ?? checkIssuerOf(claims, facts) ?? checkAudience(claims, facts)
 }
 
-/** Not verified; undefined for a token that is no JWS. */
+/** Returns the claims without verification. Undefined for a token that is not a JWS. */
 export function claimsOf(token: string): JsonRecord | undefined {
   const parts = token.split('.')
   if (parts.length !== 3) return undefined
@@ -47,24 +47,29 @@ function checkIssuerOf(claims: JsonRecord, { server, isOpen }: RemoteFacts): Che
 }
 
 export function audiencesOf({ aud }: JsonRecord): readonly string[] {
-  return (Array.isArray(aud) ? aud : [aud]).filter((one): one is string => typeof one === 'string')
+  return (Array.isArray(aud) ? aud : [aud]).filter(
+    (audience): audience is string => typeof audience === 'string',
+  )
 }
 
 async function checkAudience(claims: JsonRecord, facts: RemoteFacts): Promise<CheckOutcome> {
   const { resource, target } = facts
   if (claims['nonce'] !== undefined && claims['scope'] === undefined && claims['scp'] === undefined) {
-    return warning('token.kind', 'it has a nonce and no scope, as ID tokens do')
+    return warning('token.kind', 'has a nonce and no scope, like an ID token')
   }
   const audiences = audiencesOf(claims)
   const clientId = clientIdOf(facts)
   const named = text(resource, 'resource')
   const fits = audiences.some(
-    (one) => one === named || one === clientId || (URL.canParse(one) && resourceCovers(one, target.href)),
+    (audience) =>
+      audience === named ||
+      audience === clientId ||
+      (URL.canParse(audience) && resourceCovers(audience, target.href)),
   )
-  if (fits) return ok(`for ${listed(audiences)}`)
-  // Some servers want another audience than their URL; the server itself has the last word.
-  const seen = `aud is ${listed(audiences)}, the resource is ${named ?? shownUrl(target)}`
+  if (fits) return ok(`for ${joinList(audiences)}`)
+  // Some servers require an audience other than their URL, so the server's response decides.
+  const seen = `aud is ${joinList(audiences)}, the resource is ${named ?? shownUrl(target)}`
   return (await verdictOn(facts)) === 'refused'
-    ? failed('token.audience', `${seen}; the server refuses the token`)
+    ? failed('token.audience', `${seen}; the server rejects the token`)
     : warning('token.audience', seen)
 }

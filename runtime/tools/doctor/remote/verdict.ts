@@ -1,11 +1,14 @@
-/** What the server itself says to the token, asked once: it alone knows which audience and scopes it wants. */
+/**
+ * The server's response to the token. Only the server knows the required audience and scopes. Asked once per
+ * examination.
+ */
 import { headerName } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
 import { header } from '../../../toolkit/mcp-client/exchange.ts'
 import { askMcp, credentials, initializeParams } from '../../../toolkit/mcp-client/mcp.ts'
 import type { RemoteFacts, Verdict } from './facts.ts'
 
-/** A server that cannot be asked has accepted it, until a check of the session says more. */
+/** Returns `accepted` when the server cannot be asked. The session checks report that problem. */
 export async function verdictOn(facts: RemoteFacts): Promise<Verdict> {
   facts.verdict ??= await ask(facts)
   return facts.verdict

@@ -1,4 +1,4 @@
-/** Codes of the login: what the authorization server offers, the client, and the token. */
+/** Codes of the login: metadata of the authorization server, client, and token. */
 export const loginCodes = {
   'flow.no-code': {
     expected: 'response_type code',
@@ -6,15 +6,15 @@ export const loginCodes = {
   },
   'pkce.absent': {
     expected: 'S256 in code_challenge_methods_supported',
-    fix: 'Current clients refuse to go on. Announce S256 in the metadata, or put an authorization server in front that does (authServerConfig of Gatehouse).',
+    fix: 'Current clients stop here. Announce S256 in the metadata, or use an authorization server in front of it that does (authServerConfig of Gatehouse).',
   },
   'pkce.plain': {
     expected: 'S256 in code_challenge_methods_supported',
-    fix: 'Enable S256: the method plain protects nothing and clients refuse it.',
+    fix: 'Enable S256: the method plain offers no protection, and clients reject it.',
   },
   'registration.none': {
     expected: 'registration_endpoint, or client_id_metadata_document_supported',
-    fix: 'Clients cannot register themselves: register one by hand and give its id to the client, or put an authorization server in front that registers clients (authServerConfig of Gatehouse).',
+    fix: 'Clients cannot register themselves: register one by hand and give its id to the client, or use an authorization server in front of it that registers clients (authServerConfig of Gatehouse).',
   },
   'registration.unreachable': {
     expected: 'the registration endpoint responds',
@@ -22,7 +22,7 @@ export const loginCodes = {
   },
   'registration.token': {
     expected: 'registration without a token',
-    fix: 'The endpoint wants an initial access token, which MCP clients do not have: allow anonymous registration, or register a client by hand.',
+    fix: 'The endpoint requires an initial access token, which MCP clients do not have: allow anonymous registration, or register a client by hand.',
   },
   'registration.redirect': {
     expected: 'loopback redirect URIs are accepted',
@@ -30,7 +30,7 @@ export const loginCodes = {
   },
   'registration.refused': {
     expected: 'status 201 with a client_id',
-    fix: 'Look at the registration policy of the authorization server: trusted hosts, allowed scopes, unknown members.',
+    fix: 'Check the registration policy of the authorization server: trusted hosts, allowed scopes, unknown members.',
   },
   'token-auth.unsupported': {
     expected: 'none, client_secret_basic, client_secret_post or private_key_jwt',
@@ -41,12 +41,12 @@ export const loginCodes = {
     fix: 'Public clients (desktop and command-line) have no secret: allow the method none together with PKCE.',
   },
   'scopes.unknown': {
-    expected: 'the scopes of the server are known to the authorization server',
-    fix: 'Clients ask for all scopes of scopes_supported: define the missing ones, or list fewer in the protected-resource document.',
+    expected: 'the authorization server supports the scopes of the server',
+    fix: 'Clients request all scopes in scopes_supported: define the missing ones, or list fewer in the protected-resource document.',
   },
   'scopes.many': {
     expected: 'few scopes',
-    fix: 'Clients ask for everything that is listed: list in the protected-resource document only what a session needs.',
+    fix: 'Clients request all listed scopes: list only those that a session needs in the protected-resource document.',
   },
   'refresh.none': {
     expected: 'refresh tokens',
@@ -54,7 +54,7 @@ export const loginCodes = {
   },
   'keys.missing': {
     expected: 'jwks_uri',
-    fix: 'Servers that check tokens by signature need jwks_uri; without it use introspection.',
+    fix: 'Servers that check tokens by signature need jwks_uri; without it, use introspection.',
   },
   'keys.unreachable': {
     expected: 'the key set of the authorization server',
@@ -66,11 +66,11 @@ export const loginCodes = {
   },
   'keys.private': {
     expected: 'public keys only',
-    fix: 'The key set publishes a private key: take it down at once, and replace the key. Every token can be forged.',
+    fix: 'The key set publishes a private key: remove it immediately and replace the key. Anyone can forge tokens with it.',
   },
   'client.unknown': {
     expected: 'the client id is registered',
-    fix: 'The authorization server does not know the client: delete the stored registration of that program, or correct the id.',
+    fix: 'The client is unknown to the authorization server: delete the registration that the MCP client has stored, or correct the id.',
   },
   'client.redirect': {
     expected: 'the redirect URI is registered for the client',
@@ -81,20 +81,20 @@ export const loginCodes = {
     fix: 'Allow the scopes for this client, or list fewer in scopes_supported of the protected-resource document.',
   },
   'client.target': {
-    expected: 'the parameter resource is accepted',
-    fix: 'The authorization server does not know the resource: define it there under the URL of the MCP server.',
+    expected: 'the resource parameter is accepted',
+    fix: 'The resource is unknown to the authorization server: define it there under the URL of the MCP server.',
   },
   'client.unreachable': {
     expected: 'the authorization endpoint responds',
-    fix: 'Open authorization_endpoint to browsers and look at its log.',
+    fix: 'Open authorization_endpoint to browsers and check its log.',
   },
   'client.refused': {
     expected: 'a login page, or a redirect to one',
-    fix: 'The authorization endpoint refuses the request of this client: compare redirect URI, scopes and grant types of its registration.',
+    fix: 'The authorization endpoint rejects the request of this client: check redirect URI, scopes and grant types of its registration.',
   },
   'token.expired': {
     expected: 'a token that is valid now',
-    fix: 'Sign in again, or use the refresh token.',
+    fix: 'Log in again, or use the refresh token.',
   },
   'token.not-yet-valid': {
     expected: 'a token that is valid now',
@@ -106,11 +106,11 @@ export const loginCodes = {
   },
   'token.audience': {
     expected: 'aud of the token contains the resource',
-    fix: 'Ask for the token with resource (or audience) set to the URL of the MCP server, or add it by a mapper in the provider.',
+    fix: 'Request the token with resource (or audience) set to the URL of the MCP server, or add it with a mapper in the provider.',
   },
   'token.encrypted': {
     expected: 'a signed or opaque token',
-    fix: 'The token is encrypted (JWE), so no server but the issuer can read it: ask for it with the audience of the API.',
+    fix: 'The token is encrypted (JWE), so only the issuer can read it: request it with the audience of the API.',
   },
   'token.kind': {
     expected: 'an access token',

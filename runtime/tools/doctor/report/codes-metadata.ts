@@ -1,4 +1,4 @@
-/** Codes of the well-known documents and of what they say. */
+/** Codes of the well-known documents. */
 export const metadataCodes = {
   'resource-document.missing': {
     expected: 'a protected-resource document (RFC 9728)',
@@ -6,7 +6,7 @@ export const metadataCodes = {
   },
   'resource-document.legacy': {
     expected: 'a protected-resource document (RFC 9728)',
-    fix: 'Only the metadata of an authorization server at the same host was found (MCP 2025-03-26). Current clients want the protected-resource document as well.',
+    fix: 'Only the metadata of an authorization server at the same host was found (MCP 2025-03-26). Current clients also require the protected-resource document.',
   },
   'resource-document.login': {
     expected: 'the document is public',
@@ -22,23 +22,23 @@ export const metadataCodes = {
   },
   'resource-document.error': {
     expected: 'status 200',
-    fix: 'Look at the log of the server for this path; it must not need a backend or a login.',
+    fix: 'Check the log of the server for this path; it must not require a backend or a login.',
   },
   'resource-document.challenge-url': {
-    expected: 'the document is where the challenge says',
-    fix: 'Correct resource_metadata in the challenge: clients ask there first.',
+    expected: 'the document is at the URL in the challenge',
+    fix: 'Correct resource_metadata in the challenge: clients try that URL first.',
   },
   'resource-document.root-only': {
-    expected: 'the document at its own path',
-    fix: 'Serve it at the path form as well: with several servers on a host the root form names only one.',
+    expected: 'the document at the path of the endpoint',
+    fix: 'Also serve it at the path of the endpoint: with several servers on a host, the root URL can describe only one.',
   },
   'resource-document.no-servers': {
     expected: 'authorization_servers with at least one issuer',
-    fix: 'Put the issuer of the authorization server into authorization_servers.',
+    fix: 'Add the issuer of the authorization server to authorization_servers.',
   },
   'resource-document.server-url': {
-    expected: 'authorization_servers holds absolute https URLs',
-    fix: 'Write the issuer exactly as its metadata says it, with https://.',
+    expected: 'authorization_servers contains absolute https URLs',
+    fix: 'Write the issuer exactly as in its metadata, with https://.',
   },
   'resource.missing': {
     expected: 'resource is the URL of the server',
@@ -50,23 +50,23 @@ export const metadataCodes = {
   },
   'resource.host': {
     expected: 'resource has the host that clients use',
-    fix: 'Set the public URL (resourceUrl in Gatehouse); the server names itself by its internal host.',
+    fix: 'Set the public URL (resourceUrl in Gatehouse); the server uses its internal host name.',
   },
   'resource.path': {
     expected: 'resource covers the path that clients use',
-    fix: 'Set resource to the URL of the endpoint, path included (resourceUrl in Gatehouse).',
+    fix: 'Set resource to the URL of the endpoint, including the path (resourceUrl in Gatehouse).',
   },
   'resource.parent': {
     expected: 'resource equals the URL that clients use',
-    fix: 'Some clients want both to be equal: set resource to the whole URL of the endpoint.',
+    fix: 'Some clients require both to be equal: set resource to the whole URL of the endpoint.',
   },
   'issuer-host.dns': {
     expected: 'the host of the issuer has an address',
-    fix: 'Correct authorization_servers, or publish the name of the authorization server where clients are.',
+    fix: 'Correct authorization_servers, or publish the name of the authorization server in the network of the clients.',
   },
   'issuer-host.connect': {
     expected: 'the authorization server accepts connections',
-    fix: 'Start the authorization server, or open its port to the network where clients and browsers are.',
+    fix: 'Start the authorization server, or open its port to the network of clients and browsers.',
   },
   'issuer-host.tls': {
     expected: 'a certificate that verifies',
@@ -74,7 +74,7 @@ export const metadataCodes = {
   },
   'issuer-document.missing': {
     expected: 'metadata of the authorization server (RFC 8414 or OpenID Connect Discovery)',
-    fix: 'Serve /.well-known/oauth-authorization-server with the path of the issuer behind it, or openid-configuration.',
+    fix: 'Serve /.well-known/oauth-authorization-server followed by the path of the issuer, or openid-configuration.',
   },
   'issuer-document.html': {
     expected: 'JSON of type application/json',
@@ -90,30 +90,30 @@ export const metadataCodes = {
   },
   'issuer-document.error': {
     expected: 'status 200',
-    fix: 'The authorization server has an error of its own: look at its log.',
+    fix: 'The authorization server has an internal error: check its log.',
   },
   'issuer-document.root': {
     expected: 'metadata at the path of the issuer',
-    fix: 'Only the root of the host has metadata, of another issuer. Correct the path in authorization_servers.',
+    fix: 'Only the root of the host has metadata, but of another issuer. Correct the path in authorization_servers.',
   },
   'issuer.mismatch': {
     expected: 'issuer in the metadata equals the entry of authorization_servers',
-    fix: 'Write into authorization_servers what issuer says, byte by byte, or correct the public URL of the authorization server.',
+    fix: 'Copy the issuer to authorization_servers, byte for byte, or correct the public URL of the authorization server.',
   },
   'issuer.slash': {
-    expected: 'the same slash at the end in both documents',
-    fix: 'Write both with or both without the slash at the end: strict clients compare byte by byte.',
+    expected: 'the same trailing slash in both documents',
+    fix: 'Write both with or both without the trailing slash: strict clients compare byte for byte.',
   },
   'issuer-clock.skew': {
     expected: 'clocks that differ by less than 5 seconds',
-    fix: 'Synchronise the clock of the authorization server (NTP): fresh tokens are refused as not yet valid.',
+    fix: 'Synchronise the clock of the authorization server (NTP): new tokens are rejected as not yet valid.',
   },
   'endpoints.missing': {
     expected: 'authorization_endpoint and token_endpoint',
-    fix: 'The metadata lacks an endpoint that a login needs: enable the authorization code flow.',
+    fix: 'The metadata lacks an endpoint that the login requires: enable the authorization code flow.',
   },
   'endpoints.insecure': {
     expected: 'https endpoints',
-    fix: 'The authorization server names itself by http: set its public URL, or let it trust X-Forwarded-Proto.',
+    fix: 'The authorization server uses http in its metadata: set its public URL, or let it trust X-Forwarded-Proto.',
   },
 } as const

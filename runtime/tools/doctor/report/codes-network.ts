@@ -2,27 +2,27 @@
 export const networkCodes = {
   'dns.not-found': {
     expected: 'the name resolves to an address',
-    fix: 'Check the spelling of the host, and the DNS zone. A name of a cluster or a VPN resolves only inside it.',
+    fix: 'Check the spelling of the host, and the DNS zone. Names in a cluster or a VPN only resolve inside it.',
   },
   'dns.underscore': {
     expected: 'the name resolves to an address',
-    fix: 'Host names have no underscore: use a hyphen in the name of the Service or record.',
+    fix: 'Host names cannot contain underscores: use a hyphen in the name of the Service or record.',
   },
   'dns.resolver': {
     expected: 'the resolver responds',
-    fix: 'The resolver of this machine did not respond: check the network, VPN and resolver, then run again.',
+    fix: 'The resolver of this machine did not respond: check the network, VPN and resolver, then run this again.',
   },
   'address.private': {
     expected: 'a public address, when hosted clients are to reach the server',
     fix: 'Hosted clients call from their vendor’s network and cannot reach it. A gateway needs allowPrivateEndpoint: true in its MCPServerEntry.',
   },
   'address.refused': {
-    expected: 'an address that documents may name',
-    fix: 'A public server names a host with an internal address. Correct the URL in its metadata, or publish the host.',
+    expected: 'a public address',
+    fix: 'A public server refers to a host with an internal address. Correct the URL in its metadata, or publish the host.',
   },
   'connect.refused': {
     expected: 'a connection to the port',
-    fix: 'Nothing listens on that address and port: start the server, correct the port, or bind it to more than 127.0.0.1.',
+    fix: 'No server listens on that address and port: start the server, correct the port, or bind it to more than 127.0.0.1.',
   },
   'connect.timeout': {
     expected: 'a connection within the time limit',
@@ -38,7 +38,7 @@ export const networkCodes = {
   },
   'tls.none': {
     expected: 'https',
-    fix: 'Tokens travel in plaintext: put TLS in front, and publish the https address.',
+    fix: 'Tokens travel in plaintext: use TLS in front of it, and publish the https address.',
   },
   'tls.not-tls': {
     expected: 'TLS on the port',
@@ -46,7 +46,7 @@ export const networkCodes = {
   },
   'tls.handshake': {
     expected: 'a TLS 1.2 or 1.3 handshake',
-    fix: 'The server refuses the handshake: check its TLS versions, its certificate for this name (SNI), and whether it wants a client certificate.',
+    fix: 'The server rejects the handshake: check its TLS versions, its certificate for this name (SNI), and whether it requires a client certificate.',
   },
   'tls.expired': {
     expected: 'a certificate that is valid today',
@@ -54,7 +54,7 @@ export const networkCodes = {
   },
   'tls.not-yet-valid': {
     expected: 'a certificate that is valid today',
-    fix: 'The certificate begins in the future: correct the clock of this machine, or of the one that issued it.',
+    fix: 'The certificate is not valid yet: correct the clock of this machine, or of the one that issued it.',
   },
   'tls.name': {
     expected: 'a certificate for this host name',
@@ -74,15 +74,15 @@ export const networkCodes = {
   },
   'tls.expires-soon': {
     expected: 'a certificate that is valid for more than 14 days',
-    fix: 'Renew the certificate, and find out why it was not renewed by itself.',
+    fix: 'Renew the certificate, and find out why it was not renewed automatically.',
   },
   'endpoint.unreachable': {
     expected: 'an HTTP response to POST initialize',
-    fix: 'The connection works and no HTTP response comes: look at the logs of the server and of the proxy in front of it.',
+    fix: 'The connection works, but no HTTP response arrives: check the logs of the server and of the proxy in front of it.',
   },
   'endpoint.redirect': {
     expected: 'the MCP endpoint itself, without a redirect',
-    fix: 'Use the final URL: on a redirect clients drop the Authorization header or change POST to GET.',
+    fix: 'Use the final URL: on a redirect, clients drop the Authorization header or change POST to GET.',
   },
   'endpoint.not-found': {
     expected: 'an MCP endpoint at this path',
@@ -94,11 +94,11 @@ export const networkCodes = {
   },
   'endpoint.html': {
     expected: 'JSON or an event stream',
-    fix: 'A web page responds in place of the MCP server: route the path to the server, past login pages and single-page applications.',
+    fix: 'A web page responds instead of the MCP server: route the path to the server, past login pages and single-page applications.',
   },
   'endpoint.method': {
     expected: 'POST is accepted',
-    fix: 'Something allows only GET here: allow POST, GET, DELETE and OPTIONS in the proxy or web application firewall.',
+    fix: 'Only GET is allowed here: allow POST, GET, DELETE and OPTIONS in the proxy or web application firewall.',
   },
   'endpoint.http-sse': {
     expected: 'streamable HTTP',
@@ -106,31 +106,31 @@ export const networkCodes = {
   },
   'endpoint.forbidden': {
     expected: 'a response to a client without a browser',
-    fix: 'A firewall, an IP allow list or a check of Host or Origin refuses the request: allow this client and this host name.',
+    fix: 'A firewall, an IP allow list or a check of Host or Origin rejects the request: allow this client and this host name.',
   },
   'endpoint.upstream': {
     expected: 'the server behind the reverse proxy responds',
-    fix: 'The proxy in front works and cannot reach the MCP server: check its upstream address, port and health check.',
+    fix: 'The proxy in front works, but cannot reach the MCP server: check its upstream address, port and health check.',
   },
   'endpoint.server-error': {
-    expected: 'no error of the server',
-    fix: 'Look at the log of the MCP server for this request.',
+    expected: 'a response without a server error',
+    fix: 'Check the log of the MCP server for this request.',
   },
   'endpoint.rate-limit': {
     expected: 'the request is within the limits',
-    fix: 'Wait as long as Retry-After says, then run again; raise the limit for this address if it lasts.',
+    fix: 'Wait for the time in Retry-After, then run this again; raise the limit for this address if it persists.',
   },
   'endpoint.not-mcp': {
     expected: 'a JSON-RPC response to initialize',
-    fix: 'The URL is no MCP endpoint, or it needs settings that a client does not send: compare it with the server’s documentation.',
+    fix: 'The URL is not an MCP endpoint, or it needs settings that a client does not send: compare it with the server’s documentation.',
   },
   'endpoint.too-large': {
     expected: 'a response to initialize of less than 256 KiB',
-    fix: 'The URL responds with something else than a handshake: correct the path.',
+    fix: 'The URL responds with something other than a handshake: correct the path.',
   },
   'clock.skew': {
     expected: 'clocks that differ by less than 5 seconds',
-    fix: 'Synchronise the clocks (NTP) of this machine and of the server: tokens are refused as expired or not yet valid.',
+    fix: 'Synchronise the clocks (NTP) of this machine and of the server: tokens are rejected as expired or not yet valid.',
   },
   'cors.refused': {
     expected: 'a preflight that allows the origin',
@@ -138,7 +138,7 @@ export const networkCodes = {
   },
   'cors.headers': {
     expected: 'Access-Control-Allow-Headers with the headers that clients send',
-    fix: 'Allow authorization, content-type, mcp-protocol-version and mcp-session-id; a star does not stand for authorization.',
+    fix: 'Allow authorization, content-type, mcp-protocol-version and mcp-session-id; * does not include authorization.',
   },
   'cors.exposed': {
     expected: 'Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id',
@@ -146,31 +146,31 @@ export const networkCodes = {
   },
   'challenge.open': {
     expected: '401 for a client without a token',
-    fix: 'Everybody who reaches the address may call its tools. Put gatehouse proxy or a VirtualMCPServer with incomingAuth in front.',
+    fix: 'Anyone who can reach the address can call its tools. Use gatehouse proxy or a VirtualMCPServer with incomingAuth in front of it.',
   },
   'challenge.late': {
     expected: '401 on the first request',
-    fix: 'The server asks for a login on tools/list only; some clients never start one. Protect initialize as well.',
+    fix: 'The server requires a login only on tools/list; some clients never start one. Also protect initialize.',
   },
   'challenge.missing': {
     expected: '401 with WWW-Authenticate: Bearer resource_metadata="…"',
-    fix: 'Send the header with every 401, and let the proxy in front pass it on unchanged.',
+    fix: 'Send the header with every 401, and let the proxy in front forward it unchanged.',
   },
   'challenge.renamed': {
     expected: 'a header named WWW-Authenticate',
-    fix: 'AWS API Gateway renames the header: use a Lambda function URL, an Application Load Balancer or CloudFront in front, or set it by a response mapping.',
+    fix: 'AWS API Gateway renames the header: use a Lambda function URL, an Application Load Balancer or CloudFront in front, or set it with a response mapping.',
   },
   'challenge.scheme': {
     expected: 'a challenge of the scheme Bearer',
-    fix: 'Another login (Basic, Negotiate, a portal) stands in front of the MCP server: exempt its path from it.',
+    fix: 'Another login (Basic, Negotiate, a portal) is in front of the MCP server: exempt its path from it.',
   },
   'challenge.status': {
     expected: 'status 401 for a client without a token',
-    fix: 'Respond with 401: clients start a login on 401 only.',
+    fix: 'Respond with 401: clients only start a login on 401.',
   },
   'challenge.no-metadata': {
     expected: 'resource_metadata in the challenge',
-    fix: 'Name the protected-resource document in the challenge: some clients look nowhere else.',
+    fix: 'Add the URL of the protected-resource document to the challenge: some clients look nowhere else.',
   },
   'challenge.metadata-url': {
     expected: 'resource_metadata is an absolute https URL',

@@ -1,40 +1,40 @@
 /** Codes of the other targets: a running gateway, manifests, files of clients, Redis. */
 export const otherCodes = {
   'gateway.unreachable': {
-    expected: 'a response of /health',
-    fix: 'Start the gateway, or correct the address: without a path, the port of gatehouse proxy, vmcp serve or dev.',
+    expected: 'a response from /health',
+    fix: 'Start the gateway, or correct the address: the port of gatehouse proxy, vmcp serve or dev, without a path.',
   },
   'gateway.other': {
     expected: '/health and /readyz of a Gatehouse server',
-    fix: 'Something else listens there: give the address of gatehouse proxy, vmcp serve or dev, without a path.',
+    fix: 'Another server listens there: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
   },
   'gateway.not-ready': {
-    expected: '/readyz says ready',
-    fix: 'The reason above is the gateway’s own; its log has the cause.',
+    expected: '/readyz reports ready',
+    fix: 'The gateway reports the reason above; its log contains the cause.',
   },
   'gateway.backend': {
     expected: 'every backend is healthy',
-    fix: 'Examine the backends by themselves: gatehouse doctor with their URL, or -f with their manifests; /api/backends/health says since when.',
+    fix: 'Check the backends separately: gatehouse doctor with their URL, or -f with their manifests; /api/backends/health reports since when.',
   },
   'gateway.problem': {
     expected: 'no problems in /status',
-    fix: 'Each problem names the backend or setting that it is about.',
+    fix: 'Each problem names the backend or setting.',
   },
   'manifest.invalid': {
     expected: 'manifests that the admission webhook accepts',
-    fix: 'Correct the fields that are named; gatehouse validate -f shows the same.',
+    fix: 'Correct the named fields; gatehouse validate -f reports the same errors.',
   },
   'manifest.warning': {
     expected: 'no warnings',
-    fix: 'Read the warning: the manifest is accepted, and part of it has no effect or a risk.',
+    fix: 'Read the warning: the manifest is accepted, but part of it has no effect or is a risk.',
   },
   'client-file.unreadable': {
     expected: 'a file that the client can parse',
-    fix: 'Correct the syntax at the place that is named; the client ignores the whole file until then.',
+    fix: 'Correct the syntax at the reported line; until then, the client ignores the whole file.',
   },
   'client-file.entry': {
     expected: 'an entry that names a URL or a program',
-    fix: 'Correct the entry; gatehouse import shows how each one is read.',
+    fix: 'Correct the entry; gatehouse import shows how each one is interpreted.',
   },
   'client-file.disabled': {
     expected: 'the entry is enabled',
@@ -42,11 +42,11 @@ export const otherCodes = {
   },
   'client-file.variable': {
     expected: 'the variables of the entry are set where the client starts',
-    fix: 'Set the variable. Programs with a window do not read the files of a shell: set it for the login session, or in the client.',
+    fix: 'Set the variable. Desktop programs do not read shell profiles: set it for the login session, or in the client.',
   },
   'client-file.program': {
     expected: 'the program is in PATH',
-    fix: 'Install it, or write its absolute path: programs with a window often have a shorter PATH than a shell.',
+    fix: 'Install it, or write its absolute path: desktop programs often have a shorter PATH than a shell.',
   },
   'redis.unreachable': {
     expected: 'a connection to Redis',
@@ -61,20 +61,20 @@ export const otherCodes = {
     fix: 'Upgrade: sessions need commands of Redis 6.2.',
   },
   'redis.role': {
-    expected: 'a primary that takes writes',
-    fix: 'This is a replica: give the address of the primary, or use Sentinel or cluster mode.',
+    expected: 'a primary that accepts writes',
+    fix: 'This is a replica: use the address of the primary, or use Sentinel or cluster mode.',
   },
   'redis.policy': {
     expected: 'maxmemory-policy noeviction',
-    fix: 'Set maxmemory-policy to noeviction: with another one Redis drops sessions and logins when its memory is full.',
+    fix: 'Set maxmemory-policy to noeviction: otherwise Redis drops sessions and logins when its memory is full.',
   },
   'redis.memory': {
     expected: 'less than 90 % of maxmemory in use',
-    fix: 'Raise maxmemory, or shorten the lives of sessions.',
+    fix: 'Raise maxmemory, or shorten the lifetime of sessions.',
   },
   'redis.clock': {
     expected: 'clocks that differ by less than 5 seconds',
-    fix: 'Synchronise the clocks (NTP): lives of sessions and logins are counted by the clock of Redis.',
+    fix: 'Synchronise the clocks (NTP): the lifetime of sessions and logins depends on the clock of Redis.',
   },
   'redis.plain': {
     expected: 'TLS',

@@ -1,31 +1,31 @@
-/** Codes of the MCP session, its streams, and of the other targets. */
+/** Codes of the MCP session and its streams. */
 export const sessionCodes = {
   'initialize.token': {
     expected: 'the token is accepted',
-    fix: 'The server refuses the token: compare issuer, audience and scopes that it expects with those above.',
+    fix: 'The server rejects the token: compare the expected issuer, audience and scopes with those above.',
   },
   'initialize.scope': {
-    expected: 'the token has the scopes that the server wants',
-    fix: 'Sign in again with the scopes that the challenge names.',
+    expected: 'the token has the required scopes',
+    fix: 'Log in again with the scopes in the challenge.',
   },
   'initialize.error': {
     expected: 'a result for initialize, or for server/discover',
-    fix: 'Look at the log of the MCP server for this request.',
+    fix: 'Check the log of the MCP server for this request.',
   },
   'initialize.version': {
-    expected: 'a protocol revision that clients speak',
-    fix: 'Upgrade the MCP server: it speaks no revision from 2024-11-05 to 2026-07-28.',
+    expected: 'a protocol revision that clients support',
+    fix: 'Upgrade the MCP server: it supports no revision from 2024-11-05 to 2026-07-28.',
   },
   'initialize.session-id': {
     expected: 'a session id of visible ASCII characters',
-    fix: 'Correct the Mcp-Session-Id that the server makes (MCP 2025-11-25, session management).',
+    fix: 'Correct the Mcp-Session-Id that the server generates (MCP 2025-11-25, session management).',
   },
   'tools.error': {
     expected: 'a result for tools/list',
-    fix: 'Look at the log of the MCP server for this request; permissions of the caller may be missing.',
+    fix: 'Check the log of the MCP server for this request; the caller may lack permissions.',
   },
   'tools.lost': {
-    expected: 'the session is there on the next request',
+    expected: 'the session exists on the next request',
     fix: 'Requests of one session reach different replicas: share sessions (sessionStorage with Redis), or route by the Mcp-Session-Id header.',
   },
   'tools.empty': {
@@ -34,31 +34,31 @@ export const sessionCodes = {
   },
   'tools.too-large': {
     expected: 'a page of tools below 256 KiB',
-    fix: 'Split the list into pages, or offer fewer tools: models cannot use that many.',
+    fix: 'Split the list into pages, or offer fewer tools: models cannot handle that many.',
   },
   'session.unknown-id': {
     expected: '404 for a session that does not exist',
-    fix: 'Clients open a new session on 404 only; with another status they stay dead after a restart of the server. Upgrade the server.',
+    fix: 'Clients only open a new session on 404; with another status, they do not recover from a restart of the server. Upgrade the server.',
   },
   'session.accepted': {
     expected: '404 for a session that does not exist',
-    fix: 'The server takes any session id: upgrade it, or put Gatehouse in front, which binds sessions to their callers.',
+    fix: 'The server accepts any session id: upgrade it, or use Gatehouse in front of it, which binds sessions to their callers.',
   },
   'session.affinity': {
-    expected: 'the session is there on every request',
+    expected: 'the session exists on every request',
     fix: 'Requests of one session reach different replicas: share sessions (sessionStorage with Redis), or route by the Mcp-Session-Id header.',
   },
   'stream.buffered': {
-    expected: 'the headers of an event stream come at once',
-    fix: 'A proxy in front collects the response: nginx needs proxy_buffering off (or X-Accel-Buffering: no from the server), others no response caching and no compression for text/event-stream.',
+    expected: 'the headers of an event stream arrive immediately',
+    fix: 'A proxy in front buffers the response: for nginx, set proxy_buffering off (or X-Accel-Buffering: no in the server); for other proxies, disable caching and compression of text/event-stream.',
   },
   'stream.compressed': {
     expected: 'an event stream without compression',
-    fix: 'Exempt text/event-stream from compression: compressors hold events back.',
+    fix: 'Exempt text/event-stream from compression: compression delays events.',
   },
   'stream.length': {
     expected: 'an event stream without Content-Length',
-    fix: 'A proxy in front read the whole stream before it passed it on: turn its response buffering off for this path.',
+    fix: 'A proxy in front reads the whole stream before forwarding it: disable its response buffering for this path.',
   },
   'stream.cut': {
     expected: 'a stream that stays open',
@@ -66,6 +66,6 @@ export const sessionCodes = {
   },
   'stream.type': {
     expected: 'text/event-stream, or status 405',
-    fix: 'GET on the endpoint must be an event stream or 405: route GET to the MCP server as well as POST.',
+    fix: 'GET on the endpoint must be an event stream or 405: route GET and POST to the MCP server.',
   },
 } as const

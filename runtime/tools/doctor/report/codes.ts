@@ -1,6 +1,6 @@
 /**
- * Every code a check can report: what was expected, and the fix that holds for everybody. Checks give a better fix where it
- * depends on what was seen, profiles where it depends on the identity provider.
+ * All codes that a check can report, with the expected result and the general fix. Checks return a more specific fix
+ * when it depends on the response, and profiles when it depends on the identity provider.
  */
 import { clusterCodes } from '../../../toolkit/cluster/codes.ts'
 import { loginCodes } from './codes-login.ts'
@@ -13,11 +13,11 @@ import { signInCodes } from './codes-sign-in.ts'
 export const codes = {
   'doctor.error': {
     expected: 'the check itself works',
-    fix: 'This is an error of gatehouse, not of the target: run again, and report it with the text above.',
+    fix: 'This is an error of gatehouse, not of the target: run this again, and report it with the text above.',
   },
   'doctor.interrupted': {
-    expected: 'every check is carried out',
-    fix: 'Run it again: Ctrl-C ended it. What was registered for a login was given back.',
+    expected: 'every check runs',
+    fix: 'Run this again: Ctrl-C ended it. Registrations and tokens of the login were cleaned up.',
   },
   ...networkCodes,
   ...metadataCodes,

@@ -1,32 +1,28 @@
-/**
- * What a check reports: one finding per check, in the order in which a client meets the hops.
- *
- * Texts of peers are cleaned before they get in here (report/text.ts).
- */
+/** The result of a check: one finding per check, in hop order. Texts from peers are cleaned first (report/text.ts). */
 import type { FindingCode } from './codes.ts'
 
 /**
- * ok: as it must be. warning: works, but not for everybody. failed: a client cannot get past this. skipped: needs
- * something that failed or was not given. unknown: this program could not find out, by its own limits.
+ * ok: as required. warning: works, but not for all clients. failed: clients stop here. skipped: depends on a failed
+ * check or a missing option. unknown: the check could not find out.
  */
 export type Result = 'ok' | 'warning' | 'failed' | 'skipped' | 'unknown'
 
 export interface Fix {
   readonly text: string
-  /** Page of the provider. */
+  /** Documentation page of the provider. */
   readonly docs?: string | undefined
 }
 
-/** What one check found out; the walk adds the rest. */
+/** Outcome of a check. `walk` adds the rest of the finding. */
 export interface CheckOutcome {
   readonly result: Exclude<Result, 'skipped'> | 'skipped'
   /** Absent for ok and skipped. */
   readonly code?: FindingCode | undefined
-  /** One line: what was seen. */
+  /** One-line description of the observation. */
   readonly observed: string
-  /** In place of the code's own text, when it depends on what was seen. */
+  /** Replaces the general fix of the code when it depends on the observation. */
   readonly fix?: string | undefined
-  /** A command that shows the same. */
+  /** A command that reproduces the observation. */
   readonly proof?: string | undefined
 }
 
@@ -41,7 +37,7 @@ export interface Finding {
   readonly expected?: string
   readonly fix?: Fix
   readonly proof?: string
-  /** The check whose failure made this one be skipped. */
+  /** Id of the check whose failure skipped this one. */
   readonly needs?: string
   readonly ms: number
 }

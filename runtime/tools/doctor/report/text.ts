@@ -1,6 +1,6 @@
 /**
- * Makes text of untrusted peers fit for a terminal and a report: one line, no hidden characters, no
- * credentials, bounded.
+ * Cleans text from untrusted peers for terminals and reports: one line, no hidden characters, no credentials, limited
+ * length.
  */
 import { hiddenInLine } from '../../../../schemas/index.ts'
 import { redactText } from '../../../observe/index.ts'
@@ -10,11 +10,11 @@ const maxText = 300
 /** Cleans texts of one examination. */
 export type Clean = (text: unknown, maxLength?: number) => string
 
-/** `secrets`: what was handed in. A login adds to the list what it is given. */
+/** `secrets` are redacted. A login adds its secrets to the list. */
 export function makeClean(secrets: readonly string[]): Clean {
   return (value, maxLength = maxText) => {
     let text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
-    // Before anything is cut: half a secret is a secret as well.
+    // Redact before truncating, because half a secret is also a secret.
     text = text.slice(0, 65_536)
     for (const secret of secrets) if (secret.length >= 4) text = text.replaceAll(secret, '[redacted]')
     const line = redactText(text.slice(0, 4096)).replaceAll(hiddenInLine, '\ufffd')

@@ -1,6 +1,6 @@
 /**
- * Runs checks one after the other, in the order of the hops. A check whose needs did not succeed is skipped, so that the
- * first failure is the cause and what follows from it is not reported as a failure of its own.
+ * Runs checks in hop order. Skips a check when a check that it needs failed, so that the first failure is the cause and
+ * consequences are not reported as failures.
  */
 import { codes } from './codes.ts'
 import { type Finding, type CheckOutcome, type Result, skipped } from './finding.ts'
@@ -13,17 +13,17 @@ export interface Check<Facts> {
   readonly needs: readonly string[]
   readonly object: (facts: Facts) => string
   readonly run: (facts: Facts) => Promise<CheckOutcome>
-  /** Also after an interruption: it gives back what the checks before it took. */
+  /** Also runs after an interruption, to clean up after earlier checks. */
   readonly always?: boolean
 }
 
 export interface WalkOptions<Facts> {
   readonly facts: Facts
   readonly clean: Clean
-  /** A fix that knows the provider, if there is one. */
+  /** Returns a fix for the provider, if there is one. */
   readonly providerFix?: (code: string) => { readonly text: string; readonly docs?: string } | undefined
   readonly onFinding?: ((finding: Finding) => void) | undefined
-  /** Aborted: what is left is not checked. */
+  /** Aborts the remaining checks. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -46,7 +46,7 @@ export async function walk<Facts>(
     const result = outcome?.result ?? 'skipped'
     results.set(check.id, result)
     const base = {
-      // Names of entries and manifests are somebody's text as well.
+      // Names of entries and manifests are also untrusted text.
       id: clean(check.id),
       hop: check.hop,
       object: clean(check.object(facts)),
@@ -67,14 +67,14 @@ function passed(result: Result | undefined): boolean {
   return result === 'ok' || result === 'warning'
 }
 
-/** Told once: the first check that was not carried out. */
+/** Reports an interruption once, for the first check that did not run. */
 function interrupted(findings: readonly Finding[]): CheckOutcome {
-  const isTold = findings.some(({ code }) => code === 'doctor.interrupted')
+  const isReported = findings.some(({ code }) => code === 'doctor.interrupted')
   const observed = 'the examination was interrupted'
-  return isTold ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
+  return isReported ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
 }
 
-/** An error of this program is no statement about the target. */
+/** Reports an error of this program as unknown, not as a failure of the target. */
 async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<CheckOutcome> {
   try {
     return await check.run(facts)
@@ -88,7 +88,7 @@ function detailsOf<Facts>(outcome: CheckOutcome, { clean, providerFix }: WalkOpt
   const { code, observed, fix, proof } = outcome
   if (code === undefined) return { observed: clean(observed) }
   const provider = providerFix?.(code)
-  // What depends on this very response comes first, then what the provider needs, then what holds for everybody.
+  // Order: the fix for this response, then for the provider, then the general fix.
   const general = clean(fix ?? codes[code].fix, 1000)
   return {
     code,

@@ -1,5 +1,5 @@
 /**
- * The user's part of a login: the browser goes to the authorization endpoint, and comes back with a code.
+ * The user's part of a login: the browser opens the authorization endpoint and returns with a code.
  * Source: RFC 6749 section 4.1, RFC 9207, RFC 8252.
  */
 import { own } from '../../../../schemas/index.ts'
@@ -15,7 +15,7 @@ import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'
 import { knownError, speaksOfPkce } from './errors.ts'
 import type { ReadyClient, SignInOptions } from './state.ts'
 
-/** Longer addresses are cut by browsers and servers. */
+/** Browsers and servers truncate longer addresses. */
 const maxUrlLength = 16_384
 
 export async function checkBrowser(facts: RemoteFacts): Promise<CheckOutcome> {
@@ -36,7 +36,7 @@ export async function checkBrowser(facts: RemoteFacts): Promise<CheckOutcome> {
     resource: ready.resource,
   }).href
   if (url.length > maxUrlLength) {
-    return failed('client.refused', `the address of the login has ${url.length} characters`)
+    return failed('client.refused', `the login address has ${url.length} characters`)
   }
   await show(url, options)
   return waitFor(facts, ready, options)
@@ -45,8 +45,7 @@ export async function checkBrowser(facts: RemoteFacts): Promise<CheckOutcome> {
 async function show(url: string, { notify, open }: SignInOptions): Promise<void> {
   if (open === undefined) return notify(`Open this address in a browser on this machine: ${url}`)
   notify(`Opening a browser: ${url}`)
-  if (!(await open(url)))
-    notify('No browser could be started: open the address above by hand, on this machine.')
+  if (!(await open(url))) notify('Cannot start a browser: open the address above on this machine.')
 }
 
 async function waitFor(
@@ -56,12 +55,12 @@ async function waitFor(
 ): Promise<CheckOutcome> {
   const { signIn, secrets } = facts
   const limit = AbortSignal.timeout(timeoutMs)
-  notify(`Waiting for the browser to come back, for ${timeoutMs / 1000} s at most`)
+  notify(`Waiting up to ${timeoutMs / 1000} s for the browser to return`)
   const redirect = await callback
     .wait(signIn?.secrets?.state ?? '', AbortSignal.any([limit, signal]))
     .catch(() => undefined)
   if (signIn === undefined || redirect === undefined) {
-    const observed = signal.aborted ? 'interrupted' : `nothing came back within ${timeoutMs / 1000} s`
+    const observed = signal.aborted ? 'interrupted' : `no redirect within ${timeoutMs / 1000} s`
     return { result: 'unknown', code: signal.aborted ? 'doctor.interrupted' : 'login.timeout', observed }
   }
   signIn.redirect = redirect
@@ -69,7 +68,7 @@ async function waitFor(
   if (code !== null) secrets.push(code)
   try {
     signIn.code = readAuthorizationCode(redirect.params, server)
-    return ok('the browser came back with a code')
+    return ok('the browser returned with a code')
   } catch (error) {
     redirect.finish({ ok: false })
     if (!(error instanceof OAuthClientError)) throw error

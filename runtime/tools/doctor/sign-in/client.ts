@@ -1,6 +1,6 @@
 /**
- * The first step of a login: the address that the browser comes back to, and a client. One that was given, else one that
- * is registered for this login and deleted after it.
+ * The first step of a login: opens the redirect URI and obtains a client, either the given one or one that is
+ * registered for this login and deleted afterwards.
  */
 import { silentLog } from '../../../net/index.ts'
 import {
@@ -30,9 +30,9 @@ export async function checkLoginClient(facts: RemoteFacts): Promise<CheckOutcome
   const server = metadataOf(facts)
   if (server instanceof OAuthClientError) return failed('endpoints.insecure', server.message)
   if (!supportsS256(server) && !isSilent(server, profile?.id))
-    return skipped('without PKCE (S256) no MCP client goes on')
+    return skipped('MCP clients require PKCE (S256)')
   if (options.clientId === undefined && server.registration_endpoint === undefined)
-    return unknown('login.no-client', 'clients register themselves by metadata documents only')
+    return unknown('login.no-client', 'clients can only register themselves with metadata documents')
   const opened = await openPort(facts)
   if (typeof opened === 'string') return unknown('login.port', opened)
   const { callback, redirectUri } = opened
@@ -61,12 +61,15 @@ function metadataOf({ server, target }: RemoteFacts): ServerMetadata | OAuthClie
   }
 }
 
-/** Providers that support S256 and do not say so: the check of the metadata has told that clients refuse them. */
+/**
+ * True for providers that support S256 without announcing it. The metadata check has already reported that clients
+ * reject them.
+ */
 function isSilent(server: ServerMetadata, provider: string | undefined): boolean {
   return server.code_challenge_methods_supported === undefined && hintFor(provider)?.silentPkce === true
 }
 
-/** Returns the reason when no port is available. Without --redirect-uri, a client that we register can use any. */
+/** Returns the reason when no port is available. Without --redirect-uri, a client that we register can use any port. */
 async function openPort(
   facts: RemoteFacts,
 ): Promise<{ readonly callback: Callback; readonly redirectUri: string } | string> {
@@ -76,13 +79,13 @@ async function openPort(
   const port = named === '' ? 80 : Number(named)
   const mayMove = options.redirectUri === undefined && options.clientId === undefined
   let reason = ''
-  for (const each of mayMove && port !== 0 ? [port, 0] : [port]) {
+  for (const candidate of mayMove && port !== 0 ? [port, 0] : [port]) {
     try {
-      const callback = await openCallback(each, silentLog, { host, path })
-      // Unchanged, because servers compare it byte by byte.
-      return { callback, redirectUri: each === 0 ? callback.redirectUri : wanted }
+      const callback = await openCallback(candidate, silentLog, { host, path })
+      // Unchanged, because servers compare it byte for byte.
+      return { callback, redirectUri: candidate === 0 ? callback.redirectUri : wanted }
     } catch (error) {
-      reason = unavailablePort(error, each)
+      reason = unavailablePort(error, candidate)
     }
   }
   return reason

@@ -1,10 +1,13 @@
-/** What errors of an authorization server mean, at its token endpoint and in redirects. Source: RFC 6749 section 5.2. */
+/**
+ * Maps errors of an authorization server, at its token endpoint and in redirects, to codes. Source: RFC 6749 section
+ * 5.2.
+ */
 import { type OAuthClientError, tokenRefusal } from '../../../oauth/index.ts'
 import type { RemoteFacts } from '../remote/facts.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, type CheckOutcome } from '../report/finding.ts'
 
-/** Errors that have codes of the provider in their text. */
+/** Returns the outcome for an error text that contains a known code of the provider. */
 export function knownError(
   { profile }: RemoteFacts,
   description: string | undefined,
@@ -18,14 +21,14 @@ export function speaksOfPkce(description: string | undefined): boolean {
   return /pkce|code[_ ]?(?:verifier|challenge)/i.test(description ?? '')
 }
 
-/** One line: what the server said. */
-export function said({ message, description }: OAuthClientError): string {
+/** Returns the server's error on one line. */
+export function errorText({ message, description }: OAuthClientError): string {
   return description === undefined ? message : `${message}: ${description}`
 }
 
-/** A failure of the exchange of the code. */
+/** Returns the outcome for a failed code exchange. */
 export function codeFailure(error: OAuthClientError, facts: RemoteFacts): CheckOutcome {
-  return knownError(facts, error.description) ?? failed(codeOf(error), said(error))
+  return knownError(facts, error.description) ?? failed(codeOf(error), errorText(error))
 }
 
 function codeOf(failure: OAuthClientError): FindingCode {

@@ -1,4 +1,4 @@
-/** What a login that is walked for real needs, and what it has so far. Holds secrets. */
+/** Options and state of a login. Contains secrets. */
 import type {
   Callback,
   LoginSecrets,
@@ -11,11 +11,11 @@ import type {
 
 export interface SignInOptions {
   readonly clientSecret?: string | undefined
-  /** Tells the user something at once; not part of the report. */
+  /** Prints a message for the user immediately, outside of the report. */
   readonly notify: (line: string) => void
-  /** Opens a browser; false when that did not work. Absent: the address is only told. */
+  /** Opens a browser and returns false on failure. Absent when the address is only printed. */
   readonly open?: ((url: string) => Promise<boolean>) | undefined
-  /** How long the browser may take to come back. */
+  /** Time limit for the browser. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -27,17 +27,17 @@ export interface SignIn {
   redirect?: Redirect
   code?: string
   tokens?: TokenSet
-  /** All that were given, to be revoked. */
+  /** All issued tokens, to be revoked. */
   readonly issued: { readonly refresh: Set<string>; readonly access: Set<string> }
 }
 
-/** A client, and the address that it is called back at. */
+/** A client and its redirect URI. */
 export interface ReadyClient {
   readonly server: ServerMetadata
   readonly callback: Callback
   readonly redirectUri: string
   readonly client: OAuthClient
-  /** Of our own; given back at the end. */
+  /** Set when the client was registered for this login. It is deleted at the end. */
   readonly registration?: Registration | undefined
   readonly scopes: readonly string[]
   readonly resource: string

@@ -1,6 +1,6 @@
 /**
- * What the code gives: an access token, the scopes that were granted, and whether it can be renewed. The token itself is
- * read by remote/token.ts. Source: RFC 6749 sections 4.1.3, 5 and 6.
+ * Exchanges the code: checks the access token, the granted scopes, and renewal. remote/token.ts checks the contents of
+ * the token. Source: RFC 6749 sections 4.1.3, 5 and 6.
  */
 import {
   codeGrant,
@@ -9,11 +9,11 @@ import {
   tokenRefusal,
   type TokenSet,
 } from '../../../oauth/index.ts'
-import { listed, type RemoteFacts, text } from '../remote/facts.ts'
+import { joinList, type RemoteFacts, text } from '../remote/facts.ts'
 import { audiencesOf, claimsOf } from '../remote/token.ts'
 import { verdictOn } from '../remote/verdict.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { codeFailure, knownError, said } from './errors.ts'
+import { codeFailure, knownError, errorText } from './errors.ts'
 
 export async function checkCode(facts: RemoteFacts): Promise<CheckOutcome> {
   const { signIn, peers } = facts
@@ -33,7 +33,7 @@ export async function checkCode(facts: RemoteFacts): Promise<CheckOutcome> {
       signal: options?.signal,
     })
     if (!adopt(facts, tokens)) {
-      return failed('code.response', 'access_token has characters that no header may have')
+      return failed('code.response', 'access_token has characters that are invalid in a header')
     }
     isDone = true
     return ok(tokens.refreshToken === undefined ? 'an access token' : 'an access token and a refresh token')
@@ -45,7 +45,7 @@ export async function checkCode(facts: RemoteFacts): Promise<CheckOutcome> {
   }
 }
 
-/** False for a token that cannot be sent. */
+/** Stores the tokens. Returns false when the access token cannot be sent in a header. */
 function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   const { accessToken, refreshToken, idToken } = tokens
   for (const secret of [accessToken, refreshToken, idToken])
@@ -61,19 +61,19 @@ function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   return true
 }
 
-/** Scopes of OpenID Connect are between client and provider; the server sees the others. */
-const ofOpenId = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
+/** OpenID Connect scopes are for the provider. Servers only see the others. */
+const openIdScopes = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
 
 export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {
   const { signIn, challenge, token = '' } = facts
   const { ready, tokens } = signIn ?? {}
   if (!ready || !tokens) return skipped('needs a token')
   const granted = grantedScopes(tokens, token)
-  // RFC 6749 section 5.1: as asked for when it is left out.
-  if (granted === undefined) return ok('as asked for: the response names none')
-  const missing = ready.scopes.filter((scope) => !ofOpenId.has(scope) && !granted.includes(scope))
-  if (missing.length === 0) return ok(listed(granted))
-  const seen = `not granted: ${listed(missing)}`
+  // RFC 6749 section 5.1: when omitted, the granted scopes equal the requested ones.
+  if (granted === undefined) return ok('as requested: the response lists none')
+  const missing = ready.scopes.filter((scope) => !openIdScopes.has(scope) && !granted.includes(scope))
+  if (missing.length === 0) return ok(joinList(granted))
+  const seen = `not granted: ${joinList(missing)}`
   const isDemanded = challenge?.params.get('scope') !== undefined
   if (isDemanded || (await verdictOn(facts)) === 'scope') return failed('scopes.not-granted', seen)
   return warning('scopes.not-granted', seen)
@@ -104,29 +104,29 @@ export async function checkRenewal(facts: RemoteFacts): Promise<CheckOutcome> {
     })
     if (!adopt(facts, renewed)) return failed('code.response', 'the renewed access_token cannot be sent')
     const lost = lostAudiences(token, renewed.accessToken)
-    if (lost.length > 0) return failed('refresh.audience', `not in aud any more: ${listed(lost)}`)
+    if (lost.length > 0) return failed('refresh.audience', `no longer in aud: ${joinList(lost)}`)
     const isSame = renewed.refreshToken === refreshToken
     return ok(`renewed; the refresh token ${isSame ? 'stays' : 'changes with each use'}`)
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
-    if (tokenRefusal(error) === 'temporary') return failed('code.unreachable', said(error))
-    if (error.kind === 'protocol') return failed('code.response', said(error))
-    return knownError(facts, error.description) ?? failed('refresh.refused', said(error))
+    if (tokenRefusal(error) === 'temporary') return failed('code.unreachable', errorText(error))
+    if (error.kind === 'protocol') return failed('code.response', errorText(error))
+    return knownError(facts, error.description) ?? failed('refresh.refused', errorText(error))
   }
 }
 
 function notIssued({ expiresAt }: TokenSet, token: string): CheckOutcome {
   const exp = claimsOf(token)?.['exp']
   const end = expiresAt ?? (typeof exp === 'number' ? exp * 1000 : undefined)
-  if (end === undefined) return ok('no refresh token, and no end of the access token is told')
+  if (end === undefined) return ok('no refresh token, and the lifetime of the access token is unknown')
   const seconds = Math.max(0, Math.round((end - Date.now()) / 1000))
-  return warning('refresh.not-issued', `none; the access token ends in ${seconds} s`)
+  return warning('refresh.not-issued', `none; the access token expires in ${seconds} s`)
 }
 
 function lostAudiences(before: string, after: string): readonly string[] {
   const old = claimsOf(before)
   const now = claimsOf(after)
   if (old === undefined || now === undefined) return []
-  const left = audiencesOf(now)
-  return audiencesOf(old).filter((audience) => !left.includes(audience))
+  const remaining = audiencesOf(now)
+  return audiencesOf(old).filter((audience) => !remaining.includes(audience))
 }

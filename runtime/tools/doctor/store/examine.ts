@@ -1,6 +1,4 @@
-/**
- * Examines the Redis that sessions and logins are to be stored in. Reads only.
- */
+/** Checks the Redis for sessions and logins. Reads only. */
 import { inspectRedis, type RedisConfig, type RedisFacts } from '../../../store/index.ts'
 import { isLoopbackHost, unbracket } from '../../../net/index.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
@@ -8,7 +6,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 
 export interface RedisOptions {
-  /** redis:// or rediss://, with a user name and a database number, without a password. */
+  /** redis:// or rediss://, optionally with a user name and a database number, without a password. */
   readonly url: URL
   readonly password?: string | undefined
   /** PEM. */
@@ -45,8 +43,8 @@ async function checkConnection(facts: StoreFacts): Promise<CheckOutcome> {
     return ok('PING')
   }
   const text = reasonOf(found.reason)
-  const refused = /WRONGPASS|NOAUTH|invalid (?:username-)?password|NOPERM|without any password/i.test(text)
-  return failed(refused ? 'redis.credentials' : 'redis.unreachable', text)
+  const isRejected = /WRONGPASS|NOAUTH|invalid (?:username-)?password|NOPERM|without any password/i.test(text)
+  return failed(isRejected ? 'redis.credentials' : 'redis.unreachable', text)
 }
 
 function reasonOf(reason: unknown): string {

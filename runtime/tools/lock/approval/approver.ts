@@ -1,6 +1,6 @@
 /**
- * What becomes of approvals in the console: written into the files of `gatehouse dev`; elsewhere shown as a command, for
- * the console has no rights to write objects, and who may write a lock is decided by the cluster.
+ * Handles approvals in the console. Under `gatehouse dev`, it writes them to the manifests. Elsewhere it returns a
+ * command, because the console has no permission to write objects and the cluster decides who can.
  */
 import type { input } from '../../../../schemas/index.ts'
 import { type Environment, vmcpEnvironment } from '../../../config/index.ts'
@@ -11,17 +11,17 @@ import { notWritten } from './edit.ts'
 
 export interface ApproverParts {
   readonly env: Environment
-  /** The locks in force. */
+  /** Returns the current locks. */
   readonly toolLocks: () => readonly input.RuntimeToolLock[]
 }
 
 export async function makeApprover({ env, toolLocks }: ApproverParts): Promise<Approver> {
   const paths = pathsIn(env[vmcpEnvironment.consoleManifests])
   const lockOf = (reviewed: ReviewedDrift) => lockFor(toolLocks(), reviewed)
-  if (!paths) return { way: (reviewed) => byHand(lockOf(reviewed), env, reviewed), approve: refused }
-  // It reads manifests with the code of the hooks, which no pod loads.
+  if (!paths) return { way: (reviewed) => byHand(lockOf(reviewed), env, reviewed), approve: rejectApproval }
+  // Loads the code of the hooks, which must not be loaded in a pod.
   const { approveInFile, fileOfLock } = await import('./file.ts')
-  const place = (lock: input.RuntimeToolLock, { backend }: ReviewedDrift) => ({
+  const soughtLock = (lock: input.RuntimeToolLock, { backend }: ReviewedDrift) => ({
     paths,
     namespace: env[vmcpEnvironment.namespace] ?? 'default',
     backend,
@@ -33,37 +33,37 @@ export async function makeApprover({ env, toolLocks }: ApproverParts): Promise<A
       if (!lock) return noLock
       if (lock.name === undefined) return ownFile
       try {
-        return { way: 'file', lock: lock.name, file: fileOfLock(place(lock, reviewed)) }
+        return { way: 'file', lock: lock.name, file: fileOfLock(soughtLock(lock, reviewed)) }
       } catch (error) {
-        return notFromHere(error)
+        return notPossible(error)
       }
     },
     async approve(reviewed) {
       const lock = lockOf(reviewed)
       if (!lock) throw notWritten(noLock.why)
       if (lock.name === undefined) throw notWritten(ownFile.why)
-      return approveInFile(place(lock, reviewed), reviewed)
+      return approveInFile(soughtLock(lock, reviewed), reviewed)
     },
   }
 }
 
-function notFromHere(error: unknown): ApprovalWay {
+function notPossible(error: unknown): ApprovalWay {
   return { way: 'none', why: error instanceof Error ? error.message : String(error) }
 }
 
 const noLock = {
   way: 'none',
-  why: 'the configuration has no lock of this backend: edit the file of --pin-first and start again, or write a lock with gatehouse lock',
+  why: 'the configuration has no lock of this backend: edit the file of --pin-first and restart, or write a lock with gatehouse lock',
 } as const
 
-/** No object has it, so no manifest does. */
+/** The lock belongs to no object, so no manifest contains it. */
 const ownFile = {
   way: 'none',
-  why: 'the lock stands in the file of this server, under toolLocks, or in one of --pin-first: change it there, and start again',
+  why: 'the lock is in toolLocks of this server’s file, or in a file of --pin-first: change it there, then restart',
 } as const
 
-async function refused(): Promise<never> {
-  throw notWritten('the console may not write this lock: run the command that it shows')
+async function rejectApproval(): Promise<never> {
+  throw notWritten('the console has no permission to write this lock: run the displayed command')
 }
 
 function pathsIn(text: string | undefined): readonly string[] | undefined {
@@ -72,7 +72,7 @@ function pathsIn(text: string | undefined): readonly string[] | undefined {
   return Array.isArray(paths) ? paths.filter((path) => typeof path === 'string') : undefined
 }
 
-/** The one that has the item, or had it under another name; a new item joins the first. */
+/** Returns the lock that contains the item under its current or previous name. A new item goes into the first lock. */
 function lockFor(
   locks: readonly input.RuntimeToolLock[],
   reviewed: ReviewedDrift,
@@ -96,7 +96,7 @@ function byHand(
 ): ApprovalWay {
   if (!lock) return noLock
   const namespace = env[vmcpEnvironment.namespace]
-  // Names of objects; anything else would not be one word to a shell.
+  // Only names of objects are safe as a single shell word.
   const isObject = [namespace, lock.name].every(
     (name) => name !== undefined && /^[a-z0-9][a-z0-9.-]*$/.test(name),
   )
@@ -104,6 +104,6 @@ function byHand(
   try {
     return { way: 'command', lock: lock.name, command: patchCommand(lock, namespace, reviewed) }
   } catch (error) {
-    return notFromHere(error)
+    return notPossible(error)
   }
 }

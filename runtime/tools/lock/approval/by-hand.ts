@@ -1,6 +1,6 @@
 /**
- * An approval as a command for somebody who may write the lock. The patch names what it replaces: where the object says
- * something else by then, the API server refuses it and nothing is overwritten. Pure.
+ * Builds an approval as a kubectl command for a user with write permission. The patch tests the values that it
+ * replaces, so the API server rejects it when the object has changed. Pure.
  */
 import type { input } from '../../../../schemas/index.ts'
 import { plainForm } from '../manifest.ts'
@@ -13,12 +13,12 @@ interface PatchStep {
   readonly value?: unknown
 }
 
-/** What a terminal takes in one go, and a page shows. */
+/** Limit for a command that a terminal accepts and a page can show. */
 const maxCommand = 200_000
 
 /**
- * For a shell: the patch stands in a here-document, where nothing of it means anything to the shell. Throws
- * LOCK_NOT_WRITTEN when a lock cannot hold it, or no command.
+ * Returns the command. The patch is in a here-document, where the shell expands nothing. Throws LOCK_NOT_WRITTEN when a
+ * lock or a command cannot contain it.
  */
 export function patchCommand(lock: input.RuntimeToolLock, namespace: string, reviewed: Reviewed): string {
   const { type, patch } = patchOf(lock, reviewed)
@@ -28,7 +28,7 @@ export function patchCommand(lock: input.RuntimeToolLock, namespace: string, rev
   return command
 }
 
-/** A terminal shows every character as what it is. kubectl reads a patch as YAML, whose escapes know no surrogates. */
+/** Escapes all characters outside of ASCII. kubectl reads a patch as YAML, which has no surrogate escapes. */
 function plainJson(value: unknown): string {
   return JSON.stringify(value).replace(/[^\x20-\x7e]/gu, (found) => {
     const hex = (found.codePointAt(0) ?? 0).toString(16)
@@ -47,7 +47,7 @@ function patchOf(lock: input.RuntimeToolLock, reviewed: Reviewed): Patch {
   if (kind !== 'instructions') return { type: 'json', patch: itemPatch(lock, reviewed, memberOf[kind]) }
   checkHoldable(0, reviewed)
   const instructions: unknown = offered === undefined ? undefined : JSON.parse(offered)
-  // Nobody here knows whether the lock says anything of the server.
+  // It is unknown whether the object has `server`, so use a merge patch.
   if (lock.instructions === undefined) return { type: 'merge', patch: { spec: { server: { instructions } } } }
   const path = '/spec/server/instructions'
   const next = instructions === undefined ? { op: 'remove', path } : { op: 'add', path, value: instructions }
@@ -66,9 +66,9 @@ function itemPatch(
   const before = items[at]
   checkHoldable(before?.variants?.length ?? 0, reviewed)
   if (!before) {
-    if (offered === undefined) throw notWritten('the lock does not have it any more')
+    if (offered === undefined) throw notWritten('the lock no longer contains it')
     const item = { name, ...plainForm(offered) }
-    // A list that came since is not replaced; of two items with one name the API server keeps neither.
+    // A list that was added since is not replaced. The API server rejects two items with the same name.
     return items.length > 0
       ? [{ op: 'add', path: `/spec/${member}/-`, value: item }]
       : [
@@ -81,7 +81,7 @@ function itemPatch(
     ...members(plainForm(before.definition)).map(
       ([key, value]): PatchStep => ({ op: 'test', path: `${path}/${key}`, value }),
     ),
-    // null: there are none.
+    // null: there are no variants.
     { op: 'test', path: `${path}/variants`, value: before.variants?.map(plainForm) ?? null },
   ]
   if (offered === undefined) return [...same, { op: 'remove', path }]

@@ -1,8 +1,8 @@
 /**
- * What an approval changes in an MCPToolLock, as steps that can be made in a document and in its value alike. Pure.
+ * Computes the change of an MCPToolLock for an approval, in a form that applies to a document and to its value. Pure.
  *
- * Of a backend that shows callers different things, an approved form stands beside those before it: what one caller sees
- * says nothing of what others do.
+ * When a backend shows callers different definitions, an approved definition is added next to the existing ones,
+ * because one caller's view does not represent the others.
  */
 import { cloneJson, GatehouseError, type ToolLockSpec } from '../../../../schemas/index.ts'
 import { lockedItem, plainForm } from '../manifest.ts'
@@ -12,15 +12,15 @@ export interface Reviewed {
   readonly kind: 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
   readonly name: string
   readonly state: 'new' | 'changed' | 'removed'
-  /** JSON text of what is offered; undefined for a removed item. */
+  /** JSON text of the offered definition. Undefined for a removed item. */
   readonly offered: string | undefined
-  /** The backend shows callers different things. */
+  /** True when the backend shows callers different definitions. */
   readonly perCaller: boolean
 }
 
 export type Steps = readonly (string | number)[]
 
-/** One step: a member or item is set, put in front of the one at this index, or taken away. */
+/** Sets or removes a member or item, or inserts an item at an index. */
 export type Change =
   | { readonly do: 'set' | 'insert'; readonly path: Steps; readonly value: unknown }
   | { readonly do: 'remove'; readonly path: Steps }
@@ -31,19 +31,22 @@ export const memberOf = { tool: 'tools', prompt: 'prompts', resourceTemplate: 'r
 
 const maxVariants = 8
 
-/** Throws LOCK_NOT_WRITTEN when no lock, in a file or in a cluster, can hold it. */
+/** Throws LOCK_NOT_WRITTEN when no lock in a file or cluster can contain the definition. */
 export function checkHoldable(variants: number, { kind, name, offered, perCaller }: Reviewed): void {
   const texts: unknown[] = kind === 'instructions' && offered !== undefined ? [JSON.parse(offered)] : [name]
-  // UTF-8 has no half of a character.
+  // UTF-8 cannot encode a lone surrogate.
   if (!texts.every((text) => typeof text === 'string' && text.isWellFormed()))
-    throw new GatehouseError('LOCK_NOT_WRITTEN', { detail: 'a manifest cannot hold this text' })
+    throw new GatehouseError('LOCK_NOT_WRITTEN', { detail: 'a manifest cannot contain this text' })
   if (perCaller && offered !== undefined && variants >= maxVariants)
     throw new GatehouseError('LOCK_NOT_WRITTEN', {
-      detail: `the lock holds ${maxVariants} variants of it already: take one away by hand`,
+      detail: `the lock already has ${maxVariants} variants of it: remove one by hand`,
     })
 }
 
-/** Throws LOCK_NOT_WRITTEN when a lock cannot hold it, APPROVAL_STALE when this one is not that which was reviewed. */
+/**
+ * Throws LOCK_NOT_WRITTEN when a lock cannot contain the definition, and APPROVAL_STALE when the lock is not the
+ * reviewed one.
+ */
 export function changeOf(spec: Partial<ToolLockSpec>, reviewed: Reviewed): Change {
   const { kind, name, offered } = reviewed
   if (kind === 'instructions') {
@@ -74,7 +77,7 @@ function itemOf(before: Item, { name, perCaller }: Reviewed, offered: string): I
 function checkState({ state }: Reviewed, isLocked: boolean): void {
   if (isLocked === (state === 'new'))
     throw new GatehouseError('APPROVAL_STALE', {
-      detail: 'the lock says something else by now: read the difference again',
+      detail: 'the lock has changed since the review: review the difference again',
     })
 }
 
@@ -85,8 +88,8 @@ function instructionsChange({ server }: Partial<ToolLockSpec>, offered: string |
   return { do: 'set', path: ['spec', 'server', 'instructions'], value: instructions }
 }
 
-/** The value after a change, which leaves the one before as it is. */
-export function changed(before: unknown, change: Change): unknown {
+/** Returns the value after a change, without modifying the original. */
+export function applyChange(before: unknown, change: Change): unknown {
   const value: unknown = cloneJson(before)
   const parents = change.path.slice(0, -1)
   const last = change.path.at(-1)

@@ -1,8 +1,8 @@
 /**
- * Makes a change in the text of a file with manifests, and proves that nothing else of it changed.
+ * Applies a change to the text of a manifest file and verifies that nothing else changed.
  *
- * Only the document with the lock is written again, in the form that `gatehouse lock` writes; comments in it stay. The
- * outcome is read again: it must hold the same documents but for the change, else the edit is refused. Pure.
+ * Only rewrites the document with the lock, in the form of `gatehouse lock`, and keeps its comments. The result must
+ * parse to the same documents except for the change; otherwise the edit is rejected. Pure.
  */
 import { quotedForKubectl } from '../../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -10,25 +10,27 @@ import { Document, isMap, isNode, isSeq } from 'yaml'
 import { GatehouseError, hiddenInText, isFields } from '../../../../schemas/index.ts'
 import { readYaml, readYamlTree } from '../../../config/index.ts'
 import { yamlText } from '../manifest.ts'
-import { type Change, changed, type Steps } from './change.ts'
+import { type Change, applyChange, type Steps } from './change.ts'
 
-/** Where a manifest stands: which document of the file, and the way to it in a `kind: List`. */
-export interface Place {
+/** Position of a manifest: its document in the file, and its path in a `kind: List`. */
+export interface ManifestPosition {
   readonly document: number
   readonly path: Steps
   readonly manifest: Readonly<Record<string, unknown>>
 }
 
-/** The manifests of a file that fit. Throws LOCK_NOT_WRITTEN for a file that is not valid YAML. */
-export function placesIn(
+/** Returns the matching manifests of a file. Throws LOCK_NOT_WRITTEN when the file is not valid YAML. */
+export function findManifests(
   text: string,
-  fits: (manifest: Readonly<Record<string, unknown>>) => boolean,
-): readonly Place[] {
+  matches: (manifest: Readonly<Record<string, unknown>>) => boolean,
+): readonly ManifestPosition[] {
   const { documents, violations } = readYaml(text)
   const [failure] = violations
-  if (failure) throw notWritten(`line ${failure.line} of it is not valid YAML: ${failure.message}`)
+  if (failure) throw notWritten(`line ${failure.line} of its file is not valid YAML: ${failure.message}`)
   return documents.flatMap(({ value }, document) =>
-    manifestsIn(value).flatMap(([path, manifest]) => (fits(manifest) ? [{ document, path, manifest }] : [])),
+    manifestsIn(value).flatMap(([path, manifest]) =>
+      matches(manifest) ? [{ document, path, manifest }] : [],
+    ),
   )
 }
 
@@ -41,25 +43,25 @@ function manifestsIn(value: unknown): [Steps, Readonly<Record<string, unknown>>]
   )
 }
 
-/** The text of the file after the change. Throws LOCK_NOT_WRITTEN when that is not safe. */
-export function edited(file: string, text: string, place: Place, change: Change): string {
-  const whole = { ...change, path: [...place.path, ...change.path] }
+/** Returns the text of the file after the change. Throws LOCK_NOT_WRITTEN when that is not safe. */
+export function editText(file: string, text: string, position: ManifestPosition, change: Change): string {
+  const whole = { ...change, path: [...position.path, ...change.path] }
   const before = valuesOf(text)
-  const wanted = before.map((value, at) => (at === place.document ? changed(value, whole) : value))
+  const expected = before.map((value, at) => (at === position.document ? applyChange(value, whole) : value))
   const next = file.endsWith('.json')
-    ? jsonText(wanted[place.document])
-    : yamlEdited(text, place.document, whole)
-  if (!isDeepStrictEqual(valuesOf(next), wanted)) throw byHand()
+    ? jsonText(expected[position.document])
+    : yamlEdited(text, position.document, whole)
+  if (!isDeepStrictEqual(valuesOf(next), expected)) throw mustEditByHand()
   return next
 }
 
 function valuesOf(text: string): readonly unknown[] {
   const { documents, violations } = readYaml(text)
-  if (violations.length > 0) throw byHand()
+  if (violations.length > 0) throw mustEditByHand()
   return documents.map(({ value }) => value)
 }
 
-/** Characters that an editor would not show are escapes. */
+/** Escapes characters that an editor would not show. */
 function jsonText(value: unknown): string {
   const text = JSON.stringify(value, undefined, 2)
   const escaped = (found: string): string =>
@@ -72,13 +74,13 @@ function jsonText(value: unknown): string {
 function yamlEdited(text: string, at: number, change: Change): string {
   const document = readYamlTree(text).documents[at]
   const { contents, range } = document ?? {}
-  if (!document || !isNode(contents) || !range || !contents.range) throw byHand()
+  if (!document || !isNode(contents) || !range || !contents.range) throw mustEditByHand()
   const [start, end] = contents.range
   try {
     apply(document, change)
     const alone = new Document(null, quotedForKubectl)
     alone.contents = contents
-    // What stands before it is outside of its range.
+    // Comments before the contents are outside of its range.
     contents.commentBefore = null
     const first = isMap(contents) ? contents.items[0]?.key : undefined
     if (isNode(first) && first.range?.[0] === start) first.commentBefore = null
@@ -89,9 +91,9 @@ function yamlEdited(text: string, at: number, change: Change): string {
       text.slice(0, start) + (own.includes('\r\n') ? next.replaceAll('\n', '\r\n') : next) + text.slice(end)
     )
   } catch (error) {
-    // The library refuses what it cannot write, such as an alias whose anchor is gone.
+    // The library throws when it cannot write the document, for example because an alias has lost its anchor.
     if (error instanceof GatehouseError) throw error
-    throw byHand()
+    throw mustEditByHand()
   }
 }
 
@@ -119,15 +121,15 @@ function apply(document: Document, change: Change): void {
 
 const order = ['server', 'tools', 'prompts', 'resourceTemplates']
 
-/** `gatehouse lock` writes these in their order, after all else. */
+/** Returns the members that `gatehouse lock` writes after this one. */
 function laterMembers(name: string): readonly string[] {
   const at = order.indexOf(name)
   return at < 0 ? [] : order.slice(at + 1)
 }
 
-function byHand(): GatehouseError {
+function mustEditByHand(): GatehouseError {
   return notWritten(
-    'its file is written in a way that cannot be edited safely, with anchors perhaps: edit it by hand, or write it again with gatehouse lock',
+    'its file cannot be edited safely, for example because of anchors: edit it by hand, or rewrite it with gatehouse lock',
   )
 }
 

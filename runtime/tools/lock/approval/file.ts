@@ -1,9 +1,9 @@
 /**
- * Approvals in the manifests of `gatehouse dev`: the lock is found in its files at the time of the approval, changed and
- * put in place at once. The running server takes it up as any edit.
+ * Writes approvals to the manifests of `gatehouse dev`. Finds the lock at the time of the approval and replaces its
+ * file atomically. The running server applies it like any other edit.
  *
- * What is in force must be what the file says: a file that somebody has edited since is left alone. One approval at a
- * time writes a file, whatever process or thread it comes from; what anybody writes meanwhile is not overwritten.
+ * The file must match the lock in force; a file that was edited since is not changed. A lock file serializes approvals
+ * of all processes and threads. Concurrent edits are not overwritten.
  */
 import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, rmSync, statSync } from 'node:fs'
@@ -22,12 +22,12 @@ import {
 import { systemReason } from '../../../config/index.ts'
 import { readFileOnDisk, refuseUnwritable, replaceFile } from '../../../toolkit/client-files/file.ts'
 import { readManifests } from '../../../toolkit/manifests/read.ts'
-import { changed, changeOf, memberOf, type Reviewed } from './change.ts'
-import { edited, notWritten, type Place, placesIn } from './edit.ts'
+import { applyChange, changeOf, memberOf, type Reviewed } from './change.ts'
+import { editText, notWritten, type ManifestPosition, findManifests } from './edit.ts'
 
-/** Where a lock is to be found. */
+/** Identifies a lock in the manifests. */
 export interface SoughtLock {
-  /** Files and folders with manifests. */
+  /** Files and folders of the manifests. */
   readonly paths: readonly string[]
   readonly namespace: string
   readonly backend: string
@@ -35,10 +35,10 @@ export interface SoughtLock {
   readonly lock: input.RuntimeToolLock
 }
 
-/** Longer than any approval takes: what is older was left behind. */
+/** A lock file that is older than any approval takes is stale. */
 const abandonedMs = 60_000
 
-/** The file that holds the lock. Throws LOCK_NOT_WRITTEN when there is none, or more than one. */
+/** Returns the file with the lock. Throws LOCK_NOT_WRITTEN when there is none, or more than one. */
 export function fileOfLock(where: SoughtLock): string {
   const files = new Set<string>()
   let found = 0
@@ -50,10 +50,11 @@ export function fileOfLock(where: SoughtLock): string {
   const [file] = files
   const name = where.lock.name ?? ''
   if (where.paths.length === 0)
-    throw notWritten('the manifests were read from standard input: change the lock where they come from')
+    throw notWritten('the manifests were read from standard input: change the lock at their source')
   if (file === undefined)
-    throw notWritten(`there is no MCPToolLock ${name} in the files any more: read the difference again`)
-  if (found > 1) throw notWritten(`the files have several MCPToolLocks ${name}: edit the right one by hand`)
+    throw notWritten(`the files no longer contain MCPToolLock ${name}: review the difference again`)
+  if (found > 1)
+    throw notWritten(`the files contain several MCPToolLocks ${name}: edit the correct one by hand`)
   return file
 }
 
@@ -74,23 +75,26 @@ function isWanted(doc: Readonly<Record<string, unknown>>, { lock, backend, names
   return doc['kind'] === 'MCPToolLock' && name === lock.name && own === namespace && ref['name'] === backend
 }
 
-/** Writes the approval; the file that it stands in. Throws APPROVAL_STALE or LOCK_NOT_WRITTEN, and has changed nothing then. */
+/**
+ * Writes the approval and returns the path of its file. Throws APPROVAL_STALE or LOCK_NOT_WRITTEN without changing
+ * anything.
+ */
 export async function approveInFile(where: SoughtLock, reviewed: Reviewed): Promise<string> {
   const path = fileOfLock(where)
-  const file = told(() => readFileOnDisk(path))
-  await alone(file.target, async () => {
-    const now = told(() => readFileOnDisk(path))
+  const file = orNotWritten(() => readFileOnDisk(path))
+  await withFileLock(file.target, async () => {
+    const now = orNotWritten(() => readFileOnDisk(path))
     const bytes = now.bytes ?? Buffer.alloc(0)
-    if (!isUtf8(bytes)) throw notWritten(`${path} is not UTF-8: nothing of it is written again`)
+    if (!isUtf8(bytes)) throw notWritten(`${path} is not UTF-8, so it cannot be edited`)
     const text = bytes.toString()
-    const place = onlyPlace(text, where)
-    checkUnchanged(place, where, reviewed)
-    const spec = fieldsOf(place.manifest['spec'])
+    const position = findLock(text, where)
+    checkUnchanged(position, where, reviewed)
+    const spec = fieldsOf(position.manifest['spec'])
     const change = changeOf(spec, reviewed)
-    checkValid(changed(place.manifest, change))
-    const next = edited(path, text, place, change)
-    told(() => refuseUnwritable(path, now))
-    if (!told(() => readFileOnDisk(path)).bytes?.equals(bytes)) throw movedOn()
+    checkValid(applyChange(position.manifest, change))
+    const next = editText(path, text, position, change)
+    orNotWritten(() => refuseUnwritable(path, now))
+    if (!orNotWritten(() => readFileOnDisk(path)).bytes?.equals(bytes)) throw approvalStale()
     await replaceFile(now, Buffer.from(next)).catch((error: unknown) => {
       throw notWritten(error instanceof GatehouseError ? error.message : systemReason(error))
     })
@@ -98,23 +102,29 @@ export async function approveInFile(where: SoughtLock, reviewed: Reviewed): Prom
   return path
 }
 
-function onlyPlace(text: string, where: SoughtLock): Place {
-  const [place, ...more] = placesIn(text, (manifest) => isWanted(manifest, where))
-  if (!place || more.length > 0) throw movedOn()
-  return place
+function findLock(text: string, where: SoughtLock): ManifestPosition {
+  const [position, ...more] = findManifests(text, (manifest) => isWanted(manifest, where))
+  if (!position || more.length > 0) throw approvalStale()
+  return position
 }
 
-/** What the file says of the item must be what the reviewer saw the difference from. */
-function checkUnchanged({ manifest }: Place, { lock, backend }: SoughtLock, { kind, name }: Reviewed): void {
+/** Throws APPROVAL_STALE when the item in the file differs from the reviewed one. */
+function checkUnchanged(
+  { manifest }: ManifestPosition,
+  { lock, backend }: SoughtLock,
+  { kind, name }: Reviewed,
+): void {
   checkValid(manifest)
   const { spec } = withDefaults(manifest as { readonly kind: 'MCPToolLock' })
   const onDisk = runtimeToolLock(spec, backend, lock.name)
-  const of = (one: input.RuntimeToolLock): unknown =>
-    kind === 'instructions' ? one.instructions : one[memberOf[kind]]?.find((item) => item.name === name)
-  // Through JSON, where a member that is undefined is none.
+  const itemIn = (toolLock: input.RuntimeToolLock): unknown =>
+    kind === 'instructions'
+      ? toolLock.instructions
+      : toolLock[memberOf[kind]]?.find((item) => item.name === name)
+  // Round trip through JSON removes undefined members.
   const plain = (value: unknown): unknown =>
     value === undefined ? undefined : JSON.parse(JSON.stringify(value))
-  if (!isDeepStrictEqual(plain(of(onDisk)), plain(of(lock)))) throw movedOn()
+  if (!isDeepStrictEqual(plain(itemIn(onDisk)), plain(itemIn(lock)))) throw approvalStale()
 }
 
 function checkValid(manifest: unknown): void {
@@ -122,14 +132,14 @@ function checkValid(manifest: unknown): void {
   if (violations.length > 0) throw notWritten(`the lock would not be valid: ${formatViolations(violations)}`)
 }
 
-function movedOn(): GatehouseError {
+function approvalStale(): GatehouseError {
   return new GatehouseError('APPROVAL_STALE', {
     detail:
-      'the file with the lock says something else by now: nothing was written. Wait until the server has taken it up, and read the difference again',
+      'the file with the lock has changed since the review, and nothing was written. Wait until the server has loaded it, then review the difference again',
   })
 }
 
-function told<T>(work: () => T): T {
+function orNotWritten<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
@@ -138,28 +148,28 @@ function told<T>(work: () => T): T {
   }
 }
 
-/** Nobody else approves into this file while `work` runs. */
-async function alone(target: string, work: () => Promise<void>): Promise<void> {
-  const mark = join(dirname(target), `.${basename(target)}.approval`)
-  take(mark)
+/** Runs `work` while no other process or thread approves into this file. */
+async function withFileLock(target: string, work: () => Promise<void>): Promise<void> {
+  const lockPath = join(dirname(target), `.${basename(target)}.approval`)
+  acquire(lockPath)
   try {
     await work()
   } finally {
-    rmSync(mark, { force: true })
+    rmSync(lockPath, { force: true })
   }
 }
 
-function take(mark: string): void {
+function acquire(lockPath: string): void {
   try {
-    const since = statSync(mark, { throwIfNoEntry: false })?.mtimeMs
-    if (since !== undefined && Date.now() - since > abandonedMs) rmSync(mark, { force: true })
-    closeSync(openSync(mark, 'wx', 0o600))
+    const since = statSync(lockPath, { throwIfNoEntry: false })?.mtimeMs
+    if (since !== undefined && Date.now() - since > abandonedMs) rmSync(lockPath, { force: true })
+    closeSync(openSync(lockPath, 'wx', 0o600))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
       throw new GatehouseError('LOCK_NOT_WRITTEN', {
-        detail: 'another approval is written into this file right now: approve again',
+        detail: 'another approval is being written to this file: approve again',
       })
-    throw notWritten(`its folder cannot be written: ${systemReason(error)}`)
+    throw notWritten(`cannot write to its folder: ${systemReason(error)}`)
   }
 }

@@ -1,4 +1,4 @@
-/** A file of policies (`version`, `type`, and the section of the type) as an MCPAuthzConfig. */
+/** Converts a policy file (`version`, `type`, and the section of the type) to an MCPAuthzConfig. */
 import { apiVersion, type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { convertObject } from '../objects/object.ts'
 import type { MigrationDraft, ObjectContext } from '../objects/draft.ts'
@@ -18,6 +18,6 @@ export function convertAuthzFile(doc: Fields, name: string, context: ObjectConte
     },
     context,
   )
-  draft.note(section, 'renamed', `is MCPAuthzConfig ${name}: name it in authzConfigRef`)
+  draft.note(section, 'renamed', `becomes MCPAuthzConfig ${name}: refer to it in authzConfigRef`)
   return draft
 }

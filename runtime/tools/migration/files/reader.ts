@@ -1,4 +1,4 @@
-/** Reads the fields of a run configuration one by one; what nobody asked for is reported at the end. */
+/** Reads the fields of a run configuration. `rest` returns the fields that were not read. */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import type { MigrationDraft, ObjectContext } from '../objects/draft.ts'
 
@@ -16,7 +16,7 @@ export class Reader {
     return value === null ? undefined : value
   }
 
-  /** undefined when the field is empty or no text. */
+  /** Returns undefined when the field is empty or not a string. */
   text(field: string): string | undefined {
     const value = this.raw(field)
     return typeof value === 'string' && value !== '' ? value : undefined
@@ -41,12 +41,12 @@ export class Reader {
     return Object.keys(value).length > 0 ? value : undefined
   }
 
-  /** Fields of no use elsewhere, such as those of the machine that the server ran on. */
+  /** Marks fields as read that only matter on the original machine. */
   ignore(...fields: readonly string[]): void {
     for (const field of fields) this.#seen.add(field)
   }
 
-  /** Fields with a value that nobody read. */
+  /** Returns the fields with a value that were not read. */
   rest(): readonly string[] {
     return Object.entries(this.#doc)
       .filter(([field, value]) => !this.#seen.has(field) && !isEmpty(value))
@@ -59,7 +59,7 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** Keys as `JWKSURL`, `jwks_url` and `jwksUrl` are one: letters and digits in lower case. */
+/** Normalizes keys to lower-case letters and digits, so that `JWKSURL`, `jwks_url` and `jwksUrl` are equal. */
 export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   return new Map(
     Object.entries(value)
@@ -68,7 +68,7 @@ export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   )
 }
 
-/** Fields that have a value, under our names. */
+/** Returns the fields with a value, under our names. */
 export function renamedFields(value: Fields, names: Readonly<Record<string, string>>): Fields {
   const loose = looseFields(value)
   return Object.fromEntries(
@@ -78,7 +78,7 @@ export function renamedFields(value: Fields, names: Readonly<Record<string, stri
 
 export interface RunConfigParts {
   readonly reader: Reader
-  /** Name of the object; those made for it begin with it. */
+  /** Name of the object, and prefix for the objects that are added for it. */
   readonly name: string
   readonly draft: MigrationDraft
   readonly context: ObjectContext

@@ -1,18 +1,21 @@
-/** Guards of a server. One without a counterpart refuses the conversion: the server would run without it. */
+/**
+ * Converts the protections of a server. A protection without a counterpart prevents the conversion, because the server
+ * would run without it.
+ */
 import { fieldsOf } from '../../../../schemas/index.ts'
-import { webhooksOf } from './webhooks.ts'
+import { convertWebhookFields } from './webhooks.ts'
 import type { RunConfigParts } from './reader.ts'
 
-/** Fields that hold a guard which is not converted. */
+/** Fields with a protection that is not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
-  authz_config_path: 'its policies are in another file: put them into authz_config, or convert that file',
+  authz_config_path: 'its policies are in another file: move them to authz_config, or convert that file',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
   embedded_auth_server_config:
     'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
   aws_sts_config: 'is not converted: write an MCPExternalAuthConfig of type cloudSts',
 }
 
-/** Middlewares that guard, and the field that says the same. */
+/** Protecting middlewares, with the equivalent field. */
 const guardingMiddleware: Readonly<Record<string, string>> = {
   authorization: 'authz_config',
   'tool-filter': 'tools_filter',
@@ -25,47 +28,50 @@ const guardingMiddleware: Readonly<Record<string, string>> = {
   upstreamswap: 'upstream_swap_config',
 }
 
-export function guardsOf(parts: RunConfigParts): void {
+export function convertGuards(parts: RunConfigParts): void {
   const { reader, draft } = parts
-  policies(parts)
-  webhooksOf(parts)
+  convertPolicyField(parts)
+  convertWebhookFields(parts)
   for (const [field, text] of Object.entries(refusedFields)) {
     const value = reader.raw(field)
-    const isThere = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== ''
-    if (isThere) draft.note(field, 'refused', text)
+    const isSet = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== ''
+    if (isSet) draft.note(field, 'refused', text)
   }
   const origins = reader.texts('allowed_origins')
   if (origins.length > 0)
-    draft.note('allowed_origins', 'differs', 'browsers of other origins are refused, these as well')
-  middlewares(parts)
+    draft.note('allowed_origins', 'differs', 'browsers of all other origins are rejected, including these')
+  noteMiddlewares(parts)
 }
 
-function policies({ reader, draft }: RunConfigParts): void {
+function convertPolicyField({ reader, draft }: RunConfigParts): void {
   const config = reader.fields('authz_config')
   if (!config) return
-  const { policies: given, entities_json: entitiesJson } = fieldsOf(config['cedar'])
-  if (config['type'] !== 'cedarv1' || !Array.isArray(given)) {
+  const { policies: policyTexts, entities_json: entitiesJson } = fieldsOf(config['cedar'])
+  if (config['type'] !== 'cedarv1' || !Array.isArray(policyTexts)) {
     draft.note(
       'authz_config',
       'refused',
-      'only policies of type cedarv1 are converted: a decision point (httpv1) goes into an MCPAuthzConfig; convert its file',
+      'only policies of type cedarv1 are converted: a decision point (httpv1) requires an MCPAuthzConfig; convert its file',
     )
     return
   }
-  const inline = { policies: given as unknown, ...(typeof entitiesJson === 'string' && { entitiesJson }) }
+  const inline = {
+    policies: policyTexts as unknown,
+    ...(typeof entitiesJson === 'string' && { entitiesJson }),
+  }
   draft.doc['spec'] = { ...fieldsOf(draft.doc['spec']), authzConfig: { type: 'inline', inline } }
 }
 
-function middlewares({ reader, draft }: RunConfigParts): void {
+function noteMiddlewares({ reader, draft }: RunConfigParts): void {
   for (const list of ['middleware_configs', 'additional_middleware_configs']) {
     const value = reader.raw(list)
     if (!Array.isArray(value)) continue
     for (const [index, entry] of value.entries()) {
       const type = String(fieldsOf(entry)['type'])
       const field = guardingMiddleware[type]
-      // The file says most of them twice.
-      const isSaid = field !== undefined && hasValue(reader.raw(field))
-      if (list === 'additional_middleware_configs' || (field !== undefined && !isSaid)) {
+      // The file usually contains the setting twice.
+      const isInField = field !== undefined && hasValue(reader.raw(field))
+      if (list === 'additional_middleware_configs' || (field !== undefined && !isInField)) {
         draft.note(`${list}[${index}]`, 'refused', `middleware ${type} is not converted`)
       }
     }

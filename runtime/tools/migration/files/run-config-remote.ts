@@ -1,4 +1,4 @@
-/** A remote server and how it was authenticated to. */
+/** Converts a remote server and its authentication. */
 import type { Fields } from '../../../../schemas/index.ts'
 import { looseFields, type RunConfigParts } from './reader.ts'
 
@@ -41,17 +41,17 @@ function credentials({ reader, name, draft, context }: RunConfigParts): Fields {
   draft.note(
     'remote_auth_config',
     'lost',
-    'a login in the browser is of one person: on a machine, gatehouse proxy --remote-auth; in a cluster, an MCPExternalAuthConfig of type embeddedAuthServer',
+    'a browser login belongs to one user: use gatehouse proxy --remote-auth on a machine, or an MCPExternalAuthConfig of type embeddedAuthServer in a cluster',
   )
   return {}
 }
 
-/** Headers for a remote server; those from secrets are keys of a Secret to fill in. */
+/** Converts headers for a remote server. Headers from secrets become keys of a Secret to fill in. */
 export function headerSpec({ reader, name, draft, context }: RunConfigParts, isRemote: boolean): Fields {
   const headers = reader.fields('header_forward')
   if (!headers) return {}
   if (!isRemote) {
-    draft.note('header_forward', 'lost', 'headers are added for remote servers only')
+    draft.note('header_forward', 'lost', 'headers are only added for remote servers')
     return {}
   }
   const plain = headers['add_plaintext_headers']

@@ -1,4 +1,4 @@
-/** Settings of a server that are objects of their own in a cluster, and those that keep their form. */
+/** Converts settings that are separate objects in a cluster, and settings that keep their form. */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { looseFields, renamedFields, type RunConfigParts } from './reader.ts'
 
@@ -20,7 +20,11 @@ function oidc({ reader, name, draft, context }: RunConfigParts): Fields {
   })
   const loose = looseFields(config)
   if (loose.has('cacertpath'))
-    draft.note('oidc_config', 'lost', 'its CA file is of one machine: put it into a ConfigMap, caBundleRef')
+    draft.note(
+      'oidc_config',
+      'lost',
+      'its CA file exists only on one machine: store it in a ConfigMap, and refer to it in caBundleRef',
+    )
   const secret = loose.get('clientsecret')
   const key = 'client-secret'
   const clientSecretRef =
@@ -85,7 +89,7 @@ function exchange({ reader, name, draft, context }: RunConfigParts): Fields {
     draft.note(
       'token_exchange_config',
       'refused',
-      'excludes a bearer token: there is one externalAuthConfigRef',
+      'cannot be combined with a bearer token, because there is only one externalAuthConfigRef',
     )
   const settings = renamedFields(config, {
     tokenurl: 'tokenUrl',
@@ -119,7 +123,11 @@ function scaling({ reader, draft }: RunConfigParts): Fields {
   const replicas = config?.['backend_replicas']
   const { address, db, key_prefix: keyPrefix } = fieldsOf(config?.['session_redis'])
   if (typeof address === 'string')
-    draft.note('scaling_config.session_redis', 'differs', 'name the Secret of its password: passwordRef')
+    draft.note(
+      'scaling_config.session_redis',
+      'differs',
+      'refer to the Secret with its password in passwordRef',
+    )
   return {
     ...(typeof replicas === 'number' && { backendReplicas: replicas }),
     ...(typeof address === 'string' && {

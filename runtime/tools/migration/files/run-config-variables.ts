@@ -1,4 +1,4 @@
-/** Variables of a server: plain ones in its manifest, secrets in a Secret. */
+/** Converts the variables of a server: plain values in its manifest, secrets in a Secret. */
 import type { Fields } from '../../../../schemas/index.ts'
 import { isSecret } from '../../../toolkit/clients/index.ts'
 import type { RunConfigParts } from './reader.ts'
@@ -13,18 +13,22 @@ export function variablesOf({ reader, name, draft, context }: RunConfigParts): F
     else {
       values[variable] = text
       targets.push({ key: variable, targetEnvName: variable })
-      draft.note(`env_vars.${variable}`, 'differs', 'looks secret: its value is in a Secret')
+      draft.note(`env_vars.${variable}`, 'differs', 'looks like a secret: its value is now in a Secret')
     }
   }
   for (const [index, text] of reader.texts('secrets').entries()) {
     const [, secret = '', target] = /^([^,]+)(?:,target=(.+))?$/.exec(text) ?? []
     if (!/^[-._a-zA-Z0-9]+$/.test(secret)) {
-      draft.note(`secrets[${index}]`, 'lost', 'is not of the form name,target=VARIABLE')
+      draft.note(`secrets[${index}]`, 'lost', 'does not have the form name,target=VARIABLE')
       continue
     }
     values[secret] ??= ''
     targets.push({ key: secret, targetEnvName: target ?? secret })
-    draft.note(`secrets[${index}]`, 'differs', `fill in key ${secret} of the Secret: the file has no value`)
+    draft.note(
+      `secrets[${index}]`,
+      'differs',
+      `fill in key ${secret} of the Secret, because the file contains no value`,
+    )
   }
   if (targets.length === 0) return env.length > 0 ? { env } : {}
   const made = context.add('Secret', `${name}-secrets`, { type: 'Opaque', stringData: values })

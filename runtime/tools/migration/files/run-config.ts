@@ -1,8 +1,8 @@
 /**
- * The configuration of one server that ran on a developer's machine (`thv export`, or a file of its state folder) as an
+ * Converts the configuration of a server on a developer's machine (`thv export`, or a file of its state folder) to an
  * MCPServer or MCPRemoteProxy with the objects that it refers to.
  *
- * Values of its secrets are not in the file: the Secret that is written has their keys, with empty values.
+ * The file does not contain the values of secrets, so the created Secret has their keys with empty values.
  */
 import { apiVersion, exactJson, type Fields } from '../../../../schemas/index.ts'
 import { objectName } from '../../../toolkit/clients/index.ts'
@@ -10,7 +10,7 @@ import { MigrationDraft, type ObjectContext } from '../objects/draft.ts'
 import { settle } from '../objects/object.ts'
 import { convertImage, noteProfile } from '../objects/shared-rules.ts'
 import { Reader, type RunConfigParts } from './reader.ts'
-import { guardsOf } from './run-config-guards.ts'
+import { convertGuards } from './run-config-guards.ts'
 import { headerSpec, remoteSpec } from './run-config-remote.ts'
 import { settingsOf } from './run-config-settings.ts'
 import { variablesOf } from './run-config-variables.ts'
@@ -40,7 +40,7 @@ export function convertRunConfig(doc: Fields, context: ObjectContext): Migration
     ...sharedSpec(parts),
     ...settingsOf(parts),
   }
-  guardsOf(parts)
+  convertGuards(parts)
   ignoreLocal(parts)
   for (const field of reader.rest()) draft.note(field, 'lost', 'has no counterpart')
   if (remoteUrl === undefined) {
@@ -82,23 +82,23 @@ function volumes({ reader, draft }: RunConfigParts): Fields {
   const found = reader.texts('volumes').flatMap((text, index) => {
     const [, hostPath = '', mountPath = '', mode] = /^(.+?):([^:]+)(?::(ro|rw))?$/.exec(text) ?? []
     if (!hostPath.startsWith('/')) {
-      draft.note(`volumes[${index}]`, 'lost', 'is no whole path of a folder')
+      draft.note(`volumes[${index}]`, 'lost', 'is not an absolute path of a folder')
       return []
     }
-    draft.note(`volumes[${index}]`, 'differs', 'is a folder of the node that the pod runs on')
+    draft.note(`volumes[${index}]`, 'differs', 'refers to a folder on the node of the pod')
     return [{ name: `volume-${index + 1}`, hostPath, mountPath, ...(mode === 'ro' && { readOnly: true }) }]
   })
   return found.length > 0 ? { volumes: found } : {}
 }
 
-/** Only with an isolated network was anything enforced. Where hosts cannot be, nothing is open. */
+/** The profile was only enforced with an isolated network. When hosts cannot be listed, all traffic is denied. */
 function profile({ reader, draft }: RunConfigParts): Fields {
   const isolated = reader.flag('isolate_network')
   const name = reader.text('permission_profile_name_or_path')
   const settings = reader.fields('permission_profile') ?? {}
   const paths = [settings['read'], settings['write']].some((list) => Array.isArray(list) && list.length > 0)
   if (paths)
-    draft.note('permission_profile', 'lost', 'folders of the profile are not mounted: list them in volumes')
+    draft.note('permission_profile', 'lost', 'folders in the profile are not mounted: add them to volumes')
   if (!isolated) return {}
   const network = settings['network'] as
     | { outbound?: { insecure_allow_all?: boolean; allow_host?: unknown } }
@@ -106,7 +106,11 @@ function profile({ reader, draft }: RunConfigParts): Fields {
   if (name === 'network' || network?.outbound?.insecure_allow_all === true)
     return { permissionProfile: { type: 'builtin', name: 'network' } }
   if (network?.outbound?.allow_host !== undefined)
-    draft.note('permission_profile', 'lost', 'hosts cannot be listed: all traffic out of the pod is refused')
+    draft.note(
+      'permission_profile',
+      'lost',
+      'hosts cannot be listed: all outgoing traffic of the pod is denied',
+    )
   return { permissionProfile: { type: 'builtin', name: 'none' } }
 }
 
@@ -125,15 +129,11 @@ function sharedSpec({ reader, draft }: RunConfigParts): Fields {
   const port = reader.number('port')
   const prefix = reader.text('endpoint_prefix')
   if (reader.flag('stateless'))
-    draft.note(
-      'stateless',
-      'differs',
-      'the proxy passes the 405 of the server on instead of answering it itself',
-    )
+    draft.note('stateless', 'differs', 'the proxy forwards the 405 of the server instead of sending its own')
   if (reader.text('session_ttl') !== undefined)
-    draft.note('session_ttl', 'differs', 'the life of sessions is that of the server behind the proxy')
+    draft.note('session_ttl', 'differs', 'the server behind the proxy determines the lifetime of sessions')
   if (reader.flag('strict_protocol_validation'))
-    draft.note('strict_protocol_validation', 'differs', 'unknown protocol revisions are always refused')
+    draft.note('strict_protocol_validation', 'differs', 'unknown protocol revisions are always rejected')
   const audited = reader.fields('audit_config') ?? reader.text('audit_config_path')
   return {
     ...(port !== undefined && { proxyPort: port }),
@@ -143,7 +143,7 @@ function sharedSpec({ reader, draft }: RunConfigParts): Fields {
   }
 }
 
-/** What describes the machine and not the server. */
+/** Ignores fields that describe the machine, not the server. */
 function ignoreLocal({ reader }: RunConfigParts): void {
   reader.ignore(
     'schema_version',

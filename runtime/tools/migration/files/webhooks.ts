@@ -1,9 +1,9 @@
 /**
- * Webhooks of a server that ran on a developer's machine: the file of `--webhook-config` as an MCPWebhookConfig, and the lists
- * of a run configuration as one that the server refers to.
+ * Converts webhooks of a server on a developer's machine: the file of `--webhook-config` to an MCPWebhookConfig, and
+ * the lists of a run configuration to one that the server refers to.
  *
- * Certificates and secrets are in files and stores of that machine: the Secret that is written has their keys, with empty
- * values, and a webhook with an empty one keeps its server from starting.
+ * Certificates and secrets are in files and stores of that machine, so the created Secret has their keys with empty
+ * values. A server does not start while a value of its webhooks is empty.
  */
 import { apiVersion, type Fields, fieldsOf, isFields, own } from '../../../../schemas/index.ts'
 import { MigrationDraft, type ObjectContext } from '../objects/draft.ts'
@@ -13,7 +13,7 @@ import type { RunConfigParts } from './reader.ts'
 
 const lists = ['mutating', 'validating'] as const
 
-/** What is in a file there, and the reference that it becomes. */
+/** Fields with file paths, and the references that replace them. */
 const tlsFiles: Readonly<Record<string, readonly [key: string, reference: string]>> = {
   ca_bundle_path: ['ca', 'caSecretRef'],
   client_cert_path: ['client-cert', 'clientCertSecretRef'],
@@ -30,15 +30,15 @@ export function convertWebhookFile(doc: Fields, name: string, context: ObjectCon
   const found = lists.flatMap((list) => (Array.isArray(doc[list]) ? [[list, doc[list]] as const] : []))
   const { spec, secret } = specOf(Object.fromEntries(found), name, context)
   const draft = new MigrationDraft({ apiVersion, kind: 'MCPWebhookConfig', metadata: { name }, spec })
-  draft.note('', 'renamed', `is MCPWebhookConfig ${name}: name it in webhookConfigRef`)
-  if (secret !== undefined) draft.note('', 'differs', toFill(secret))
+  draft.note('', 'renamed', `becomes MCPWebhookConfig ${name}: refer to it in webhookConfigRef`)
+  if (secret !== undefined) draft.note('', 'differs', fillInText(secret))
   noteWebhooks(draft, '')
   settle(draft, context)
   return draft
 }
 
-/** `validating_webhooks` and `mutating_webhooks` of a run configuration. */
-export function webhooksOf({ reader, name, draft, context }: RunConfigParts): void {
+/** Converts `validating_webhooks` and `mutating_webhooks` of a run configuration. */
+export function convertWebhookFields({ reader, name, draft, context }: RunConfigParts): void {
   const found = lists.flatMap((list) => {
     const value = reader.raw(`${list}_webhooks`)
     return Array.isArray(value) && value.length > 0 ? [[list, value as readonly unknown[]] as const] : []
@@ -54,27 +54,27 @@ export function webhooksOf({ reader, name, draft, context }: RunConfigParts): vo
   }
   const made = context.add('MCPWebhookConfig', `${name}-webhooks`, { spec })
   draft.doc['spec'] = { ...fieldsOf(draft.doc['spec']), webhookConfigRef: { name: made } }
-  if (secret !== undefined) draft.note(field, 'differs', toFill(secret))
+  if (secret !== undefined) draft.note(field, 'differs', fillInText(secret))
   noteWebhooks(draft, field)
 }
 
-const toFill = (secret: string): string =>
-  `certificates and secrets are of one machine: fill in the values of Secret ${secret}`
+const fillInText = (secret: string): string =>
+  `certificates and secrets exist only on one machine: fill in the values of Secret ${secret}`
 
 type Lists = Readonly<Partial<Record<(typeof lists)[number], readonly unknown[]>>>
 
-/** The spec, and the name of the Secret that holds what was in files. */
+/** Returns the spec, and the name of the Secret for values from files. */
 function specOf(
-  given: Lists,
+  webhookLists: Lists,
   wanted: string,
   context: ObjectContext,
 ): { readonly spec: Fields; readonly secret: string | undefined } {
-  const keys = lists.flatMap((list) => (given[list] ?? []).flatMap((entry) => keysOf(fieldsOf(entry))))
+  const keys = lists.flatMap((list) => (webhookLists[list] ?? []).flatMap((entry) => keysOf(fieldsOf(entry))))
   const stringData = Object.fromEntries(keys.map((key) => [key, '']))
   const secret = keys.length === 0 ? undefined : context.add('Secret', wanted, { type: 'Opaque', stringData })
   const spec = Object.fromEntries(
     lists.flatMap((list) => {
-      const entries = given[list]
+      const entries = webhookLists[list]
       return entries ? [[list, entries.map((entry) => webhookOf(entry, secret ?? ''))] as const] : []
     }),
   )
@@ -103,7 +103,7 @@ function webhookOf(entry: unknown, secret: string): unknown {
   }
 }
 
-/** Members that are not known stay as they are: they are refused, or told as lost. */
+/** Keeps unknown members, which are then rejected or reported as lost. */
 function tlsOf(tls: unknown, reference: (part: string) => Fields): unknown {
   if (!isFields(tls)) return tls
   const members = Object.entries(tls).flatMap(([member, value]): (readonly [string, unknown])[] => {
@@ -114,7 +114,7 @@ function tlsOf(tls: unknown, reference: (part: string) => Fields): unknown {
   return Object.fromEntries(members)
 }
 
-/** Empty texts, zero and null are what the file's programs write for a member that is not set. */
+/** True unless the value is an empty string, zero or null, which ToolHive writes for unset members. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && value !== 0
 }

@@ -1,17 +1,17 @@
 /**
- * A document that is being converted: edits of its fields by path, each with the row that reports it.
+ * A document during its conversion: edits fields by path and records a report row for each edit.
  *
- * Paths are those of the source: `spec.steps[].onError.maxRetries` visits every item of a list, `backends{}` every value
- * of a map. A field that is absent is no edit and no row.
+ * Paths refer to the source: `spec.steps[].onError.maxRetries` visits every item of a list, `backends{}` every value of
+ * a map. A missing field causes no edit and no row.
  */
 import { cloneJson, below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
 import type { FieldEffect, MigrationRow } from '../row.ts'
 
-/** A document or a part of it, to be changed in place. */
+/** A document or a part of it that is changed in place. */
 export type Mutable = Record<string, unknown>
 
-/** A field that was found. */
-export interface DraftPlace {
+/** A field that matches a path. */
+export interface DraftField {
   readonly parent: Mutable
   readonly key: string
   readonly value: unknown
@@ -22,7 +22,7 @@ export class MigrationDraft {
   readonly doc: Mutable
   readonly rows: MigrationRow[] = []
 
-  /** Works on a copy. */
+  /** Works on a copy of `source`. */
   constructor(source: Fields) {
     this.doc = { ...cloneJson(source) }
   }
@@ -31,63 +31,63 @@ export class MigrationDraft {
     this.rows.push({ field, effect, text })
   }
 
-  /** The fields behind a path that exist. */
-  places(pattern: string): readonly DraftPlace[] {
-    return placesOf(this.doc, pattern.split('.'), '')
+  /** Returns the existing fields that match a path. */
+  fieldsAt(pattern: string): readonly DraftField[] {
+    return matchFields(this.doc, pattern.split('.'), '')
   }
 
   value(pattern: string): unknown {
-    return this.places(pattern)[0]?.value
+    return this.fieldsAt(pattern)[0]?.value
   }
 
-  /** Gives fields another name, in their place; a name that is taken is left alone, and the field lost. */
+  /** Renames fields in place. When the new name is in use, the field is dropped and reported as lost. */
   rename(pattern: string, name: string): void {
-    for (const { parent, key, path } of this.places(pattern)) {
+    for (const { parent, key, path } of this.fieldsAt(pattern)) {
       if (name in parent) {
         delete parent[key]
-        this.note(path, 'lost', `${name} is set as well; that one is used`)
+        this.note(path, 'lost', `${name} is also set, and takes precedence`)
         continue
       }
       const entries = Object.entries(parent).map(([field, value]) => [field === key ? name : field, value])
       for (const field of Object.keys(parent)) delete parent[field]
       Object.assign(parent, Object.fromEntries(entries))
-      this.note(path, 'renamed', `is ${name}`)
+      this.note(path, 'renamed', `is now ${name}`)
     }
   }
 
   /** Replaces values that have another name here. */
   revalue(pattern: string, names: Readonly<Record<string, string>>): void {
-    for (const { parent, key, value, path } of this.places(pattern)) {
+    for (const { parent, key, value, path } of this.fieldsAt(pattern)) {
       const name = typeof value === 'string' && Object.hasOwn(names, value) ? names[value] : undefined
       if (name === undefined) continue
       parent[key] = name
-      this.note(path, 'renamed', `${JSON.stringify(value)} is ${JSON.stringify(name)}`)
+      this.note(path, 'renamed', `${JSON.stringify(value)} is now ${JSON.stringify(name)}`)
     }
   }
 
-  /** Removes fields; one that only states a default (`false`, empty) is removed without a row. */
+  /** Removes fields. A default value (`false`, empty) is removed without a row. */
   drop(pattern: string, effect: FieldEffect, text: string): void {
-    for (const { parent, key, value, path } of this.places(pattern)) {
+    for (const { parent, key, value, path } of this.fieldsAt(pattern)) {
       delete parent[key]
       if (!isEmpty(value)) this.note(path, effect, text)
     }
   }
 
-  /** Moves a field of `spec` to another place of the document, unless something is there. */
+  /** Moves a field of `spec` within the document, unless the target exists. */
   move(pattern: string, parts: readonly string[]): void {
-    const [place] = this.places(pattern)
-    if (!place) return
+    const [field] = this.fieldsAt(pattern)
+    if (!field) return
     const target = parts.slice(0, -1).reduce<Mutable>((parent, part) => {
       const next = mutable(parent[part]) ?? {}
       parent[part] = next
       return next
     }, this.doc)
     const name = parts.at(-1) ?? ''
-    delete place.parent[place.key]
-    if (name in target) this.note(place.path, 'lost', `${parts.join('.')} is set as well; that one is used`)
+    delete field.parent[field.key]
+    if (name in target) this.note(field.path, 'lost', `${parts.join('.')} is also set, and takes precedence`)
     else {
-      target[name] = place.value
-      this.note(place.path, 'renamed', `is ${parts.join('.')}`)
+      target[name] = field.value
+      this.note(field.path, 'renamed', `is now ${parts.join('.')}`)
     }
   }
 }
@@ -102,7 +102,7 @@ function isEmpty(value: unknown): boolean {
   return isFields(value) && Object.keys(value).length === 0
 }
 
-function placesOf(value: unknown, steps: readonly string[], path: string): DraftPlace[] {
+function matchFields(value: unknown, steps: readonly string[], path: string): DraftField[] {
   const [step = '', ...rest] = steps
   const [, name = step, each] = /^(.*?)(\[\]|\{\})$/.exec(step) ?? []
   const parent = mutable(value)
@@ -110,24 +110,24 @@ function placesOf(value: unknown, steps: readonly string[], path: string): Draft
   const found = parent[name]
   const at = below(path, name)
   if (each === undefined) {
-    return rest.length === 0 ? [{ parent, key: name, value: found, path: at }] : placesOf(found, rest, at)
+    return rest.length === 0 ? [{ parent, key: name, value: found, path: at }] : matchFields(found, rest, at)
   }
   const items: readonly (readonly [string | number, unknown])[] = Array.isArray(found)
     ? found.map((item: unknown, index) => [index, item])
     : Object.entries(mutable(found) ?? {})
-  return items.flatMap(([key, item]) => placesOf(item, rest, below(at, key)))
+  return items.flatMap(([key, item]) => matchFields(item, rest, below(at, key)))
 }
 
 export interface MigrationOptions {
-  /** What the admission webhook would say of a manifest. */
+  /** Returns the violations that the admission webhook would report. */
   readonly violationsOf: (manifest: Fields) => readonly Violation[]
-  /** What a step calls its tool, by the name that it has in the source. */
+  /** Full tool names for steps, by the name in the source. */
   readonly tools: ReadonlyMap<string, string>
 }
 
 export interface ObjectContext extends MigrationOptions {
-  /** Adds an object of the same namespace; returns its name, which has a number when the wanted one is taken. */
+  /** Adds an object in the same namespace and returns its name, with a number when the wanted name is in use. */
   readonly add: (kind: string, name: string, body: Fields) => string
-  /** Adds an object that several documents want, unless it is there. */
+  /** Adds an object that several documents need, unless it exists. */
   readonly share: (kind: string, name: string, body: Fields) => void
 }

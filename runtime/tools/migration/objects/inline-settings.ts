@@ -1,15 +1,15 @@
-/** Settings that old manifests hold inline and that are objects of their own now: OIDC, telemetry, tools. */
+/** Converts inline settings of old manifests that are separate objects now: OIDC, telemetry, tools. */
 import { type Fields, fieldsOf, isFields } from '../../../../schemas/index.ts'
-import type { MigrationDraft, Mutable, DraftPlace, ObjectContext } from './draft.ts'
+import type { MigrationDraft, Mutable, DraftField, ObjectContext } from './draft.ts'
 
-/** Where a kind had its OIDC settings. */
+/** Converts inline OIDC settings at `pattern`. */
 export function convertInlineOidc(draft: MigrationDraft, pattern: string, context: ObjectContext): void {
-  const [place] = draft.places(pattern)
-  if (!place || !isFields(place.value)) return
-  const { parent, key, value, path } = place
+  const [field] = draft.fieldsAt(pattern)
+  if (!field || !isFields(field.value)) return
+  const { parent, key, value, path } = field
   delete parent[key]
   if ('oidcConfigRef' in parent) {
-    draft.note(path, 'lost', 'oidcConfigRef is set as well; that one is used')
+    draft.note(path, 'lost', 'oidcConfigRef is also set, and takes precedence')
     return
   }
   const type = value['type'] === 'kubernetes' ? 'kubernetesServiceAccount' : (value['type'] ?? 'inline')
@@ -17,7 +17,7 @@ export function convertInlineOidc(draft: MigrationDraft, pattern: string, contex
     draft.note(
       path,
       'refused',
-      'its settings are in a ConfigMap: write an MCPOIDCConfig with them, and name it in oidcConfigRef',
+      'its settings are in a ConfigMap: write an MCPOIDCConfig with them, and refer to it in oidcConfigRef',
     )
     return
   }
@@ -35,31 +35,31 @@ export function convertInlineOidc(draft: MigrationDraft, pattern: string, contex
     ...(value['resourceUrl'] !== undefined && { resourceUrl: value['resourceUrl'] }),
     ...(scopes !== undefined && { scopes }),
   }
-  draft.note(path, 'renamed', `is MCPOIDCConfig ${name} and oidcConfigRef`)
+  draft.note(path, 'renamed', `becomes MCPOIDCConfig ${name} and oidcConfigRef`)
   if (audience === undefined)
-    draft.note(path, 'refused', 'has no audience, without which any token of the issuer would be accepted')
+    draft.note(path, 'refused', 'has no audience, so any token of the issuer would be accepted')
 }
 
-/** A client secret in plain text moves into a Secret. */
+/** Moves a plain-text client secret to a Secret. */
 function withSecret(settings: Fields, draft: MigrationDraft, path: string, context: ObjectContext): Fields {
-  const { clientSecret, ...others } = settings
-  if (typeof clientSecret !== 'string' || clientSecret === '') return others
+  const { clientSecret, ...remaining } = settings
+  if (typeof clientSecret !== 'string' || clientSecret === '') return remaining
   const key = 'client-secret'
   const name = context.add('Secret', `${nameOf(draft)}-oidc`, {
     type: 'Opaque',
     stringData: { [key]: clientSecret },
   })
-  draft.note(`${path}.inline.clientSecret`, 'renamed', `is key ${key} of Secret ${name}`)
-  return { ...others, clientSecretRef: { name, key } }
+  draft.note(`${path}.inline.clientSecret`, 'renamed', `is now key ${key} of Secret ${name}`)
+  return { ...remaining, clientSecretRef: { name, key } }
 }
 
 export function convertInlineTelemetry(draft: MigrationDraft, context: ObjectContext): void {
-  const [place] = draft.places('spec.telemetry')
-  if (!place || !isFields(place.value)) return
-  const { openTelemetry, ...others } = place.value
+  const [field] = draft.fieldsAt('spec.telemetry')
+  if (!field || !isFields(field.value)) return
+  const { openTelemetry, ...remaining } = field.value
   const { serviceName, ...settings } = fieldsOf(openTelemetry)
-  const spec = { ...(openTelemetry !== undefined && { openTelemetry: settings }), ...others }
-  const made = replaceByObject(draft, place, context, {
+  const spec = { ...(openTelemetry !== undefined && { openTelemetry: settings }), ...remaining }
+  const made = replaceByObject(draft, field, context, {
     kind: 'MCPTelemetryConfig',
     suffix: 'telemetry',
     ref: 'telemetryConfigRef',
@@ -68,14 +68,14 @@ export function convertInlineTelemetry(draft: MigrationDraft, context: ObjectCon
   if (made && serviceName !== undefined) made['serviceName'] = serviceName
 }
 
-export function convertInlineTools(draft: MigrationDraft, field: string, context: ObjectContext): void {
-  const [place] = draft.places(field)
-  if (!place) return
-  replaceByObject(draft, place, context, {
+export function convertInlineTools(draft: MigrationDraft, pattern: string, context: ObjectContext): void {
+  const [field] = draft.fieldsAt(pattern)
+  if (!field) return
+  replaceByObject(draft, field, context, {
     kind: 'MCPToolConfig',
     suffix: 'tools',
     ref: 'toolConfigRef',
-    spec: { toolsFilter: place.value },
+    spec: { toolsFilter: field.value },
   })
 }
 
@@ -86,22 +86,25 @@ interface Replacement {
   readonly spec: Fields
 }
 
-/** Returns the reference that took the field's place; undefined when there was one already. */
+/**
+ * Replaces a field with a reference to a new object and returns the reference. Undefined when a reference already
+ * exists.
+ */
 function replaceByObject(
   draft: MigrationDraft,
-  { parent, key, path }: DraftPlace,
+  { parent, key, path }: DraftField,
   context: ObjectContext,
   { kind, suffix, ref, spec }: Replacement,
 ): Mutable | undefined {
   delete parent[key]
   if (ref in parent) {
-    draft.note(path, 'lost', `${ref} is set as well; that one is used`)
+    draft.note(path, 'lost', `${ref} is also set, and takes precedence`)
     return undefined
   }
   const name = context.add(kind, `${nameOf(draft)}-${suffix}`, { spec })
   const made: Mutable = { name }
   parent[ref] = made
-  draft.note(path, 'renamed', `is ${kind} ${name} and ${ref}`)
+  draft.note(path, 'renamed', `becomes ${kind} ${name} and ${ref}`)
   return made
 }
 

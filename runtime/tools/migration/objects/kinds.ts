@@ -1,6 +1,6 @@
 /**
- * The kinds of toolhive.stacklok.dev, version v1alpha1 and v1beta1 (one schema), field by field: what has another name or
- * form here. Fields without a rule are equal.
+ * Conversion rules for the kinds of toolhive.stacklok.dev, versions v1alpha1 and v1beta1 (same schema): fields with
+ * another name or form. Fields without a rule stay unchanged.
  */
 import type { MigrationDraft, ObjectContext } from './draft.ts'
 import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'
@@ -33,7 +33,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
     draft.note(
       'spec.type',
       'differs',
-      'MCPServer and MCPRemoteProxy ask the decision point; responses must be application/json, and redirects are not followed. A VirtualMCPServer has its own in incomingAuth.authzConfig, type httpv1',
+      'MCPServer and MCPRemoteProxy use the decision point; responses must be application/json, and redirects are not followed. For a VirtualMCPServer, set it in incomingAuth.authzConfig, type httpv1',
     )
   },
   EmbeddingServer: (draft) => draft.rename('spec.resourceOverrides.deployment', 'statefulSet'),
@@ -44,7 +44,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
   VirtualMCPServer: virtualServer,
 }
 
-/** Kinds without a counterpart, and what that means. */
+/** Kinds without a counterpart, with the reason. */
 export const absentKinds: Readonly<Record<string, string>> = {
   MCPRegistry: 'the gateway has no registry of servers',
 }
@@ -77,11 +77,11 @@ function externalAuth(draft: MigrationDraft): void {
   draft.revalue('spec.type', { awsSts: 'cloudSts' })
   draft.rename('spec.awsSts', 'cloudSts')
   const exchange = 'spec.tokenExchange'
-  for (const { parent, key, value, path } of draft.places(`${exchange}.scope`)) {
+  for (const { parent, key, value, path } of draft.fieldsAt(`${exchange}.scope`)) {
     if ('scopes' in parent) continue
     delete parent[key]
     parent['scopes'] = String(value).split(/\s+/).filter(Boolean)
-    draft.note(path, 'renamed', 'is the list scopes')
+    draft.note(path, 'renamed', 'is now the list scopes')
   }
   for (const field of [
     'token_url',
@@ -99,8 +99,8 @@ function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Settings that stood beside `config` before it held them. */
-const nowInConfig = [
+/** Settings that used to be next to `config` and are now in it. */
+const movedToConfig = [
   'aggregation',
   'operational',
   'compositeTools',
@@ -111,7 +111,7 @@ const nowInConfig = [
 ]
 
 function virtualServer(draft: MigrationDraft, context: ObjectContext): void {
-  for (const field of nowInConfig) draft.move(`spec.${field}`, ['spec', 'config', field])
+  for (const field of movedToConfig) draft.move(`spec.${field}`, ['spec', 'config', field])
   if (draft.value('spec.groupRef') === undefined)
     draft.move('spec.config.groupRef', ['spec', 'groupRef', 'name'])
   convertInlineOidc(draft, 'spec.incomingAuth.oidcConfig', context)

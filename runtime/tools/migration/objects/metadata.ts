@@ -1,9 +1,11 @@
-/** Metadata of an object: what a person wrote stays, what the API server and an operator wrote goes. */
+/**
+ * Converts the metadata of an object: keeps user-defined fields, and drops fields of the API server and the operator.
+ */
 import { isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
 
-/** Fields that belong to one object in one cluster. */
-const ofTheServer = [
+/** Fields that the API server sets. */
+const serverFields = [
   'uid',
   'resourceVersion',
   'generation',
@@ -18,21 +20,21 @@ const ofTheServer = [
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 const restartedAt = 'mcpserver.toolhive.stacklok.dev/restarted-at'
-/** Written by the operator, of no use to anybody else. */
-const ofTheOperator = 'mcpserver.toolhive.stacklok.dev/last-processed-restart'
+/** Annotation that only matters to the operator. */
+const operatorAnnotation = 'mcpserver.toolhive.stacklok.dev/last-processed-restart'
 
 export function convertMetadata(draft: MigrationDraft): void {
   delete draft.doc['status']
   const metadata = draft.doc['metadata']
   if (!isFields(metadata)) return
   const copy: Mutable = { ...metadata }
-  for (const field of ofTheServer) delete copy[field]
+  for (const field of serverFields) delete copy[field]
   draft.doc['metadata'] = copy
   for (const field of ['annotations', 'labels']) {
     const values = copy[field]
     if (!isFields(values)) continue
-    const left = convertedKeys(draft, field, values)
-    if (Object.keys(left).length > 0) copy[field] = left
+    const kept = convertedKeys(draft, field, values)
+    if (Object.keys(kept).length > 0) copy[field] = kept
     else delete copy[field]
   }
 }
@@ -42,16 +44,16 @@ function convertedKeys(
   field: string,
   values: Readonly<Record<string, unknown>>,
 ): Mutable {
-  const left: Mutable = {}
+  const kept: Mutable = {}
   for (const [key, value] of Object.entries(values)) {
     const path = `metadata.${field}["${key}"]`
-    if (key === lastApplied || key === ofTheOperator) continue
+    if (key === lastApplied || key === operatorAnnotation) continue
     if (key === restartedAt) {
-      left['mcpserver.gatehouse.dev/restarted-at'] = value
-      draft.note(path, 'renamed', 'is mcpserver.gatehouse.dev/restarted-at')
+      kept['mcpserver.gatehouse.dev/restarted-at'] = value
+      draft.note(path, 'renamed', 'is now mcpserver.gatehouse.dev/restarted-at')
     } else if (/(?:^|\.)toolhive\.stacklok\.(?:dev|io)\//.test(key)) {
-      draft.note(path, 'differs', 'has no counterpart; it is left out')
-    } else left[key] = value
+      draft.note(path, 'differs', 'has no counterpart and was removed')
+    } else kept[key] = value
   }
-  return left
+  return kept
 }

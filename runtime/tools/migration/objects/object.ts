@@ -1,10 +1,10 @@
-/** One object of toolhive.stacklok.dev as objects of ours, checked with the admission webhook's own code. */
+/** Converts an object of toolhive.stacklok.dev and validates it with the code of the admission webhook. */
 import { apiVersion, type Fields, fieldsOf, isFields, type Violation } from '../../../../schemas/index.ts'
 import { MigrationDraft, type Mutable, type ObjectContext } from './draft.ts'
 import { kindRules } from './kinds.ts'
 import { convertMetadata } from './metadata.ts'
 
-/** Below these, null is a value; everywhere else it means that a field is not set, as the API server reads it. */
+/** Fields in which null is a value. Elsewhere null means unset, as in the API server. */
 const freeForm: ReadonlySet<string> = new Set([
   'arguments',
   'defaultResults',
@@ -14,10 +14,10 @@ const freeForm: ReadonlySet<string> = new Set([
   'podTemplateSpec',
 ])
 
-/** More rounds than a document has levels to find unknown fields in. */
+/** Limit for rounds of removing unknown fields. Exceeds the nesting depth of documents. */
 const maxRounds = 20
 
-/** Returns the draft: its document is valid, or one of its rows refuses it. */
+/** Returns the draft. Its document is valid, or one of its rows refuses it. */
 export function convertObject(source: Fields, context: ObjectContext): MigrationDraft {
   const draft = new MigrationDraft(source)
   draft.doc['apiVersion'] = apiVersion
@@ -29,7 +29,7 @@ export function convertObject(source: Fields, context: ObjectContext): Migration
   return draft
 }
 
-/** Leaves out what the schema does not know, and refuses what is not valid then. */
+/** Removes unknown fields, then reports remaining violations as refused. */
 export function settle(draft: MigrationDraft, { violationsOf }: Pick<ObjectContext, 'violationsOf'>): void {
   if (draft.rows.some(({ effect }) => effect === 'refused')) return
   for (let round = 0; round < maxRounds; round++) {
@@ -38,8 +38,8 @@ export function settle(draft: MigrationDraft, { violationsOf }: Pick<ObjectConte
     for (const { path, message } of unknown) {
       const spelling = otherSpelling(path, message)
       replaceAt(draft.doc, path, spelling)
-      if (spelling === undefined) draft.note(path, 'lost', `${message.replace(/;.*$/, '')}: it is left out`)
-      else draft.note(path, 'renamed', `is ${spelling}`)
+      if (spelling === undefined) draft.note(path, 'lost', `${message.replace(/;.*$/, '')}: it was removed`)
+      else draft.note(path, 'renamed', `is now ${spelling}`)
     }
   }
   for (const { path, message } of violationsOf(draft.doc)) draft.note(path, 'refused', message)
@@ -49,13 +49,13 @@ function isUnknown({ message }: Violation): boolean {
   return message.startsWith('unknown field')
 }
 
-/** The known name that differs in upper and lower case only. */
+/** Returns the known name that differs only in case. */
 function otherSpelling(path: string, message: string): string | undefined {
   const [, guess] = /did you mean "([^"]+)"/.exec(message) ?? []
   return guess !== undefined && path.toLowerCase().endsWith(`.${guess.toLowerCase()}`) ? guess : undefined
 }
 
-/** Removes a field; with a name, its value stays under that name unless there is one already. */
+/** Removes a field, or renames it unless the new name is in use. */
 function replaceAt(doc: Mutable, path: string, name: string | undefined): void {
   const steps = [...path.matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.[\]]+)/g)].map(
     ([, quoted, index, name]) => quoted ?? name ?? Number(index),

@@ -1,14 +1,14 @@
-/** Entities of policies: short forms that another reader of Cedar's JSON accepts, written out. */
+/** Expands short forms of Cedar entities that other readers accept. */
 import { exactJson, type Fields, isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft } from './draft.ts'
 
-/** `pattern` leads to a text that holds a JSON list of entities. */
+/** `pattern` matches strings that contain a JSON list of entities. */
 export function convertPolicies(draft: MigrationDraft, pattern: string): void {
-  for (const { parent, key, value, path } of draft.places(pattern)) {
+  for (const { parent, key, value, path } of draft.fieldsAt(pattern)) {
     const entities = entitiesIn(value)
     if (!entities?.some(isShort)) continue
-    parent[key] = JSON.stringify(entities.map(full))
-    draft.note(path, 'renamed', 'entities have uid as type and id, and parents')
+    parent[key] = JSON.stringify(entities.map(fullEntity))
+    draft.note(path, 'renamed', 'entities now have uid as type and id, and parents')
   }
 }
 
@@ -18,7 +18,7 @@ function entitiesIn(value: unknown): readonly unknown[] | undefined {
     const parsed = exactJson(value)
     return Array.isArray(parsed) ? parsed : undefined
   } catch {
-    // The check of policies reports it.
+    // The validation of policies reports the error.
     return undefined
   }
 }
@@ -29,13 +29,13 @@ function isShort(entity: unknown): boolean {
   )
 }
 
-function full(entity: unknown): unknown {
+function fullEntity(entity: unknown): unknown {
   if (!isFields(entity)) return entity
-  const { uid, attrs = {}, parents = [], ...others } = entity
-  return { uid: fullUid(uid), attrs, parents, ...others }
+  const { uid, attrs = {}, parents = [], ...remaining } = entity
+  return { uid: fullUid(uid), attrs, parents, ...remaining }
 }
 
-/** `Tool::weather` and `Tool::"weather"` as type and id. */
+/** Converts `Tool::weather` and `Tool::"weather"` to type and id. */
 function fullUid(uid: unknown): unknown {
   if (typeof uid !== 'string') return uid
   const [, type, quoted, plain] = /^((?:\w+::)*\w+)::(?:"(.*)"|([^"]+))$/.exec(uid) ?? []

@@ -1,31 +1,31 @@
 /**
- * Images of the form `npx://package`, `uvx://package` and `go://module`: the public image of the package runner, and the
- * command that runs the package in it.
+ * Converts images of the form `npx://package`, `uvx://package` and `go://module` to the public image of the package
+ * runner and the command that runs the package in it.
  */
 import { runnerImages } from '../../../toolkit/clients/index.ts'
 
 export interface RunnerImage {
   readonly image: string
   readonly command: readonly string[]
-  /** What `gatehouse dev` runs on this machine. */
+  /** Command for `gatehouse dev` on this machine. */
   readonly local: readonly string[]
 }
 
-/** This image has no home for a user who is not root. */
+/** This image has no home folder for non-root users. */
 const goImage = {
   image: 'docker.io/library/golang:1.25-bookworm',
   command: ['env', 'HOME=/tmp', 'GOCACHE=/tmp/go-build', 'GOPATH=/tmp/go', 'go'],
 }
 
-/** What stands between the package runner and the package. */
+/** Words between the package runner and the package. */
 const verbs: Readonly<Record<string, readonly string[]>> = { npx: ['-y'], uvx: [], go: ['run'] }
 
-/** `builder` replaces the public image. Undefined for an ordinary image and for a folder of this machine. */
+/** `builder` replaces the public image. Returns undefined for an ordinary image and for a local folder. */
 export function runnerImage(image: string, builder?: string): RunnerImage | undefined {
   const [, scheme = '', name = ''] = /^(npx|uvx|go):\/\/([^\s]+)$/.exec(image) ?? []
   const runner = scheme === 'go' ? goImage : runnerImages[scheme]
   if (!runner || /^(?:\.|\/)/.test(name)) return undefined
-  // `go run` wants a version; without one the package would have to be of the module of the folder.
+  // `go run` needs a version, unless the package is in the module of the working folder.
   const named = scheme === 'go' && !name.includes('@') ? `${name}@latest` : name
   const words = [...(verbs[scheme] ?? []), named]
   return {

@@ -1,8 +1,8 @@
-/** MCPWebhookConfig: the form is ours, and what its webhooks are asked is not quite the same. */
+/** Rules for MCPWebhookConfig: the form is the same, but webhooks are called for different operations. */
 import { objectName } from '../../../toolkit/clients/index.ts'
 import type { MigrationDraft } from './draft.ts'
 
-/** Names of webhooks are of the form that objects have. */
+/** Converts the name of a webhook to an object name. */
 export function webhookName(name: unknown): unknown {
   return typeof name === 'string' && name !== '' ? objectName(name) : name
 }
@@ -11,17 +11,17 @@ export function noteWebhooks(draft: MigrationDraft, field: string): void {
   draft.note(
     field,
     'differs',
-    'webhooks are asked about calls, prompts, reads and completions, no longer about lists and initialize; a patch must not change names; responses must have the uid and version of the request (docs/guides/webhooks.md)',
+    'webhooks are called for tool calls, prompts, reads and completions, but not for lists and initialize; a patch must not change names; responses must contain the uid and version of the request (docs/guides/webhooks.md)',
   )
 }
 
 export function convertWebhooks(draft: MigrationDraft): void {
   for (const list of ['mutating', 'validating']) {
-    for (const { parent, key, value, path } of draft.places(`spec.${list}[].name`)) {
+    for (const { parent, key, value, path } of draft.fieldsAt(`spec.${list}[].name`)) {
       const name = webhookName(value)
       if (name === value) continue
       parent[key] = name
-      draft.note(path, 'renamed', `is ${String(name)}`)
+      draft.note(path, 'renamed', `is now ${String(name)}`)
     }
   }
   noteWebhooks(draft, 'spec')

@@ -147,7 +147,7 @@ t.test('a lock that is gone, twice there, invalid, or written with anchors', asy
   t.match(json, { approval: { way: 'file' } })
   writeFileSync(rig.file, '')
   t.match((await rig.console.api('pins/item?backend=files&kind=tool&name=read')).json, {
-    approval: { way: 'none', why: /no document in it/ },
+    approval: { way: 'none', why: /contains no documents/ },
   })
 })
 

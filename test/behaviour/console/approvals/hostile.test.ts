@@ -107,7 +107,7 @@ t.test('a name that UTF-8 cannot hold is told, and written nowhere', async (t) =
   const names = (await rig.drift()).map(({ name }) => name)
   t.ok(names.includes('read'))
   const reviewed = { kind: 'tool', name: '\ud800', state: 'new', offered: odd, perCaller: false } as const
-  t.throws(() => changeOf({ tools: [] }, reviewed), { code: 'LOCK_NOT_WRITTEN', message: /cannot hold/ })
+  t.throws(() => changeOf({ tools: [] }, reviewed), { code: 'LOCK_NOT_WRITTEN', message: /cannot contain/ })
   const lock = { backend: 'files', name: 'files', tools: [] }
   const pod = await makeApprover({ env: { [vmcpEnvironment.namespace]: 'team' }, toolLocks: () => [lock] })
   const drift = {
@@ -120,7 +120,7 @@ t.test('a name that UTF-8 cannot hold is told, and written nowhere', async (t) =
     diff: [],
     changing: false,
   }
-  t.match(pod.way(drift), { way: 'none', why: /cannot hold/ })
+  t.match(pod.way(drift), { way: 'none', why: /cannot contain/ })
   t.match(pod.way({ ...drift, kind: 'instructions', name: '', offered: '"\\ud800"' }), { way: 'none' })
   t.match(
     pod.way({

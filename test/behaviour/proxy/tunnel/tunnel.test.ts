@@ -372,7 +372,7 @@ await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing',
     '{"command":["false","{target}"]}',
   ])
   t.equal(dry.code, 0)
-  t.match(dry.stderr, /nothing was opened/)
+  t.match(dry.stderr, /The tunnel was not opened/)
   t.equal(dry.stdout, '')
   const exposed = [
     'proxy',

@@ -83,9 +83,15 @@ t.test('what no reader would take is not written: the next start finds no broken
   const folder = folderOf(t)
   const rows: readonly (readonly [never, RegExp])[] = [
     [listingOf([nested(150)]), /nested more than 100 levels deep/],
-    [listingOf(Array.from({ length: 10_000 }, (_, i) => toolOf(`t${i}`))), /fits into no lock: spec\.tools/],
-    [listingOf([toolOf('big', { description: 'x'.repeat(9 << 20) })]), /larger than 8 MiB|fits into no lock/],
-    [listingOf([approved], 'x'.repeat(300_000)), /fits into no lock: spec\.server\.instructions/],
+    [
+      listingOf(Array.from({ length: 10_000 }, (_, i) => toolOf(`t${i}`))),
+      /do not fit in a lock: spec\.tools/,
+    ],
+    [
+      listingOf([toolOf('big', { description: 'x'.repeat(9 << 20) })]),
+      /larger than 8 MiB|do not fit in a lock/,
+    ],
+    [listingOf([approved], 'x'.repeat(300_000)), /do not fit in a lock: spec\.server\.instructions/],
   ]
   for (const [listing, message] of rows) {
     await t.rejects(lockFolder(folder).keep('files', listing), message)
@@ -185,9 +191,9 @@ t.test('what is in the way of the file is an error at the start', async (t) => {
     ['-', /"-" is not the path of a file/],
     [`${path('new')}/`, /is not the path of a file/],
     [path('folder'), /is a folder, not a file/],
-    [path('dangling'), /is a symbolic link that leads nowhere/],
-    [path('fifo'), /is no regular file/],
-    ['/nowhere/at/all.yaml', /cannot be written/],
+    [path('dangling'), /is a dangling symbolic link/],
+    [path('fifo'), /is not a regular file/],
+    ['/nowhere/at/all.yaml', /cannot write/],
   ]
   for (const [file, message] of rows) t.throws(() => lockFile(file, 'files'), message, file)
   t.throws(() => lockFolder(''), /"" is not the path of a folder/)
@@ -196,7 +202,7 @@ t.test('what is in the way of the file is an error at the start', async (t) => {
   const config = vmcpConfig({ files: nowhere, notes: nowhere })
   t.throws(
     () => lockFolder(folder).with(config),
-    /files\.lock\.yaml is a folder[^]*notes\.lock\.yaml is a symb/,
+    /files\.lock\.yaml is a folder[^]*notes\.lock\.yaml is a dangling symb/,
   )
 })
 
@@ -204,10 +210,10 @@ t.test('names that are no safe names of files are refused at the start', async (
   const folder = folderOf(t)
   for (const name of ['../up', 'a/b', '..', '.hidden', 'UPPER', 'with space', 'a'.repeat(250), 'nul\0']) {
     const config = vmcpConfig({ [name]: nowhere })
-    t.throws(() => lockFolder(folder).with(config), /the name of its file would be no safe one/, name)
+    t.throws(() => lockFolder(folder).with(config), /its name is not a safe file name/, name)
     const toolLocks = [{ backend: name, tools: [], scheme: 'gatehouse.pin.v1' as const }]
     t.doesNotThrow(() => lockFolder(folder).with({ ...config, toolLocks }), `${name} with a lock of its own`)
-    await t.rejects(lockFolder(folder).keep(name, listingOf([approved])), /no safe one/, name)
+    await t.rejects(lockFolder(folder).keep(name, listingOf([approved])), /not a safe file name/, name)
   }
   t.same(readdirSync(folder), [])
   const longest = 'a'.repeat(245)

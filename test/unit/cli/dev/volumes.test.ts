@@ -46,10 +46,7 @@ t.test('environment: references are looked up, variables expanded, optional ones
     ...container,
     env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 'no', key: 'k' } } }],
   }
-  t.throws(
-    () => environmentOf(missing, { object: pod, objects: [] }),
-    /Secret "no" with key "k" is needed for X/,
-  )
+  t.throws(() => environmentOf(missing, { object: pod, objects: [] }), /X needs key "k" of Secret "no"/)
 })
 
 t.test(

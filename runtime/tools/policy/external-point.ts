@@ -1,24 +1,27 @@
 /**
- * The policy commands where an external decision point decides: it is asked with --ask only, because whoever runs it sees the
- * claims and arguments of the questions. Without it nothing is said to be allowed, denied or changed.
+ * The policy commands for an external decision point. It is only asked with --ask, because its operator sees the claims
+ * and arguments of the questions. Without --ask, the commands report no decision.
  */
 import { Option } from 'commander'
 import { explainExternal, type PolicyQuestion, type TriedPoint, tryPoint } from '../../policy/index.ts'
 import { exitCode } from '../../toolkit/terminal/output.ts'
 import type { PolicySource } from '../../toolkit/local/servers.ts'
 
-type Elsewhere = Extract<PolicySource, { kind: 'point' }>['about']
+type ExternalPoint = Extract<PolicySource, { kind: 'point' }>['about']
 
 export function askOption(): Option {
   return new Option(
     '--ask',
-    'where an external decision point decides: ask it. It gets the claims and arguments of the questions',
+    'ask the external decision point, if the server uses one; it receives the claims and arguments',
   ).default(false)
 }
 
-/** Closes the decision point afterwards. Rejects as `work` does, and with INVALID_CONFIG when it cannot be asked. */
+/**
+ * Runs `work` with the decision point, or undefined without `ask`, and closes it afterwards. Rejects like `work`, and
+ * with INVALID_CONFIG when the point cannot be used.
+ */
 export async function withPoint<T>(
-  about: Elsewhere,
+  about: ExternalPoint,
   ask: boolean,
   work: (point: TriedPoint | undefined) => Promise<T>,
 ): Promise<T> {
@@ -31,30 +34,30 @@ export async function withPoint<T>(
   }
 }
 
-export interface ElsewhereExplanation {
+export interface PointExplanation {
   readonly decision: 'elsewhere' | 'allow' | 'deny' | 'none'
   readonly type: string
   readonly url: string
   readonly question: string
-  /** Why there was no decision. */
+  /** Reason for the missing decision. */
   readonly failure?: string
 }
 
-/** Rejects with INVALID_PARAMS when arguments are no object. */
-export async function explainElsewhere(
-  about: Elsewhere,
+/** Rejects with INVALID_PARAMS when the arguments are not an object. */
+export async function explainAtPoint(
+  about: ExternalPoint,
   ask: boolean,
   question: PolicyQuestion,
-): Promise<ElsewhereExplanation> {
+): Promise<PointExplanation> {
   const explained = { type: about.point.type, ...(await explainExternal(about, question)) }
   return withPoint(about, ask, async (point) =>
     point ? { ...explained, ...(await point.ask(question)) } : { ...explained, decision: 'elsewhere' },
   )
 }
 
-export function elsewhereText({ decision, type, url, question, failure }: ElsewhereExplanation): string {
+export function pointExplanationText({ decision, type, url, question, failure }: PointExplanation): string {
   const verdict = {
-    elsewhere: `decided elsewhere: ${url} (${type}); --ask asks it`,
+    elsewhere: `decided elsewhere: ${url} (${type}); use --ask to ask it`,
     allow: `allowed by ${type}: ${url}`,
     deny: `denied by ${type}: ${url}`,
     none: `no decision: ${failure}: ${url} (${type})`,
@@ -62,7 +65,7 @@ export function elsewhereText({ decision, type, url, question, failure }: Elsewh
   return `${verdict}\n  the question: ${question}`
 }
 
-export function elsewhereCode({ decision }: ElsewhereExplanation): number {
+export function pointExitCode({ decision }: PointExplanation): number {
   return { allow: exitCode.ok, deny: exitCode.failed, none: exitCode.usage, elsewhere: exitCode.usage }[
     decision
   ]

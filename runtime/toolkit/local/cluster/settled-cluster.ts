@@ -1,4 +1,4 @@
-/** What the hooks make of manifests, offline: a cluster in memory in which every workload is ready. */
+/** Runs the hooks on manifests offline, in a cluster in memory whose workloads are always ready. */
 import { LocalCluster } from './cluster.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 import { checkManifests, describeViolations } from '../../manifests/check.ts'
@@ -10,10 +10,10 @@ import { workloadStatus } from '../session.ts'
 
 export type SettledCluster =
   | { readonly cluster: LocalCluster; readonly invalid?: undefined }
-  /** What is wrong with the manifests, as lines for people. */
+  /** Problems of the manifests, as text. */
   | { readonly cluster?: undefined; readonly invalid: string }
 
-/** Rejects with INVALID_CONFIG when a path cannot be read. `option`: which one named the paths. */
+/** Rejects with INVALID_CONFIG when a path cannot be read. `option` is the flag that named the paths. */
 export async function settledCluster(
   paths: readonly string[],
   image: string = runtimeImage,
@@ -26,7 +26,7 @@ export async function settledCluster(
     references: hooks.referenceCheck,
   })
   if (checked.some(({ violations }) => violations.length > 0)) return { invalid: describeViolations(checked) }
-  // HTTPRoutes are shown: what an installation lacks shows there, in the condition ExposureReady.
+  // Include HTTPRoutes. The condition ExposureReady shows when an installation lacks them.
   const settings = hooks.hookSettings({ runtimeImage: image, version, gatewayApi: true })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
   cluster.declare(manifests.map(({ doc }) => doc as LocalObject))

@@ -1,9 +1,9 @@
 /**
- * A package that `npx` would run, started by its own program when it is installed already: without npm and a shell, which
- * stay in memory beside each server.
+ * Starts an installed npm package directly instead of through `npx`, because npm and its shell would stay in memory
+ * next to each server.
  *
- * Only what npx would run without a look at the registry counts: the project's own package, or the exact version in npx's
- * cache. Everything else, and every doubt, is left to npx.
+ * Applies only to packages that npx would run without the registry: the project's own dependency, or the exact version
+ * in npx's cache. In all other cases, npx runs.
  * Source: npm-exec(1), "npx vs npm exec"; package.json, "bin".
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
@@ -15,13 +15,16 @@ interface PackageJson {
   readonly bin?: unknown
 }
 
-/** The command as it is started: without npx where that is possible, and by our own Node. `env`: that of the process. */
+/**
+ * Returns the command to start: without npx where possible, and with the current Node. `env` is the environment of the
+ * process.
+ */
 export function startedCommand(
   argv: readonly string[],
   cwd: string,
   env: Readonly<Record<string, string>>,
 ): readonly string[] {
-  return ownNode(withoutNpx(argv, cwd, env))
+  return withCurrentNode(withoutNpx(argv, cwd, env))
 }
 
 function withoutNpx(
@@ -29,24 +32,24 @@ function withoutNpx(
   cwd: string,
   env: Readonly<Record<string, string>>,
 ): readonly string[] {
-  const asked = askedFor(argv)
-  if (!asked) return argv
-  for (const folder of foldersOf(asked, cwd, env)) {
-    const program = programIn(folder, asked)
-    if (program !== undefined) return ['node', program, ...asked.args]
+  const request = parseNpx(argv)
+  if (!request) return argv
+  for (const folder of foldersOf(request, cwd, env)) {
+    const program = programIn(folder, request)
+    if (program !== undefined) return ['node', program, ...request.args]
   }
   return argv
 }
 
-interface Asked {
+interface NpxRequest {
   readonly name: string
-  /** An exact version; undefined when any will do that the project has. */
+  /** An exact version. Undefined when any version in the project is acceptable. */
   readonly version: string | undefined
   readonly args: readonly string[]
 }
 
-/** `npx [-y] NAME[@VERSION] …`; options of npx beyond that are npx's business. */
-function askedFor([program, ...words]: readonly string[]): Asked | undefined {
+/** Parses `npx [-y] NAME[@VERSION] …`. Returns undefined for other options of npx. */
+function parseNpx([program, ...words]: readonly string[]): NpxRequest | undefined {
   if (program !== 'npx') return undefined
   const [spec = '', ...args] = words[0] === '-y' || words[0] === '--yes' ? words.slice(1) : words
   const [, name, version] = /^((?:@[\w.-]+\/)?[\w][\w.-]*)(?:@(\d+\.\d+\.\d+[\w.+-]*))?$/.exec(spec) ?? []
@@ -54,14 +57,14 @@ function askedFor([program, ...words]: readonly string[]): Asked | undefined {
 }
 
 function foldersOf(
-  { name, version }: Asked,
+  { name, version }: NpxRequest,
   cwd: string,
   env: Readonly<Record<string, string>>,
 ): readonly string[] {
   const folders: string[] = []
   for (let at = resolve(cwd), before = ''; at !== before; before = at, at = dirname(at)) {
     folders.push(join(at, 'node_modules', name))
-    // npx looks no further than the project.
+    // npx looks no further than the project folder.
     if (existsSync(join(at, 'package.json'))) break
   }
   if (version === undefined) return folders
@@ -74,8 +77,8 @@ function foldersOf(
   return [...folders, ...complete.map((folder) => join(folder, name))]
 }
 
-/** The one program that npx would choose, when Node runs it. */
-function programIn(folder: string, { name, version }: Asked): string | undefined {
+/** Returns the program that npx would choose, if it is a Node program. */
+function programIn(folder: string, { name, version }: NpxRequest): string | undefined {
   const about = packageIn(folder)
   if (about?.name !== name || (version !== undefined && about.version !== version)) return undefined
   const path = binOf(about.bin, name)
@@ -114,9 +117,9 @@ function isNodeProgram(path: string): boolean {
   }
 }
 
-/** `node` means the node that runs this program, whatever the machine has. */
-function ownNode(argv: readonly string[]): readonly string[] {
+/** Replaces `node` with the Node that runs this program. */
+function withCurrentNode(argv: readonly string[]): readonly string[] {
   const [first = '', ...rest] = argv
-  const beside = `${dirname(process.execPath)}/${first}`
-  return [first === 'node' && existsSync(beside) ? beside : first, ...rest]
+  const sibling = `${dirname(process.execPath)}/${first}`
+  return [first === 'node' && existsSync(sibling) ? sibling : first, ...rest]
 }

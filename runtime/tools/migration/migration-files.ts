@@ -1,4 +1,4 @@
-/** The files that a migration writes: named after their sources, and one with the Secrets that it made. */
+/** Builds the output files of a migration: one per source, and one for the created Secrets. */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { basename, relative } from 'node:path'
 import { statSync } from 'node:fs'
@@ -8,20 +8,20 @@ import type { Migration } from './convert.ts'
 
 const secretsFile = 'secrets.yaml'
 
-/** `paths` are those that were given; names are relative to the folder among them that a file is in. */
+/** `paths` are the input paths. Output names are relative to the input folder of their source. */
 export function migrationFiles(migration: Migration, paths: readonly string[]): readonly FolderFile[] {
-  const taken = new Set<string>([secretsFile])
+  const usedNames = new Set<string>([secretsFile])
   const files = [...migration.files].map(([source, docs]) => ({
-    name: freeName(nameOf(source, paths), taken),
+    name: freeName(nameOf(source, paths), usedNames),
     text: documentsText(docs),
     secret: docs.some(({ kind }) => kind === 'Secret'),
   }))
   if (migration.secrets.length === 0) return files
-  const head = '# Values of the servers. Git ignores this file. Fill in the empty ones.\n'
+  const head = '# Secrets of the servers. Git ignores this file. Fill in the empty values.\n'
   return [...files, { name: secretsFile, text: head + documentsText(migration.secrets), secret: true }]
 }
 
-/** Everything that is written, as one stream of documents. */
+/** Returns all documents as one stream. */
 export function documentsText(docs: readonly Fields[]): string {
   return docs.map(writeYaml).join('---\n')
 }
@@ -37,9 +37,9 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-function freeName(wanted: string, taken: Set<string>): string {
+function freeName(wanted: string, usedNames: Set<string>): string {
   let name = wanted
-  for (let n = 2; taken.has(name); n++) name = wanted.replace(/\.yaml$/, `-${n}.yaml`)
-  taken.add(name)
+  for (let n = 2; usedNames.has(name); n++) name = wanted.replace(/\.yaml$/, `-${n}.yaml`)
+  usedNames.add(name)
   return name
 }
