@@ -3,7 +3,7 @@ import t from 'tap'
 import { applyChild } from '../../../runtime/toolkit/local/cluster/apply.ts'
 import { LocalCluster } from '../../../runtime/toolkit/local/cluster/cluster.ts'
 import type { LocalObject } from '../../../runtime/toolkit/manifests/objects.ts'
-import { findManifests } from '../../../runtime/tools/lock/approval/edit.ts'
+import { editText } from '../../../runtime/tools/lock/approval/edit.ts'
 import { readYaml } from '../../../runtime/config/index.ts'
 import { migrate } from '../../../runtime/tools/migration/convert.ts'
 
@@ -56,6 +56,6 @@ t.test('a file in which a lock is changed', async (t) => {
   const lock = '{"kind":"MCPToolLock","spec":{"tools":[]}}'
   const text = `{"kind":"List","items":[{"kind":"ConfigMap","data":${data}},${lock}]}`
   const place = { document: 0, path: ['items', 1], manifest: {} }
-  const next = findManifests('f.json', text, place, { do: 'set', path: ['spec', 'tools'], value: ['a'] })
+  const next = editText('f.json', text, place, { do: 'set', path: ['spec', 'tools'], value: ['a'] })
   t.equal(next.replaceAll(/\s/g, ''), text.replace('[]', '["a"]'))
 })
