@@ -1,41 +1,28 @@
-/** Connected accounts: what the page says of each provider of each client, and what its buttons do, for whom. */
-import { decodeJwt } from 'jose'
+/** The page of connected accounts: the state of each provider of each client, and the effect of each button. */
 import t, { type Test } from 'tap'
-import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
+import type { Caller } from '../../../runtime/net/index.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
-import {
-  authorizeUrl,
-  corp,
-  login,
-  pkce,
-  redeem,
-  registerClient,
-  type Rig,
-  startAuthServer,
-  tokensOf,
-} from '../../helpers/authserver/authserver.ts'
-import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
-import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
+import { corp, type Rig, startAuthServer } from '../../helpers/authserver/authserver.ts'
+import { Browser, type Shown, submission } from '../../helpers/authserver/cookie-browser.ts'
+import { type Hub, startHub } from '../../helpers/authserver/oauth2-peer.ts'
+import { TestClient, webRedirect } from '../../helpers/authserver/test-client.ts'
 
 interface Setup {
   readonly rig: Rig
-  readonly hub: Loopback
-  /** The response of hub's token endpoint. */
+  readonly hub: Hub
+  /** Members of the responses of hub's token endpoint. */
   token: object
-  /** Who signs in at corp. */
+  /** The user who signs in at corp. */
   person: string
 }
 
-/** corp says who it is; hub is a plain OAuth provider. */
+/** corp identifies the user; hub is a plain OAuth provider. */
 async function setup(t: Test, store?: Store): Promise<Setup> {
   let serial = 0
-  const hub = await startLoopback(({ path, query }): PeerResponse => {
-    if (path === '/token')
-      return { body: { token_type: 'bearer', access_token: `hub-${++serial}`, ...self.token } }
-    const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '' })
-    return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
+  const token = () => ({
+    body: { token_type: 'bearer', access_token: `hub-${++serial}`, ...self.token },
   })
-  t.teardown(() => hub.close())
+  const hub = await startHub(t, { token })
   const rig = await startAuthServer(t, {
     ...(store ? { store } : {}),
     provider: {
@@ -47,16 +34,7 @@ async function setup(t: Test, store?: Store): Promise<Setup> {
     },
     upstreams: ({ issuer, provider }) => [
       { ...corp(issuer, provider), subjectClaim: 'oid' },
-      {
-        name: 'hub',
-        type: 'oauth2',
-        redirectUri: `${issuer}/oauth/callback`,
-        scopes: [],
-        additionalAuthorizationParams: {},
-        authorizationEndpoint: `${hub.url}/authorize`,
-        tokenEndpoint: `${hub.url}/token`,
-        clientId: 'our-id',
-      },
+      hub.upstream(issuer),
     ],
   })
   const self: Setup = { rig, hub, token: { expires_in: 3600, refresh_token: 'hub-rt' }, person: 'alice' }
@@ -64,18 +42,15 @@ async function setup(t: Test, store?: Store): Promise<Setup> {
 }
 
 async function signIn({ rig }: Setup, name = 'Notes', browser = new Browser()) {
-  const clientId = await registerClient(rig, { client_name: name })
-  const done = await login(rig, { client_id: clientId }, browser)
-  const tokens = await tokensOf(await redeem(rig, done))
-  const claims = decodeJwt(tokens.access_token)
-  const caller = makeCaller({ issuer: rig.issuer, subject: claims.sub ?? '', claims })
-  return { browser, caller, tokens, clientId }
+  const client = await TestClient.register(rig, { client_name: name }, browser)
+  const tokens = await client.signIn()
+  return { browser, caller: tokens.caller, tokens }
 }
 
 const open = ({ rig }: Setup, browser: Browser, query = ''): Promise<Shown> =>
   browser.open(`${rig.issuer}/oauth/accounts${query}`)
 
-/** What the page says: provider, host and state of each row. */
+/** Provider and state of each row of the page. */
 const states = (page: Shown): readonly string[] =>
   [...page.text.matchAll(/<dt>(\w+) \([^)]*\)<\/dt><dd>([^<\n]*)/g)].map(
     ([, name, state]) => `${name}: ${state}`,
@@ -83,30 +58,13 @@ const states = (page: Shown): readonly string[] =>
 
 /** Presses a button of a provider's row, or of the client itself. */
 async function press(self: Setup, browser: Browser, action: string, provider?: string): Promise<Shown> {
-  const page = await open(self, browser)
-  return send(self, browser, page, { action, ...(provider === undefined ? {} : { provider }) })
-}
-
-async function send(
-  { rig }: Setup,
-  browser: Browser,
-  page: Shown,
-  fields: Readonly<Record<string, string>>,
-): Promise<Shown> {
-  const value = (name: string): string =>
-    new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
-  const body = new URLSearchParams({ form: value('form'), client: value('client'), ...fields })
-  return browser.open(`${rig.issuer}/oauth/accounts`, undefined, {
-    method: 'POST',
-    body,
-    headers: { origin: rig.issuer, 'sec-fetch-site': 'same-origin' },
-  })
+  return browser.send(await open(self, browser), { action, ...(provider === undefined ? {} : { provider }) })
 }
 
 const tokenAt = async ({ rig }: Setup, caller: Caller, provider: string): Promise<string | undefined> =>
   (await rig.server.upstreamTokens.get(caller, provider))?.accessToken
 
-t.test('accounts: nobody is told anything before a login in this browser', async (t) => {
+t.test('accounts: the page is empty before a login in this browser', async (t) => {
   const self = await setup(t)
   await signIn(self)
   const page = await open(self, new Browser())
@@ -118,7 +76,7 @@ t.test('accounts: nobody is told anything before a login in this browser', async
   t.equal((await open(self, forged)).status, 401)
 })
 
-t.test('accounts: every state of a provider is said in words', async (t) => {
+t.test('accounts: the page describes every state of a provider', async (t) => {
   const self = await setup(t)
   self.token = { expires_in: 7200 }
   const { browser, caller, tokens } = await signIn(self)
@@ -129,7 +87,7 @@ t.test('accounts: every state of a provider is said in words', async (t) => {
   t.same(states(page), ['corp: Connected', 'hub: Connected, ends in 2 hours'])
   t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
   t.equal(page.headers.get('cache-control'), 'no-store')
-  for (const secret of [tokens.access_token, tokens.refresh_token, String(caller.claims['tsid']), 'hub-1']) {
+  for (const secret of [tokens.access, tokens.refresh, String(caller.claims['tsid']), 'hub-1']) {
     t.notOk(page.text.includes(secret), 'no secret is in the page')
   }
   self.rig.pass(3 * 3_600_000)
@@ -156,26 +114,19 @@ t.test('accounts: disconnect, and connect again', async (t) => {
   )
 })
 
-t.test('accounts: what was disconnected does not come back by a consent that was remembered', async (t) => {
+t.test('accounts: a remembered consent does not connect a disconnected provider again', async (t) => {
   const self = await setup(t)
-  const web = 'https://app.example.com/cb'
-  const clientId = await registerClient(self.rig, { redirect_uris: [web] })
-  const start = authorizeUrl(self.rig, {
-    client_id: clientId,
-    redirect_uri: web,
-    code_challenge: pkce().challenge,
-  })
+  const registered = await TestClient.register(self.rig, { redirect_uris: [webRedirect] })
   for (const action of ['disconnect', 'end']) {
-    const browser = new Browser()
-    const done = await login(self.rig, { client_id: clientId, redirect_uri: web }, browser)
-    await redeem(self.rig, done, { redirect_uri: web })
-    t.match((await browser.open(start, web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered')
+    const client = registered.with()
+    const { browser } = client
+    await client.signIn()
+    t.match((await client.authorize()).code, /^gh_ac_/, 'remembered')
     await press(self, browser, action, 'hub')
-    const page = await browser.open(start, web)
+    const page = await client.authorize()
     t.equal(page.status, 200, `asked again after ${action}`)
-    const back = await browser.press(page, 'approve', web, ['hub'])
-    t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-    t.match((await browser.open(start, web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered again')
+    t.match((await client.consent(page, 'approve', ['hub'])).code, /^gh_ac_/)
+    t.match((await client.authorize()).code, /^gh_ac_/, 'remembered again')
     if (action === 'disconnect') {
       t.same(
         states(await open(self, browser)),
@@ -228,7 +179,7 @@ t.test('accounts: a client is signed out with everything it had', async (t) => {
     ['Tasks', 'Notes'],
     'the latest first',
   )
-  const after = await send(self, browser, page, { action: 'end' })
+  const after = await browser.send(page, { action: 'end' })
   t.same(states(after).length, 2, 'one client is left')
   t.equal(await self.rig.server.isLive(tasks.caller), false)
   t.equal(await self.rig.server.isLive(notes.caller), true)
@@ -243,17 +194,13 @@ t.test('accounts: only the page’s own form, in the browser and for the user it
   const bobs = await open(self, bob.browser)
   const client = /name="client" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
   const fields = { action: 'disconnect', provider: 'hub' }
-  t.equal((await send(self, bob.browser, page, fields)).status, 403, 'another browser')
-  t.equal((await send(self, bob.browser, bobs, { ...fields, client })).status, 400, "another user's client")
-  t.equal((await send(self, browser, page, { ...fields, form: 'x'.repeat(43) })).status, 403)
-  t.equal((await send(self, browser, page, { ...fields, provider: 'nobody' })).status, 400)
-  t.equal((await send(self, browser, page, { ...fields, action: 'delete' })).status, 400)
-  const body = new URLSearchParams({ ...fields, client })
-  const cross = await browser.request(`${self.rig.issuer}/oauth/accounts`, {
-    method: 'POST',
-    body,
-    headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
-  })
+  t.equal((await bob.browser.send(page, fields)).status, 403, 'another browser')
+  t.equal((await bob.browser.send(bobs, { ...fields, client })).status, 400, "another user's client")
+  t.equal((await browser.send(page, { ...fields, form: 'x'.repeat(43) })).status, 403)
+  t.equal((await browser.send(page, { ...fields, provider: 'nobody' })).status, 400)
+  t.equal((await browser.send(page, { ...fields, action: 'delete' })).status, 400)
+  const elsewhere = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  const cross = await browser.request(page.url, submission(page, fields, elsewhere))
   t.equal(cross.status, 403)
   t.equal(await tokenAt(self, caller, 'hub'), 'hub-1', 'nothing has changed')
 })
@@ -265,19 +212,7 @@ t.test(
     const { browser } = await signIn(self)
     const page = await open(self, browser)
     const begin = async (): Promise<string> => {
-      const value = (name: string): string =>
-        new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
-      const body = new URLSearchParams({
-        form: value('form'),
-        client: value('client'),
-        action: 'connect',
-        provider: 'hub',
-      })
-      const begun = await browser.request(`${self.rig.issuer}/oauth/accounts`, {
-        method: 'POST',
-        body,
-        headers: { origin: self.rig.issuer, 'sec-fetch-site': 'same-origin' },
-      })
+      const begun = await browser.request(page.url, submission(page, { action: 'connect', provider: 'hub' }))
       const back = await fetch(begun.headers.get('location') ?? '', { redirect: 'manual' })
       return back.headers.get('location') ?? ''
     }
@@ -286,61 +221,34 @@ t.test(
     t.equal((await browser.open(back)).status, 200)
     t.equal((await browser.open(back)).status, 400, 'once')
     const late = await begin()
-    await send(self, browser, page, { action: 'end' })
+    await browser.send(page, { action: 'end' })
     t.match((await browser.open(late)).text, /hub could not be connected/)
   },
 )
 
-t.test('accounts: connecting counts as a login that is begun', async (t) => {
+t.test('accounts: the limit of started logins includes connections', async (t) => {
   const self = await setup(t, makeMemoryStore({ now: () => 0 }))
   const { browser } = await signIn(self)
   const page = await open(self, browser)
-  const value = (name: string): string =>
-    new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
-  const body = new URLSearchParams({
-    form: value('form'),
-    client: value('client'),
-    action: 'connect',
-    provider: 'hub',
-  }).toString()
-  const headers = {
-    'content-type': 'application/x-www-form-urlencoded',
-    origin: self.rig.issuer,
-    'sec-fetch-site': 'same-origin',
-  }
   const post = (): Promise<Response> =>
-    browser.request(`${self.rig.issuer}/oauth/accounts`, { method: 'POST', body, headers })
+    browser.request(page.url, submission(page, { action: 'connect', provider: 'hub' }))
   const responses = await Promise.all(Array.from({ length: 305 }, post))
   t.equal(responses.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
   t.match(responses.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
 })
 
-t.test(
-  'accounts: who cannot be told from anybody else cannot renew the account that says who it is',
-  async (t) => {
-    const self = await setup(t)
-    const rig = await startAuthServer(t, {
-      upstreams: ({ issuer }) => [
-        {
-          name: 'hub',
-          type: 'oauth2',
-          redirectUri: `${issuer}/oauth/callback`,
-          scopes: [],
-          additionalAuthorizationParams: {},
-          authorizationEndpoint: `${self.hub.url}/authorize`,
-          tokenEndpoint: `${self.hub.url}/token`,
-          clientId: 'our-id',
-        },
-      ],
-    })
-    const only = { ...self, rig }
-    const { browser, caller } = await signIn(only)
-    t.match(caller.subject, /^tk-/)
-    const page = await open(only, browser)
-    t.notMatch(page.text, /value="connect"/)
-    const before = await tokenAt(only, caller, 'hub')
-    const after = await send(only, browser, page, { action: 'connect', provider: 'hub' })
-    t.match(after.text, /hub could not be connected/)
-    t.equal(await tokenAt(only, caller, 'hub'), before)
-  },
-)
+t.test('accounts: a user without a stable subject cannot renew the identifying provider', async (t) => {
+  const self = await setup(t)
+  const rig = await startAuthServer(t, {
+    upstreams: ({ issuer }) => [self.hub.upstream(issuer)],
+  })
+  const only = { ...self, rig }
+  const { browser, caller } = await signIn(only)
+  t.match(caller.subject, /^tk-/)
+  const page = await open(only, browser)
+  t.notMatch(page.text, /value="connect"/)
+  const before = await tokenAt(only, caller, 'hub')
+  const after = await browser.send(page, { action: 'connect', provider: 'hub' })
+  t.match(after.text, /hub could not be connected/)
+  t.equal(await tokenAt(only, caller, 'hub'), before)
+})

@@ -14,7 +14,7 @@ import {
   postRegistration,
 } from '../../helpers/authserver/authserver.ts'
 import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
-import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
+import { startHub } from '../../helpers/authserver/oauth2-peer.ts'
 
 const web = 'https://app.example.com/cb'
 const { challenge } = pkce()
@@ -172,39 +172,22 @@ t.test('consent: another user at the same browser is asked, though the first one
 })
 
 t.test('consent: another user is asked before any further provider, and chooses among them', async (t) => {
-  const asked: string[] = []
-  const hub = await startLoopback(({ path, query }): PeerResponse => {
-    asked.push(path)
-    if (path === '/token') return { body: { access_token: 'hub-at', token_type: 'bearer', expires_in: 3600 } }
-    return {
-      status: 302,
-      headers: { location: `${query.get('redirect_uri')}?code=c&state=${query.get('state')}` },
-    }
-  })
-  t.teardown(() => hub.close())
-  const { rig, become } = await startWithChangingPerson(t, (issuer) => [
-    {
-      name: 'hub',
-      type: 'oauth2',
-      redirectUri: `${issuer}/oauth/callback`,
-      scopes: [],
-      additionalAuthorizationParams: {},
-      authorizationEndpoint: `${hub.url}/authorize`,
-      tokenEndpoint: `${hub.url}/token`,
-      clientId: 'our-id',
-    },
-  ])
+  const hub = await startHub(t)
+  const { rig, become } = await startWithChangingPerson(t, (issuer) => [hub.upstream(issuer)])
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
-  t.same(asked, ['/authorize', '/token'])
+  t.same(
+    hub.seen.map(({ path }) => path),
+    ['/authorize', '/token'],
+  )
   become('bob')
   const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
   t.match(page.url.pathname, '/oauth/confirm')
-  t.same(asked, ['/authorize', '/token'], 'nothing was fetched for somebody who has agreed to nothing')
+  t.equal(hub.seen.length, 2, 'no request before the consent')
   t.match(page.text, /name="provider" value="hub" checked/)
   const back = await browser.press(page, 'approve', web, ['hub'])
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-  t.same(asked, ['/authorize', '/token'], 'left out, as bob wanted')
+  t.equal(hub.seen.length, 2, 'hub was left out')
 })
 
 t.test('consent: a name in a script that runs from right to left changes nothing around it', async (t) => {

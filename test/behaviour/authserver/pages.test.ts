@@ -1,8 +1,7 @@
 /** The pages in a real browser: the whole login by keyboard, the policy, both colour schemes, a small screen. */
-import { existsSync, mkdirSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import {
   authorizeUrl,
@@ -12,12 +11,9 @@ import {
   type Rig,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { startHub } from '../../helpers/authserver/oauth2-peer.ts'
+import { missingBrowser, openBrowser, startLanding } from '../../helpers/authserver/signed-in-client.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
-
-const executablePath = '/usr/bin/chromium'
-const missingBrowser: string | false = existsSync(executablePath)
-  ? false
-  : 'chromium is not installed on this machine: the pages were NOT looked at'
 
 t.setTimeout(180_000)
 
@@ -25,31 +21,13 @@ const artefacts = join(import.meta.dirname, '../../artefacts')
 
 async function open(t: Test): Promise<Browser> {
   mkdirSync(artefacts, { recursive: true })
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-  t.teardown(() => browser.close())
-  return browser
+  return openBrowser(t)
 }
 
-/** A client that listens where its redirect leads. */
+/** The page of a client at its redirect URI, and the query of the first visit. */
 async function client(t: Test): Promise<{ redirect: string; response: Promise<URLSearchParams> }> {
-  let arrived: (query: URLSearchParams) => void = () => {}
-  const response = new Promise<URLSearchParams>((resolve) => (arrived = resolve))
-  const server = createServer((req, res) => {
-    const url = new URL(req.url ?? '/', 'http://localhost')
-    if (url.pathname === '/callback') arrived(url.searchParams)
-    res.setHeader('content-type', 'text/html')
-    res.end('<title>done</title>signed in')
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const address = server.address()
-  return {
-    redirect: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/callback`,
-    response,
-  }
+  const landing = await startLanding(t)
+  return { redirect: landing.redirectUri, response: landing.next() }
 }
 
 /** Everything the page complained about, and everything it loaded. */
@@ -234,25 +212,9 @@ t.test('pages: a foreign site cannot press the button (CSRF)', { skip: missingBr
 
 t.test('pages: several providers to tick, and one that failed', { skip: missingBrowser }, async (t) => {
   const browser = await open(t)
-  const hub = await startLoopback(({ query }) => ({
-    status: 302,
-    headers: { location: `${query.get('redirect_uri')}?error=access_denied&state=${query.get('state')}` },
-  }))
-  t.teardown(() => hub.close())
+  const hub = await startHub(t, { back: () => ({ error: 'access_denied' }) })
   const rig = await startAuthServer(t, {
-    upstreams: ({ issuer, provider }) => [
-      corp(issuer, provider),
-      {
-        name: 'hub',
-        type: 'oauth2',
-        redirectUri: `${issuer}/oauth/callback`,
-        scopes: [],
-        additionalAuthorizationParams: {},
-        authorizationEndpoint: `${hub.url}/a`,
-        tokenEndpoint: `${hub.url}/t`,
-        clientId: 'x',
-      },
-    ],
+    upstreams: ({ issuer, provider }) => [corp(issuer, provider), hub.upstream(issuer)],
   })
   const { redirect, response } = await client(t)
   const page = await browser.newPage()
@@ -277,29 +239,9 @@ t.test(
   { skip: missingBrowser, timeout: 60_000 },
   async (t) => {
     const browser = await open(t)
-    const hub = await startLoopback(({ path, query }) =>
-      path === '/token'
-        ? { body: { access_token: 'hub-at', token_type: 'bearer', expires_in: 3600 } }
-        : {
-            status: 302,
-            headers: { location: `${query.get('redirect_uri')}?code=c&state=${query.get('state')}` },
-          },
-    )
-    t.teardown(() => hub.close())
+    const hub = await startHub(t)
     const rig = await startAuthServer(t, {
-      upstreams: ({ issuer, provider }) => [
-        corp(issuer, provider),
-        {
-          name: 'hub',
-          type: 'oauth2',
-          redirectUri: `${issuer}/oauth/callback`,
-          scopes: [],
-          additionalAuthorizationParams: {},
-          authorizationEndpoint: `${hub.url}/authorize`,
-          tokenEndpoint: `${hub.url}/token`,
-          clientId: 'our-id',
-        },
-      ],
+      upstreams: ({ issuer, provider }) => [corp(issuer, provider), hub.upstream(issuer)],
     })
     const { redirect, response } = await client(t)
     for (const colorScheme of ['light', 'dark'] as const) {

@@ -80,6 +80,11 @@ export class Browser {
     })
   }
 
+  /** Sends the hidden fields of a page with other values, as its own form would, and follows redirects. */
+  send(page: Shown, fields: Readonly<Record<string, string>>, stopAt?: string): Promise<Shown> {
+    return this.open(new URL(page.url.pathname, page.url), stopAt, submission(page, fields))
+  }
+
   #jar(url: URL): Map<string, string> {
     const known = this.#jars.get(url.origin)
     if (known) return known
@@ -87,6 +92,24 @@ export class Browser {
     this.#jars.set(url.origin, jar)
     return jar
   }
+}
+
+/** A form post from a page: the first `form`, `client` and `request` of its hidden fields, and `fields`. */
+export function submission(
+  page: Shown,
+  fields: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {
+    origin: page.url.origin,
+    'sec-fetch-site': 'same-origin',
+  },
+): RequestInit {
+  const body = new URLSearchParams()
+  for (const [, name = '', value = ''] of page.text.matchAll(
+    /type="hidden" name="(form|client|request)" value="([^"]*)"/g,
+  ))
+    if (!body.has(name)) body.set(name, unescapeHtml(value))
+  for (const [name, value] of Object.entries(fields)) body.set(name, value)
+  return { method: 'POST', body, headers }
 }
 
 function unescapeHtml(text: string): string {

@@ -5,6 +5,8 @@ import type { OAuth2UpstreamSettings } from '../../../runtime/config/index.ts'
 import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from './authserver.ts'
 import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../loopback.ts'
 
+type Scope = Pick<Test, 'teardown'>
+
 export interface Peer {
   readonly rig: Rig
   readonly peer: Loopback
@@ -23,6 +25,53 @@ export const bearer = {
   token_type: 'bearer',
   expires_in: 3600,
   refresh_token: 'upstream-rt',
+}
+
+/** A plain OAuth provider, to which an authorization server delegates. */
+export interface Hub extends Loopback {
+  /** Its settings as the upstream `name`. */
+  upstream(issuer: string, more?: Partial<OAuth2UpstreamSettings>): OAuth2UpstreamSettings
+  /** The number of requests for a path. */
+  count(path: string): number
+}
+
+export interface HubOptions {
+  readonly name?: string
+  /** Answers token requests. Default: an access token `<name>-at` for an hour, without a refresh token. */
+  readonly token?: (request: SeenRequest) => PeerResponse | Promise<PeerResponse>
+  /** Parameters with which the browser comes back. Default: a code. */
+  readonly back?: () => Readonly<Record<string, string>>
+}
+
+export async function startHub(t: Scope, { name = 'hub', token, back }: HubOptions = {}): Promise<Hub> {
+  const peer = await startLoopback((request): PeerResponse | Promise<PeerResponse> => {
+    const { path, query } = request
+    if (path === '/token') {
+      const body = { access_token: `${name}-at`, token_type: 'bearer', expires_in: 3600 }
+      return token?.(request) ?? { body }
+    }
+    const parameters = new URLSearchParams({
+      state: query.get('state') ?? '',
+      ...(back?.() ?? { code: 'c' }),
+    })
+    return { status: 302, headers: { location: `${query.get('redirect_uri')}?${parameters.toString()}` } }
+  })
+  t.teardown(() => peer.close())
+  return {
+    ...peer,
+    upstream: (issuer, more) => ({
+      name,
+      type: 'oauth2',
+      redirectUri: `${issuer}/oauth/callback`,
+      scopes: [],
+      additionalAuthorizationParams: {},
+      authorizationEndpoint: `${peer.url}/authorize`,
+      tokenEndpoint: `${peer.url}/token`,
+      clientId: 'our-id',
+      ...more,
+    }),
+    count: (path) => peer.seen.filter((request) => request.path === path).length,
+  }
 }
 
 /** An OAuth server that responds as told, and a server of ours that delegates to it. */

@@ -11,6 +11,7 @@ import {
   type Rig,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { upstream } from '../../helpers/authserver/oauth2-peer.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
 
 interface Setup {
@@ -32,14 +33,9 @@ async function start(t: Test, { own }: { readonly own: boolean }): Promise<Setup
   const rig = await startAuthServer(t, {
     upstreams: ({ issuer, provider }) => [
       {
+        ...upstream(issuer, evil.url, { scopes: [] }),
         name: 'evil',
-        type: 'oauth2',
         redirectUri: own ? `${issuer}/oauth/callback/evil` : `${issuer}/oauth/callback`,
-        scopes: [],
-        additionalAuthorizationParams: {},
-        authorizationEndpoint: `${evil.url}/authorize`,
-        tokenEndpoint: `${evil.url}/token`,
-        clientId: 'our-id',
       },
       corp(issuer, provider),
     ],

@@ -1,23 +1,15 @@
-/** Dynamic client registration and its management: what is taken, narrowed, refused, limited, forgotten. */
+/** Dynamic client registration and its management: metadata, limits, expiry. */
 import t from 'tap'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import {
-  authorizeUrl,
   jsonOf,
-  login,
-  pkce,
-  redeem,
-  refresh,
-  refusal,
   redirectUri,
-  registerClient,
+  refusal,
   type Rig,
   startAuthServer,
   textOf,
-  tokenRequest,
-  tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
-import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
+import { startWithClient, TestClient } from '../../../helpers/authserver/test-client.ts'
 import { proves } from '../../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.baselineClientScopes', '2.endpoint.register')
@@ -65,12 +57,9 @@ t.test('register: the baseline is in every client, requested scopes first', asyn
   t.equal(await scope(['email', 'openid']), 'email openid offline_access', 'a list is understood')
   t.equal(await scope('email unknown'), 'email openid offline_access', 'unsupported scopes are left out')
   t.equal(await scope(''), 'openid profile email offline_access')
-  const clientId = await registerClient(rig, { scope: 'email' })
-  const done = await login(rig, { client_id: clientId, scope: 'openid offline_access' })
-  t.match(await tokensOf(await redeem(rig, done)), {
-    scope: 'openid offline_access',
-    refresh_token: /^gh_rt_/,
-  })
+  const client = await TestClient.register(rig, { scope: 'email' })
+  const tokens = await client.signIn({ scope: 'openid offline_access' })
+  t.match(tokens, { scope: 'openid offline_access', refresh: /^gh_rt_/ })
 })
 
 t.test('register: with narrow supported scopes a client that asks for none gets those', async (t) => {
@@ -110,20 +99,58 @@ t.test('register: names are written in every script, joined emoji included', asy
   for (const name of names) {
     const response = await post(rig, { redirect_uris: [redirectUri], client_name: name })
     t.equal(response.status, 201, name)
-    const { client_name: echoed, client_id: id } = await jsonOf(response)
-    t.equal(echoed, name)
-    const page = await new Browser().open(
-      authorizeUrl(rig, { client_id: textOf(id), code_challenge: pkce().challenge }),
-    )
-    t.match(page.text, `<bdi>${name}</bdi>`)
+    const client = new TestClient(rig, await jsonOf(response))
+    t.equal(client.registration['client_name'], name)
+    t.match((await client.authorize()).text, `<bdi>${name}</bdi>`)
   }
 })
 
 t.test('register: refusals name the member', async (t) => {
-  const rig = await startAuthServer(t, {
-    config: { registration: { enabled: true, confidentialClients: false } },
-  })
+  let nowMs = 0
+  const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => nowMs }) })
   const uris = (...list: unknown[]): object => ({ redirect_uris: list })
+  const badUris = [
+    7,
+    '/relative',
+    'https://a.example/#f',
+    'https://user@a.example/',
+    `https://a.example/${'x'.repeat(2048)}`,
+    'http://a.example/cb',
+    'http://10.0.0.1/cb',
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'file:///etc/passwd',
+    'blob:https://a.example/1',
+    'VBScript:x',
+    'about:blank',
+    'myapp:/cb',
+    'https://a.example/ cb',
+    'https://a.example\\@b.example/',
+  ]
+  const badMembers = [
+    { application_type: 7 },
+    { client_name: 'x'.repeat(257) },
+    { client_name: 'safe\u202Eevil' },
+    { client_name: 7 },
+    // A joiner that joins nothing hides, or makes a second name that looks like the first.
+    { client_name: 'Good\u200Cle' },
+    { client_name: 'Good\u200Dle' },
+    { client_name: '\u200D' },
+    { client_name: 'می\u200C\u200Cخواهم' },
+    { client_name: 'a\u200Bb' },
+    { client_name: 'a\u2066b' },
+    { client_name: '\u{E0041}b' },
+    { client_name: 'a\nb' },
+    { software_id: '\u{1F469}\u200D\u{1F4BB}' },
+    { grant_types: ['refresh_token'] },
+    { grant_types: 'authorization_code' },
+    { response_types: ['token'] },
+    { scope: 7 },
+    { token_endpoint_auth_method: 7 },
+    { token_endpoint_auth_method: 'private_key_jwt' },
+    { token_endpoint_auth_method: 'client_secret_jwt' },
+    { token_endpoint_auth_method: 'tls_client_auth' },
+  ]
   const cases: readonly (readonly [unknown, string])[] = [
     ['', 'invalid_client_metadata'],
     ['[]', 'invalid_client_metadata'],
@@ -132,48 +159,12 @@ t.test('register: refusals name the member', async (t) => {
     [{ redirect_uris: redirectUri }, 'invalid_redirect_uri'],
     [uris(), 'invalid_redirect_uri'],
     [uris(...Array.from({ length: 11 }, (_, n) => `https://a.example/${n}`)), 'invalid_redirect_uri'],
-    [uris(7), 'invalid_redirect_uri'],
-    [uris('/relative'), 'invalid_redirect_uri'],
-    [uris('https://a.example/#f'), 'invalid_redirect_uri'],
-    [uris('https://user@a.example/'), 'invalid_redirect_uri'],
-    [uris(`https://a.example/${'x'.repeat(2048)}`), 'invalid_redirect_uri'],
-    [uris('http://a.example/cb'), 'invalid_redirect_uri'],
-    [uris('http://10.0.0.1/cb'), 'invalid_redirect_uri'],
-    [uris('javascript:alert(1)'), 'invalid_redirect_uri'],
-    [uris('data:text/html,x'), 'invalid_redirect_uri'],
-    [uris('file:///etc/passwd'), 'invalid_redirect_uri'],
-    [uris('blob:https://a.example/1'), 'invalid_redirect_uri'],
-    [uris('VBScript:x'), 'invalid_redirect_uri'],
-    [uris('about:blank'), 'invalid_redirect_uri'],
-    [uris('myapp:/cb'), 'invalid_redirect_uri'],
-    [uris('https://a.example/ cb'), 'invalid_redirect_uri'],
-    [uris('https://a.example\\@b.example/'), 'invalid_redirect_uri'],
-    [{ ...uris(redirectUri), application_type: 7 }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'x'.repeat(257) }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'safe\u202Eevil' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 7 }, 'invalid_client_metadata'],
-    // A joiner where nothing is joined hides, or makes a second name that looks like the first.
-    [{ ...uris(redirectUri), client_name: 'Good\u200Cle' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'Good\u200Dle' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: '\u200D' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'می\u200C\u200Cخواهم' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'a\u200Bb' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'a\u2066b' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: '\u{E0041}b' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), client_name: 'a\nb' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), software_id: '\u{1F469}\u200D\u{1F4BB}' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), grant_types: ['refresh_token'] }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), grant_types: 'authorization_code' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), response_types: ['token'] }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), scope: 7 }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), token_endpoint_auth_method: 7 }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), token_endpoint_auth_method: 'private_key_jwt' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), token_endpoint_auth_method: 'client_secret_jwt' }, 'invalid_client_metadata'],
-    [{ ...uris(redirectUri), token_endpoint_auth_method: 'tls_client_auth' }, 'invalid_client_metadata'],
+    ...badUris.map((uri) => [uris(uri), 'invalid_redirect_uri'] as const),
+    ...badMembers.map((member) => [{ ...uris(redirectUri), ...member }, 'invalid_client_metadata'] as const),
   ]
   for (const [metadata, error] of cases) {
-    const fresh = await startAuthServer(t)
-    const response = await post(fresh, metadata)
+    nowMs += 60_000
+    const response = await post(rig, metadata)
     t.match(response.headers.get('cache-control'), 'no-store')
     t.equal(await refusal(response), `400 ${error}`, JSON.stringify(metadata)?.slice(0, 90))
   }
@@ -208,110 +199,82 @@ t.test('register: one caller gets thirty a minute, then 429 with Retry-After', a
   t.match(refused && (await jsonOf(refused)), { error: 'temporarily_unavailable' })
 })
 
-t.test('register: unused for a day, a registration is forgotten; used, it stays', async (t) => {
+t.test('register: a registration that no login uses ends after a day', async (t) => {
   let aheadMs = 0
   const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => Date.now() + aheadMs }) })
-  const idle = await registerClient(rig)
-  const done = await login(rig)
-  const { refresh_token: token } = await tokensOf(await redeem(rig, done))
+  const [idle, used] = [await TestClient.register(rig), await TestClient.register(rig)]
+  const tokens = await used.signIn()
   aheadMs = 25 * 3_600_000
-  const url = authorizeUrl(rig, { client_id: idle, code_challenge: pkce().challenge })
-  t.equal((await fetch(url, { redirect: 'manual' })).status, 401)
-  t.equal((await refresh(rig, done.clientId, token)).status, 200)
+  t.equal((await fetch(idle.url(), { redirect: 'manual' })).status, 401)
+  t.equal((await used.refresh(tokens)).outcome, '200')
 })
 
-t.test(
-  'register: confidential clients get a secret when they are switched on, and must use it as registered',
-  async (t) => {
-    const rig = await startAuthServer(t, {
-      config: { registration: { enabled: true, confidentialClients: true } },
-    })
-    const body = await jsonOf(
-      await post(rig, { redirect_uris: [redirectUri], token_endpoint_auth_method: 'client_secret_basic' }),
-    )
-    t.match(body, {
-      client_secret: /^[\w-]{43}$/,
-      client_secret_expires_at: 0,
-      token_endpoint_auth_method: 'client_secret_basic',
-    })
-    const clientId = textOf(body['client_id'])
-    const secret = textOf(body['client_secret'])
-    const done = await login(rig, { client_id: clientId })
-    t.equal(await refusal(await redeem(rig, done)), '401 invalid_client', 'no secret')
-    t.equal(
-      await refusal(await redeem(rig, done, { client_secret: secret })),
-      '401 invalid_client',
-      'wrong method',
-    )
-    const form = {
-      grant_type: 'authorization_code',
-      code: done.code,
-      code_verifier: done.verifier,
-      redirect_uri: redirectUri,
-    }
-    const basic = (pair: string): Record<string, string> => ({
-      authorization: `Basic ${Buffer.from(pair).toString('base64')}`,
-    })
-    t.equal(await refusal(await tokenRequest(rig, form, basic(`${clientId}:guess`))), '401 invalid_client')
-    t.equal(
-      await refusal(
-        await tokenRequest(rig, { ...form, client_secret: secret }, basic(`${clientId}:${secret}`)),
-      ),
+t.test('register: a confidential client must use its secret by the registered method', async (t) => {
+  const { client } = await startWithClient(
+    t,
+    { config: { registration: { enabled: true, confidentialClients: true } } },
+    { token_endpoint_auth_method: 'client_secret_basic' },
+  )
+  t.match(client.registration, {
+    client_secret: /^[\w-]{43}$/,
+    client_secret_expires_at: 0,
+    token_endpoint_auth_method: 'client_secret_basic',
+  })
+  const { id } = client
+  const secret = textOf(client.registration['client_secret'])
+  const done = await client.login()
+  const code = {
+    grant_type: 'authorization_code',
+    code: done.code,
+    code_verifier: done.verifier,
+    redirect_uri: redirectUri,
+  }
+  for (const [name, form, basic, outcome] of [
+    ['no secret', {}, undefined, '401 invalid_client'],
+    ['another method', { client_secret: secret }, undefined, '401 invalid_client'],
+    ['another secret', { client_id: undefined }, `${id}:guess`, '401 invalid_client'],
+    [
+      'two methods',
+      { client_id: undefined, client_secret: secret },
+      `${id}:${secret}`,
       '400 invalid_request',
-    )
-    t.equal((await tokenRequest(rig, form, basic(`${clientId}:${secret}`))).status, 200)
-  },
-)
+    ],
+    ['the registered method', { client_id: undefined }, `${id}:${secret}`, '200'],
+  ] as const) {
+    const headers = basic ? { authorization: `Basic ${Buffer.from(basic).toString('base64')}` } : undefined
+    t.equal((await client.token({ ...code, ...form }, headers)).outcome, outcome, name)
+  }
+})
 
 t.test('manage: read, replace, delete with the registration access token only', async (t) => {
   const rig = await startAuthServer(t)
-  const body = await jsonOf(
-    await post(rig, { redirect_uris: [redirectUri], client_name: 'Before', scope: 'openid email' }),
-  )
-  const uri = textOf(body['registration_client_uri'])
-  const token = textOf(body['registration_access_token'])
-  const call = (method: string, bearer: string | undefined, metadata?: object): Promise<Response> =>
-    fetch(uri, {
-      method,
-      headers: {
-        ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
-        'content-type': 'application/json',
-      },
-      ...(metadata === undefined ? {} : { body: JSON.stringify(metadata) }),
-    })
-  for (const bearer of [undefined, 'guess', `${token}x`]) {
-    const refused = await call('GET', bearer)
-    t.match(refused.headers.get('www-authenticate'), /^Bearer/)
-    t.equal(await refusal(refused), '401 invalid_token')
-  }
-  const unknown = await fetch(`${rig.issuer}/oauth/register/nobody`, {
+  const client = await TestClient.register(rig, { client_name: 'Before', scope: 'openid email' })
+  const token = textOf(client.registration['registration_access_token'])
+  const uri = textOf(client.registration['registration_client_uri'])
+  const unknownClient = await fetch(uri.replace(client.id, 'nobody'), {
     headers: { authorization: `Bearer ${token}` },
   })
-  t.equal(await refusal(unknown), '401 invalid_token', 'an unknown client looks the same')
-  t.same(await jsonOf(await call('GET', token)), body)
+  const refused = [await fetch(uri), await client.manage('GET', undefined, 'guess'), unknownClient]
+  for (const response of [...refused, await client.manage('GET', undefined, `${token}x`)]) {
+    t.match(response.headers.get('www-authenticate'), /^Bearer/)
+    t.equal(await refusal(response), '401 invalid_token')
+  }
+  t.same(await jsonOf(await client.manage('GET')), client.registration)
 
-  const replaced = await call('PUT', token, {
-    client_id: body['client_id'],
-    redirect_uris: ['https://a.example/cb'],
-    client_name: 'After',
-  })
+  const redirect_uris = ['https://a.example/cb']
+  const replaced = await client.manage('PUT', { redirect_uris, client_name: 'After' })
   t.match(await jsonOf(replaced), {
     client_name: 'After',
-    redirect_uris: ['https://a.example/cb'],
+    redirect_uris,
     scope: 'openid profile email offline_access',
   })
-  t.equal(
-    await refusal(await call('PUT', token, { client_id: 'other', redirect_uris: [redirectUri] })),
-    '400 invalid_client_metadata',
-  )
-  t.equal(
-    await refusal(await call('PUT', token, { client_id: body['client_id'] })),
-    '400 invalid_redirect_uri',
-  )
-  t.equal((await call('POST', token, {})).status, 405)
+  const otherId = await client.manage('PUT', { client_id: 'other', redirect_uris })
+  t.equal(await refusal(otherId), '400 invalid_client_metadata')
+  t.equal(await refusal(await client.manage('PUT', {})), '400 invalid_redirect_uri')
+  t.equal((await client.manage('POST', {})).status, 405)
 
-  t.equal((await call('DELETE', token)).status, 204)
-  t.equal(await refusal(await call('GET', token)), '401 invalid_token')
+  t.equal((await client.manage('DELETE')).status, 204)
+  t.equal(await refusal(await client.manage('GET')), '401 invalid_token')
   t.same(
     rig.events.map((event) => event.type),
     ['client_registered', 'client_updated', 'client_deleted'],
@@ -319,77 +282,38 @@ t.test('manage: read, replace, delete with the registration access token only', 
 })
 
 t.test('manage: deleting a client ends its tokens', async (t) => {
-  const rig = await startAuthServer(t)
-  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
-  const clientId = textOf(body['client_id'])
-  const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
-  const authorization = `Bearer ${textOf(body['registration_access_token'])}`
-  await fetch(textOf(body['registration_client_uri']), { method: 'DELETE', headers: { authorization } })
-  t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '401 invalid_client')
-  const me = await fetch(`${rig.issuer}/oauth/userinfo`, {
-    headers: { authorization: `Bearer ${tokens.access_token}` },
-  })
-  t.equal(me.status, 401)
+  const { rig, client } = await startWithClient(t)
+  const tokens = await client.signIn()
+  await client.manage('DELETE')
+  t.equal((await client.refresh(tokens)).outcome, '401 invalid_client')
+  const headers = { authorization: `Bearer ${tokens.access}` }
+  t.equal((await fetch(`${rig.issuer}/oauth/userinfo`, { headers })).status, 401)
 })
 
 t.test('manage: scopes that a client gives up are not issued any more', async (t) => {
-  const rig = await startAuthServer(t)
-  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
-  const clientId = textOf(body['client_id'])
-  const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
-  const waiting = await login(rig, { client_id: clientId })
-  await fetch(textOf(body['registration_client_uri']), {
-    method: 'PUT',
-    headers: {
-      authorization: `Bearer ${textOf(body['registration_access_token'])}`,
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify({
-      client_id: clientId,
-      redirect_uris: [redirectUri],
-      scope: 'openid offline_access',
-    }),
-  })
-  t.equal((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).scope, 'openid offline_access')
-  t.equal((await tokensOf(await redeem(rig, waiting))).scope, 'openid offline_access')
+  const { client } = await startWithClient(t)
+  const tokens = await client.signIn()
+  const waiting = await client.login()
+  const scope = 'openid offline_access'
+  await client.manage('PUT', { redirect_uris: [redirectUri], scope })
+  t.equal((await client.refresh(tokens)).scope, scope)
+  t.equal((await client.exchange(waiting)).scope, scope)
 })
 
-t.test(
-  'register: an update does not prolong a registration that nobody used, and counts as one',
-  async (t) => {
-    let ahead = 0
-    const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => Date.now() + ahead }) })
-    const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
-    const update = (): Promise<Response> =>
-      fetch(textOf(body['registration_client_uri']), {
-        method: 'PUT',
-        headers: {
-          'content-type': 'application/json',
-          authorization: `Bearer ${textOf(body['registration_access_token'])}`,
-        },
-        body: JSON.stringify({ client_id: body['client_id'], redirect_uris: [redirectUri] }),
-      })
-    ahead = 20 * 3_600_000
-    t.equal((await update()).status, 200)
-    ahead = 25 * 3_600_000
-    t.equal((await update()).status, 401, 'a day after the registration it is gone')
-  },
-)
+t.test('manage: an update does not prolong a registration that no login has used', async (t) => {
+  let aheadMs = 0
+  const store = makeMemoryStore({ now: () => Date.now() + aheadMs })
+  const { client } = await startWithClient(t, { store })
+  const update = (): Promise<Response> => client.manage('PUT', { redirect_uris: [redirectUri] })
+  aheadMs = 20 * 3_600_000
+  t.equal((await update()).status, 200)
+  aheadMs = 25 * 3_600_000
+  t.equal((await update()).status, 401, 'a day after the registration it is gone')
+})
 
-t.test('register: updates share the limit of registrations', async (t) => {
-  const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
-  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
-  const statuses: number[] = []
-  for (let n = 0; n < 32; n++) {
-    const response = await fetch(textOf(body['registration_client_uri']), {
-      method: 'PUT',
-      headers: {
-        'content-type': 'application/json',
-        authorization: `Bearer ${textOf(body['registration_access_token'])}`,
-      },
-      body: JSON.stringify({ client_id: body['client_id'], redirect_uris: [redirectUri] }),
-    })
-    statuses.push(response.status)
-  }
-  t.same([statuses.indexOf(429), statuses.at(-1)], [29, 429])
+t.test('manage: updates and registrations share one limit', async (t) => {
+  const { client } = await startWithClient(t, { store: makeMemoryStore({ now: () => 0 }) })
+  const update = (): Promise<Response> => client.manage('PUT', { redirect_uris: [redirectUri] })
+  const responses = await Promise.all(Array.from({ length: 32 }, update))
+  t.equal(responses.filter(({ status }) => status === 429).length, 3, 'the registration was the first of 30')
 })

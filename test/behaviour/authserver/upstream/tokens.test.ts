@@ -1,21 +1,18 @@
 /** Upstream tokens at request time: whose they are, when they are renewed, and what a failure costs. */
-import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
-import {
-  login,
-  redeem,
-  registerClient,
-  type Rig,
-  startAuthServer,
-  tokensOf,
-} from '../../../helpers/authserver/authserver.ts'
-import { type PeerResponse, type Loopback, startLoopback } from '../../../helpers/loopback.ts'
+import type { Rig } from '../../../helpers/authserver/authserver.ts'
+import { type Hub, startHub } from '../../../helpers/authserver/oauth2-peer.ts'
+import { startWithClient, type TestClient } from '../../../helpers/authserver/test-client.ts'
+import type { PeerResponse } from '../../../helpers/loopback.ts'
 
-interface Hub {
+interface Self {
   readonly rig: Rig
-  readonly hub: Loopback
+  readonly hub: Hub
+  readonly client: TestClient
   readonly caller: Caller
+  /** The access token that a request would carry. */
+  readonly get: (as?: Caller) => Promise<string | undefined>
   readonly refreshes: () => number
   response: (n: number) => PeerResponse | Promise<PeerResponse>
 }
@@ -30,45 +27,32 @@ const responseOf = (n: number, more: object = {}): PeerResponse => ({
   },
 })
 
-async function setup(t: Test, first: object = {}): Promise<Hub> {
+async function setup(t: Test, first: object = {}): Promise<Self> {
   let calls = 0
-  const hub: Loopback = await startLoopback(async ({ path, query, form }) => {
-    if (path === '/authorize') {
-      const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '' })
-      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
-    }
-    if (form.get('grant_type') !== 'refresh_token') return responseOf(0, first)
-    calls += 1
-    return self.response(calls)
+  const hub = await startHub(t, {
+    token: ({ form }) =>
+      form.get('grant_type') === 'refresh_token' ? self.response(++calls) : responseOf(0, first),
   })
-  t.teardown(() => hub.close())
-  const rig = await startAuthServer(t, {
-    upstreams: ({ issuer }) => [
-      {
-        name: 'hub',
-        type: 'oauth2',
-        redirectUri: `${issuer}/oauth/callback`,
-        scopes: [],
-        additionalAuthorizationParams: {},
-        authorizationEndpoint: `${hub.url}/authorize`,
-        tokenEndpoint: `${hub.url}/token`,
-        clientId: 'our-id',
-      },
-    ],
-  })
-  const done = await login(rig)
-  const claims = decodeJwt((await tokensOf(await redeem(rig, done))).access_token)
-  const caller = makeCaller({ issuer: rig.issuer, subject: claims.sub ?? '', claims })
-  const self: Hub = { rig, hub, caller, refreshes: () => calls, response: (n) => responseOf(n) }
+  const { rig, client } = await startWithClient(t, { upstreams: ({ issuer }) => [hub.upstream(issuer)] })
+  const { caller } = await client.signIn()
+  const get = async (as = caller): Promise<string | undefined> =>
+    (await rig.server.upstreamTokens.get(as))?.accessToken
+  const self: Self = {
+    rig,
+    hub,
+    client,
+    caller,
+    get,
+    refreshes: () => calls,
+    response: (n) => responseOf(n),
+  }
   return self
 }
 
 const minute = 60_000
 
 t.test('upstream tokens: used while fresh, renewed a minute ahead of their end', async (t) => {
-  const { rig, caller, refreshes } = await setup(t)
-  const get = (): Promise<string | undefined> =>
-    rig.server.upstreamTokens.get(caller).then((token) => token?.accessToken)
+  const { rig, get, refreshes } = await setup(t)
   t.equal(await get(), 'at-0')
   rig.pass(58 * minute)
   t.equal(await get(), 'at-0')
@@ -83,13 +67,13 @@ t.test(
   'upstream tokens: a short life is used for at least its half; no stated end is never renewed',
   async (t) => {
     const short = await setup(t, { expires_in: 40 })
-    t.match(await short.rig.server.upstreamTokens.get(short.caller), { accessToken: 'at-0' })
+    t.equal(await short.get(), 'at-0')
     t.equal(short.refreshes(), 0)
     short.rig.pass(21_000)
-    t.match(await short.rig.server.upstreamTokens.get(short.caller), { accessToken: 'at-1' })
+    t.equal(await short.get(), 'at-1')
     const endless = await setup(t, { expires_in: undefined })
     endless.rig.pass(20 * 24 * 60 * minute)
-    t.match(await endless.rig.server.upstreamTokens.get(endless.caller), { accessToken: 'at-0' })
+    t.equal(await endless.get(), 'at-0')
   },
 )
 
@@ -117,7 +101,7 @@ t.test('upstream tokens: a response without a new refresh token keeps the old on
   self.response = (n) => responseOf(n, { refresh_token: undefined })
   for (const expected of ['at-1', 'at-2']) {
     self.rig.pass(61 * minute)
-    t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: expected })
+    t.equal(await self.get(), expected)
     t.equal(self.hub.seen.at(-1)?.form.get('refresh_token'), 'rt-0')
   }
 })
@@ -127,16 +111,15 @@ t.test('upstream tokens: a refused refresh means signing in again, and the row i
     const self = await setup(t)
     self.response = () => ({ status: 400, body: { error, error_description: 'SECRET' } })
     self.rig.pass(61 * minute)
-    await t.rejects(self.rig.server.upstreamTokens.get(self.caller), {
+    await t.rejects(self.get(), {
       code: 'UPSTREAM_TOKEN_MISSING',
       status: 401,
       message: 'the sign-in at hub has ended: ask the user to sign in again from this client',
     })
-    t.equal(await self.rig.server.upstreamTokens.get(self.caller), undefined)
+    t.equal(await self.get(), undefined)
     t.equal(self.refreshes(), 1, 'not tried again')
     t.ok(self.rig.events.some((event) => event.type === 'upstream_refused' && event.upstream === 'hub'))
-    const again = await login(self.rig, { client_id: String(self.caller.claims['client_id']) })
-    t.match(again.code, /^gh_ac_/)
+    t.match((await self.client.login()).code, /^gh_ac_/)
   }
 })
 
@@ -146,54 +129,49 @@ t.test(
     const self = await setup(t)
     self.response = () => ({ status: 503 })
     self.rig.pass(59.5 * minute)
-    t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: 'at-0' })
-    t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: 'at-0' })
+    t.equal(await self.get(), 'at-0')
+    t.equal(await self.get(), 'at-0')
     t.equal(self.refreshes(), 1, 'a pause between two tries')
     self.rig.pass(minute)
-    await t.rejects(self.rig.server.upstreamTokens.get(self.caller), {
+    await t.rejects(self.get(), {
       code: 'AUTH_UNAVAILABLE',
       status: 503,
       headers: { 'retry-after': '5' },
     })
     self.response = () => ({ status: 401, body: { error: 'invalid_client' } })
-    await t.rejects(
-      self.rig.server.upstreamTokens.get(self.caller),
-      { code: 'AUTH_UNAVAILABLE' },
-      'our own error is no reason to sign in again',
-    )
+    await t.rejects(self.get(), { code: 'AUTH_UNAVAILABLE' }, 'our own error is no reason to sign in again')
     self.rig.pass(11_000)
     self.response = () => 'cut'
-    await t.rejects(self.rig.server.upstreamTokens.get(self.caller), { code: 'AUTH_UNAVAILABLE' })
+    await t.rejects(self.get(), { code: 'AUTH_UNAVAILABLE' })
     self.response = (n) => responseOf(n)
-    t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: /^at-\d$/ })
+    t.match(await self.get(), /^at-\d$/)
   },
 )
 
 t.test('upstream tokens: without a refresh token the end is the end', async (t) => {
   const self = await setup(t, { refresh_token: undefined })
   self.rig.pass(59.5 * minute)
-  t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: 'at-0' })
+  t.equal(await self.get(), 'at-0')
   self.rig.pass(minute)
-  await t.rejects(self.rig.server.upstreamTokens.get(self.caller), { code: 'UPSTREAM_TOKEN_MISSING' })
+  await t.rejects(self.get(), { code: 'UPSTREAM_TOKEN_MISSING' })
   t.equal(self.refreshes(), 0)
 })
 
-t.test(
-  'upstream tokens: nobody gets another user’s or another client’s, whatever the session says',
-  async (t) => {
-    const { rig, caller } = await setup(t)
-    const source = rig.server.upstreamTokens
-    const as = (subject: string, claims: object): Caller =>
-      makeCaller({ issuer: rig.issuer, subject, claims: { ...caller.claims, ...claims } })
-    t.ok(await source.get(caller))
-    t.equal(await source.get(as('somebody-else', {})), undefined)
-    t.equal(await source.get(as(caller.subject, { client_id: 'another-client' })), undefined)
-    t.equal(await source.get(as(caller.subject, { client_id: undefined })), undefined)
-    t.equal(await source.get(as(caller.subject, { tsid: 'guess' })), undefined)
-    t.equal(await source.get(as(caller.subject, { tsid: undefined })), undefined)
-    t.equal(await source.get(as(caller.subject, { tsid: ['a'] })), undefined)
-  },
-)
+t.test('upstream tokens: another user or client never gets them', async (t) => {
+  const { rig, caller, get } = await setup(t)
+  t.ok(await get())
+  for (const [subject, claims] of [
+    ['another-user', {}],
+    [caller.subject, { client_id: 'another-client' }],
+    [caller.subject, { client_id: undefined }],
+    [caller.subject, { tsid: 'guess' }],
+    [caller.subject, { tsid: undefined }],
+    [caller.subject, { tsid: ['a'] }],
+  ] as const) {
+    const other = makeCaller({ issuer: rig.issuer, subject, claims: { ...caller.claims, ...claims } })
+    t.equal(await get(other), undefined, JSON.stringify(claims))
+  }
+})
 
 t.test('upstream tokens: one requester may give up without hurting the others', async (t) => {
   const self = await setup(t)
@@ -209,19 +187,18 @@ t.test('upstream tokens: one requester may give up without hurting the others', 
   self.rig.pass(61 * minute)
   const giving = new AbortController()
   const first = self.rig.server.upstreamTokens.get(self.caller, 'hub', giving.signal)
-  const second = self.rig.server.upstreamTokens.get(self.caller)
+  const second = self.get()
   await asked
   giving.abort(new Error('gone'))
   await t.rejects(first, { message: 'gone' })
   release()
-  t.match(await second, { accessToken: 'at-1' })
+  t.equal(await second, 'at-1')
 })
 
 t.test('upstream tokens: a session that was ended by an administrator is gone with them', async (t) => {
-  const { rig, caller } = await setup(t)
+  const { rig, caller, get } = await setup(t)
   t.equal(await rig.server.endSession(String(caller.claims['tsid'])), true)
   t.equal(await rig.server.endSession(String(caller.claims['tsid'])), false)
-  t.equal(await rig.server.upstreamTokens.get(caller), undefined)
+  t.equal(await get(), undefined)
   t.equal(await rig.server.isLive(caller), false)
-  t.ok(await registerClient(rig))
 })
