@@ -28,7 +28,7 @@ export {
   subscriptionOf,
   withSubscription,
 } from './subscriptions.ts'
-export { type OutgoingParams, sessionParams, statelessParams } from './params.ts'
+export { sessionParams, statelessParams } from './params.ts'
 export {
   type Ask,
   type AskReply,

@@ -4,7 +4,6 @@
  */
 import {
   type MetadataOverrides,
-  type ProxyDeploymentOverrides,
   type ResourceRequirements,
   authServerFile,
   hashOf,
