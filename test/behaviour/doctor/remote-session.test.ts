@@ -351,7 +351,7 @@ await t.test('all well: a quiet stream that stays open while it is watched', asy
   const { findings } = await examineRemote({ target, token: stage.token, watchMs: 200 })
   t.match(
     findings.find(({ id }) => id === 'stream'),
-    { result: 'ok', observed: 'a quiet stream stayed open for 0.2 s' },
+    { result: 'ok', observed: 'an idle stream stayed open for 0.2 s' },
   )
 })
 

@@ -310,7 +310,7 @@ const authorizationServer: readonly Case[] = [
     bend: withMetadata((document) => ({ ...document, issuer: 'https://idp.example.com' })),
     code: 'issuer.mismatch',
     hop: 'authorization server',
-    fix: /Write https:\/\/idp\.example\.com into authorization_servers/,
+    fix: /Write https:\/\/idp\.example\.com in authorization_servers/,
   },
   {
     name: 'an Okta server behind a name of its own',
@@ -337,7 +337,7 @@ const authorizationServer: readonly Case[] = [
     },
     code: 'issuer-clock.skew',
     hop: 'authorization server',
-    fix: /fresh tokens/,
+    fix: /new tokens/,
   },
   {
     name: 'no token endpoint',

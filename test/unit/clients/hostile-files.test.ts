@@ -48,7 +48,7 @@ t.test('names that every object inherits are ordinary unknown names', async (t) 
   for (const name of ['constructor', '__proto__', 'toString', 'valueOf']) {
     t.strictSame(
       outcome('plain', { type: name, url: 'https://a.example/mcp' }),
-      ['not taken', `has type "${name}", which is not served`],
+      ['not taken', `has the unsupported type "${name}"`],
       name,
     )
     t.match(outcome('plain', { command: name }), ['taken', /no image is known/], name)

@@ -264,7 +264,7 @@ t.test('evaluation: what an execution holds is bounded', async (t) => {
 t.test('evaluation: numbers and arguments beyond all use are refused by name', async (t) => {
   const evaluator = evaluatorFor(t)
   const r = await rig(workflow({ steps: [step('a', { v: '{{.params.n}} x' })] }), { evaluator })
-  t.match(await r.run(`{"n":${'7'.repeat(2_000_000)}}`), {
+  t.match(await r.run(`{"n":${'7'.repeat(60_000)}}`), {
     isError: true,
     text: /invalid arguments: a number has more than 400 digits/,
   })

@@ -56,7 +56,7 @@ t.test('example: nothing to do, nobody is asked', async (t) => {
 
 t.test('guide: its example is without errors and works', async (t) => {
   const guide = readFileSync(resolve(import.meta.dirname, '../../../../docs/guides/workflows.md'), 'utf8')
-  const block = guide.slice(guide.indexOf('    compositeTools:'), guide.indexOf('\n\nWorkflows stand in'))
+  const block = guide.slice(guide.indexOf('    compositeTools:'), guide.indexOf('\n\nDefine workflows in'))
   const { compositeTools }: { compositeTools: object[] } = parse(block)
   const tools = ['search_issues', 'create_issue'].map((original) =>
     toolEntry(`github_${original}`, { backend: 'github', original, base: original }),
