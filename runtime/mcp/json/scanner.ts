@@ -319,30 +319,20 @@ export class JsonScanner {
 
   /** Reads the rest of a string. Returns true when it has ended, and false when the chunk has. */
   #isAfterText(chunk: Buffer): boolean {
-    let i = this.#at
-    if (this.#escape !== 0) i = this.#restOfEscape(chunk, i)
-    let turn = i + longRun
-    while (i < chunk.length) {
-      const c = chunk[i] ?? 0
-      if (c === quoteByte) {
-        this.#at = i + 1
-        return true
-      }
+    let i = this.#escape === 0 ? this.#at : this.#restOfEscape(chunk, this.#at)
+    for (;;) {
+      i = skipText(chunk, i)
+      const c = chunk[i]
       if (c === backslashByte) {
         this.#escape = -1
         i = this.#restOfEscape(chunk, i + 1)
-        turn = i + longRun
-      } else if (c < 0x20) {
-        this.#at = i
-        throw this.#error('unfinished string')
-      } else i++
-      if (i >= turn && i < chunk.length) {
-        i = skipPlain(chunk, i)
-        turn = i + longRun
+        continue
       }
+      this.#at = c === quoteByte ? i + 1 : i
+      if (c === quoteByte) return true
+      if (c === undefined) return false
+      throw this.#error('unfinished string')
     }
-    this.#at = i
-    return false
   }
 
   /** Reads the rest of an escape. Returns the index after the part of it that is in the chunk. */
@@ -363,6 +353,41 @@ export class JsonScanner {
   #error(what: string): JsonError {
     return new JsonError(what, this.#offset + this.#at)
   }
+}
+
+/**
+ * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
+ * escape that is invalid or continues in the next chunk, or of the end of the chunk.
+ */
+function skipText(chunk: Buffer, from: number): number {
+  let i = from
+  let turn = i + longRun
+  while (i < chunk.length) {
+    const c = chunk[i] ?? 0
+    if (c === quoteByte || c < 0x20) return i
+    if (c === backslashByte) {
+      const length = escapeLength(chunk, i)
+      if (length === 0) return i
+      i += length
+      turn = i + longRun
+    } else if (++i >= turn) {
+      i = skipPlain(chunk, i)
+      turn = i + longRun
+    }
+  }
+  return Math.min(i, chunk.length)
+}
+
+/** Length of the escape that begins at `at`, or 0 when it is invalid or continues in the next chunk. */
+function escapeLength(chunk: Buffer, at: number): number {
+  const c = chunk[at + 1] ?? 0
+  if (c !== 0x75) return simpleEscapes[c] ? 2 : 0
+  const areDigits =
+    hexDigits[chunk[at + 2] ?? 0] &&
+    hexDigits[chunk[at + 3] ?? 0] &&
+    hexDigits[chunk[at + 4] ?? 0] &&
+    hexDigits[chunk[at + 5] ?? 0]
+  return areDigits ? 6 : 0
 }
 
 /** 1 for the hexadecimal digits. */
