@@ -51,7 +51,7 @@ t.test('names that every object inherits are ordinary unknown names', async (t) 
       ['not taken', `has the unsupported type "${name}"`],
       name,
     )
-    t.match(outcome('plain', { command: name }), ['taken', /no image is known/], name)
+    t.match(outcome('plain', { command: name }), ['taken', /a cluster needs an image/], name)
     const bridge = ['mcp-remote', 'https://a.example/mcp', '--transport', name]
     t.match(
       read('plain', { command: 'npx', args: bridge })[0]?.target,
