@@ -106,7 +106,10 @@ t.test('a switch that is a word is read as a switch', async (t) => {
     t.equal(read('cline', { command: 'x', disabled })[0]?.enabled, false, String(disabled))
   for (const enabled of ['false', 'no', 'off', false])
     t.equal(read('goose', { cmd: 'x', enabled })[0]?.enabled, false, String(enabled))
-  t.match(outcome('cline', { command: 'x', disabled: 'perhaps' }), ['partly', 'disabled: is an unknown field'])
+  t.match(outcome('cline', { command: 'x', disabled: 'perhaps' }), [
+    'partly',
+    'disabled: is an unknown field',
+  ])
 })
 
 t.test('tools that a client hides are reported as not hidden here', async (t) => {

@@ -121,7 +121,10 @@ t.test('a lock that is gone, twice there, invalid, or written with anchors', asy
   const rig = await startApprovals(t, lockText(before), after)
   const drift = await only(rig)
   const tries: Record<string, readonly [string, RegExp]> = {
-    'another name': [lockText(before).replace('name: files\n', 'name: others\n'), /no longer contain MCPToolLock files/],
+    'another name': [
+      lockText(before).replace('name: files\n', 'name: others\n'),
+      /no longer contain MCPToolLock files/,
+    ],
     'another namespace': [
       lockText(before).replace('  name: files\n', '  name: files\n  namespace: x\n'),
       /no longer contain MCPToolLock files/,
