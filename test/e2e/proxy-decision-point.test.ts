@@ -83,7 +83,7 @@ t.test('explain names the decision point and what it would be asked', async (t) 
     ...['--claims', '{"sub":"ada","groups":["ops"]}', '--tool', 'deployments_deploy'],
   ])
   t.equal(code, 1, 'it is not certain that it can be used')
-  t.match(stdout, /the external decision point has the last word/)
+  t.match(stdout, /the external decision point decides/)
   t.match(stdout, 'https://pdp.authz.svc:8443/decision')
   t.match(stdout, '"principal":{"sub":"ada","groups":["ops"]},"operation":"mcp:tool:call"')
   t.match(stdout, '"gatehouse":{"backend":"deployments","original":"deploy"}')
