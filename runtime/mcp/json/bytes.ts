@@ -94,3 +94,46 @@ export function readString(text: Buffer, from: number, to: number): string {
   const raw = text.toString('utf8', from + 1, to - 1)
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw
 }
+
+/** 1 for the hexadecimal digits. */
+export const hexDigits = new Uint8Array(256)
+for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
+
+/** 1 for characters that form an escape with the backslash alone. */
+export const simpleEscapes = new Uint8Array(256)
+for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
+
+/**
+ * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
+ * escape that is invalid or continues in the next chunk, or of the end of the chunk.
+ */
+export function skipText(chunk: Buffer, from: number): number {
+  let i = from
+  let turn = i + longRun
+  while (i < chunk.length) {
+    const c = chunk[i] ?? 0
+    if (c === quoteByte || c < 0x20) return i
+    if (c === backslashByte) {
+      const length = escapeLength(chunk, i)
+      if (length === 0) return i
+      i += length
+      turn = i + longRun
+    } else if (++i >= turn) {
+      i = skipPlain(chunk, i)
+      turn = i + longRun
+    }
+  }
+  return Math.min(i, chunk.length)
+}
+
+/** Length of the escape that begins at `at`, or 0 when it is invalid or continues in the next chunk. */
+function escapeLength(chunk: Buffer, at: number): number {
+  const c = chunk[at + 1] ?? 0
+  if (c !== 0x75) return simpleEscapes[c] ? 2 : 0
+  const areDigits =
+    hexDigits[chunk[at + 2] ?? 0] &&
+    hexDigits[chunk[at + 3] ?? 0] &&
+    hexDigits[chunk[at + 4] ?? 0] &&
+    hexDigits[chunk[at + 5] ?? 0]
+  return areDigits ? 6 : 0
+}

@@ -11,12 +11,13 @@ import {
   closeObject,
   colonByte,
   commaByte,
-  longRun,
+  hexDigits,
   openArray,
   openObject,
   quoteByte,
   readString,
-  skipPlain,
+  simpleEscapes,
+  skipText,
   skipWhitespace,
 } from './bytes.ts'
 import { JsonError, maxDepth, TooManyValues } from './errors.ts'
@@ -354,49 +355,6 @@ export class JsonScanner {
     return new JsonError(what, this.#offset + this.#at)
   }
 }
-
-/**
- * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
- * escape that is invalid or continues in the next chunk, or of the end of the chunk.
- */
-function skipText(chunk: Buffer, from: number): number {
-  let i = from
-  let turn = i + longRun
-  while (i < chunk.length) {
-    const c = chunk[i] ?? 0
-    if (c === quoteByte || c < 0x20) return i
-    if (c === backslashByte) {
-      const length = escapeLength(chunk, i)
-      if (length === 0) return i
-      i += length
-      turn = i + longRun
-    } else if (++i >= turn) {
-      i = skipPlain(chunk, i)
-      turn = i + longRun
-    }
-  }
-  return Math.min(i, chunk.length)
-}
-
-/** Length of the escape that begins at `at`, or 0 when it is invalid or continues in the next chunk. */
-function escapeLength(chunk: Buffer, at: number): number {
-  const c = chunk[at + 1] ?? 0
-  if (c !== 0x75) return simpleEscapes[c] ? 2 : 0
-  const areDigits =
-    hexDigits[chunk[at + 2] ?? 0] &&
-    hexDigits[chunk[at + 3] ?? 0] &&
-    hexDigits[chunk[at + 4] ?? 0] &&
-    hexDigits[chunk[at + 5] ?? 0]
-  return areDigits ? 6 : 0
-}
-
-/** 1 for the hexadecimal digits. */
-const hexDigits = new Uint8Array(256)
-for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
-
-/** 1 for characters that form an escape with the backslash alone. */
-const simpleEscapes = new Uint8Array(256)
-for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 function isDigit(c: number): boolean {
   return c >= 0x30 && c <= 0x39

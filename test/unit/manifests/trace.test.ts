@@ -27,7 +27,7 @@ t.test('stack traces: a place in a built program is given its source', { skip },
   })
   t.match(
     stdout,
-    /^Error: x\n {4}at e \(hooks\/api-server\.ts:\d+:\d+\b[^)]*\)\n {4}at other \(node:fs:1:2\)\n$/,
+    /^Error: x\n {4}at e \(hooks\/base\/api-server\.ts:\d+:\d+\b[^)]*\)\n {4}at other \(node:fs:1:2\)\n$/,
   )
   t.end()
 })
