@@ -1,4 +1,4 @@
-/** The gateway's entry in the file of an MCP client: the options of one change, and entries for as long as a server runs. */
+/** Changes the gateway's entry in the file of an MCP client, permanently or for as long as a server runs. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -24,12 +24,12 @@ export interface PlaceOptions {
   readonly profile?: string
   readonly replace: boolean
   readonly dryRun: boolean
-  /** Writes although the client runs. */
+  /** Writes even while the client is running. */
   readonly whileRunning: boolean
 }
 
 export interface AddOptions extends PlaceOptions {
-  /** Makes the client's own folder when there is none. */
+  /** Creates the client's folder if it is missing. */
   readonly create: boolean
   readonly url?: string
   readonly server?: string
@@ -41,7 +41,7 @@ export interface AddOptions extends PlaceOptions {
 
 export const defaultUrl = 'http://127.0.0.1:4483/mcp'
 
-/** The program that bridges, where the client needs one or the user wants one; by absolute paths. */
+/** Returns the command of the stdio bridge with absolute paths, or undefined when no bridge is needed or requested. */
 export function bridgeProgram(client: ClientId, options: AddOptions): readonly string[] | undefined {
   const { stdio, server, bearerFile, url } = options
   if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
@@ -69,7 +69,7 @@ export function operationOn(client: ClientId, options: PlaceOptions, host: Host)
   return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
 }
 
-/** A client whose folder is not there is not installed. */
+/** Throws when the client's folder does not exist, because the client is probably not installed. */
 export function refuseMissingFolder({ client, file, scope }: FileOperation['location'], host: Host): void {
   const folder = dirname(file)
   if (scope === 'project' || existsSync(folder)) return
@@ -79,7 +79,7 @@ export function refuseMissingFolder({ client, file, scope }: FileOperation['loca
 }
 
 export interface Connected {
-  /** Takes the entries out again. */
+  /** Removes the entries. */
   undo(): Promise<void>
 }
 
@@ -91,7 +91,7 @@ const place: PlaceOptions = {
   whileRunning: false,
 }
 
-/** What a client refuses is told, and the others go on. */
+/** Adds the entry to each client. Reports a client that rejects it, and continues with the rest. */
 export async function connectClients(words: readonly string[], url: string): Promise<Connected> {
   const host = thisHost()
   const done: FileOperation[] = []

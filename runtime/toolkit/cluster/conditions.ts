@@ -5,19 +5,19 @@ import { at, listAt, textAt } from './objects.ts'
 
 const settledMs = 60_000
 
-/** Nobody reconciles it: what the status is of is behind, and has been for a while. */
+/** Returns true when the status has been behind the generation for over a minute: no controller seems to reconcile it. */
 export function isStale(object: JsonRecord, now = Date.now()): boolean {
   return isBehind(object) && now - changedAt(object) > settledMs
 }
 
-/** The status is not of the present generation. */
+/** Returns true when the status does not reflect the current generation. */
 export function isBehind(object: JsonRecord): boolean {
   const generation = at(object, 'metadata', 'generation')
   const observed = at(object, 'status', 'observedGeneration')
   return typeof generation === 'number' && (typeof observed !== 'number' || observed < generation)
 }
 
-/** When anything but the status was written last. */
+/** Returns the time of the last write outside of the status. */
 function changedAt(object: JsonRecord): number {
   const times = listAt(object, 'metadata', 'managedFields')
     .filter((entry) => entry['subresource'] !== 'status')
@@ -42,7 +42,7 @@ export function conditionsOf(object: JsonRecord): readonly ResourceCondition[] {
   }))
 }
 
-/** A condition tells of a problem when the table of reasons has its reason: some are good while they are False. */
+/** Returns true when the table of reasons lists the reason: some conditions are healthy while they are False. */
 export function isProblem({ type, status, reason }: ResourceCondition): boolean {
   if (type === 'Reconciling' || type === 'Stalled')
     return status === 'True' && reasonRow(reason) !== undefined
@@ -50,7 +50,7 @@ export function isProblem({ type, status, reason }: ResourceCondition): boolean 
   return type === 'Valid' && status === 'False'
 }
 
-/** Nothing is broken, but who wrote the manifest should know. */
+/** Returns true when nothing is broken, but the author of the manifest should know. */
 export function isWarning({ status, reason, type }: ResourceCondition): boolean {
   return reasonRow(reason)?.isWarning === true || (type === 'Ready' && status === 'True')
 }

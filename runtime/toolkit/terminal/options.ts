@@ -1,4 +1,4 @@
-/** Values of command-line options: parsers, repeatable options, and the rejection of options without effect. */
+/** Parses values of command-line options, collects repeatable options, and rejects options that have no effect. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, type Option } from 'commander'
 import { exactJson, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
@@ -14,7 +14,7 @@ export function parsePort(text: string): number {
   return port
 }
 
-/** The system's error of a port that cannot be bound, in the words of the flags; every other error as it is. */
+/** Converts a system error of a port into a message that names the flag. Returns other errors unchanged. */
 export function bindError(error: unknown, what: string): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
   const { code } = error
@@ -49,7 +49,7 @@ export function jsonObject(text: string): Fields {
   return value
 }
 
-/** Options of a command that stand on the command line; defaults are not among them. */
+/** Returns the options that were set on the command line, without defaults. */
 export function givenOptions(command: Command): readonly Option[] {
   return command.options.filter((option) => isGiven(command, option.attributeName()))
 }
@@ -58,7 +58,7 @@ function isGiven(command: Command, attribute: string): boolean {
   return command.getOptionValueSource(attribute) === 'cli'
 }
 
-/** An option that was given, whether it does something beside the others, and what it is for. */
+/** An option, whether the other options let it have an effect, and the message when they do not. */
 export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
 
 /** Throws INVALID_CONFIG naming every option that was given and does nothing. */

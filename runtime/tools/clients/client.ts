@@ -35,6 +35,8 @@ import {
 import { type ClientStatus, statusOf } from './status.ts'
 import { greet } from '../../toolkit/mcp-client/greeting.ts'
 
+const greetingTimeoutMs = 5000
+
 /** Each client by itself: what one refuses does not stop the others. Returns the exit code. */
 async function each(words: readonly string[], work: (client: ClientId) => Promise<void>): Promise<number> {
   const clients = words.map(clientNamed)
@@ -221,10 +223,9 @@ function line(
   return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
 }
 
-const timeoutMs = 5000
-
+/** Describes how an address answers an MCP client. */
 export async function answerOf(url: string): Promise<string> {
-  const greeting = await greet(url, timeoutMs)
+  const greeting = await greet(url, greetingTimeoutMs)
   switch (greeting.kind) {
     case 'server':
       return `answers as ${greeting.name === undefined ? 'an MCP server' : shown(greeting.name)}`

@@ -1,4 +1,4 @@
-/** `gatehouse client`, the gateway's entry in MCP clients, and `gatehouse import`, manifests from their servers. */
+/** Defines `gatehouse client` (the gateway's entry in MCP clients) and `gatehouse import` (their servers as manifests). */
 import { type Command, Option } from 'commander'
 import type { AddOptions, PlaceOptions } from '../../toolkit/client-files/connect.ts'
 import { collect, refuseIdle } from '../../toolkit/terminal/options.ts'

@@ -1,4 +1,4 @@
-/** Public API of the lock tool: locks that the proxy and the vMCP read, keep or change while they run. */
+/** Public API of the lock tool: the proxy and the vMCP use it to read, store and change locks at run time. */
 export { makeApprover } from './approval/approver.ts'
 export { proxyLocks } from './targets.ts'
 export { lockFile, lockFolder, type LockPlace } from './stored-locks.ts'

@@ -213,9 +213,10 @@ function groups(
   return result
 }
 
+/** Hooks and validation of manifests, configured for the local cluster. */
 export interface LocalHooks {
   readonly hooks: Hooks
-  /** As the webhook would, but for what only a pod cannot do. */
+  /** Validates like the admission webhook, but allows local commands and loopback addresses, which only a pod cannot use. */
   readonly validate: ValidateResource
 }
 

@@ -15,6 +15,9 @@ import { environment } from '../../../config/index.ts'
 import { printError } from '../../terminal/output.ts'
 import { forTerminal } from '../../terminal/plain-text.ts'
 
+/** First step of `roundSecondsSince`, in seconds. */
+const firstStep = 5
+
 /** What was asked for of the output of the processes. */
 export interface ProcessLogs {
   readonly verbose: boolean
@@ -59,8 +62,7 @@ function levelOf(line: string): LogLevelName | undefined {
   return logLevels.find((level) => level === found)
 }
 
-const firstStep = 5
-
+/** Full seconds since `since`, never negative. */
 export function secondsSince(since: number, now: number = Date.now()): number {
   return Math.max(0, Math.floor((now - since) / 1000))
 }

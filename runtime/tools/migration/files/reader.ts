@@ -76,9 +76,10 @@ export function renamedFields(value: Fields, names: Readonly<Record<string, stri
   )
 }
 
+/** The input and output that all parts of a run configuration share during its conversion. */
 export interface RunConfigParts {
   readonly reader: Reader
-  /** Name of the object; those made for it begin with it. */
+  /** Name of the object, and name prefix of the objects that are created for it. */
   readonly name: string
   readonly draft: MigrationDraft
   readonly context: ObjectContext
