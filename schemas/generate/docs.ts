@@ -152,7 +152,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 }
 
-/** Type and what it sends, from the descriptions of the settings in MCPExternalAuthConfig. */
+/** Returns the Markdown table of external authentication types, from the schema descriptions of their settings. */
 export function authTypesTable(bundle: Bundle): string {
   const properties = Object.entries(bundle.defs['MCPExternalAuthConfigSpec']?.properties ?? {})
   const rows = properties
@@ -161,7 +161,7 @@ export function authTypesTable(bundle: Bundle): string {
   return ['| type | What it does |', '|---|---|', ...rows].join('\n')
 }
 
-/** The page with its generated section replaced. Throws when it has none of that name. */
+/** Returns the page with the generated section `name` replaced. Throws when the page does not contain it. */
 export function withSection(page: string, name: string, text: string): string {
   const [begin, end] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`]
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]

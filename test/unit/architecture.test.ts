@@ -209,8 +209,8 @@ t.test(
 )
 
 /**
- * A module's index.ts and the JSON data that a module publishes; the command of a tool; every file of the toolkit, so
- * that a command loads only what it needs.
+ * Returns true for files that other modules may import: `index.ts`, JSON data, the `command.ts` of a tool, and files of
+ * the toolkit outside of `clients`. Direct imports from the toolkit let a command load only what it needs.
  */
 function isPublic(target: string): boolean {
   if (/^runtime\/tools\/[^/]+\/command\.ts$/.test(target)) return true

@@ -1,7 +1,7 @@
 /**
  * Writes docs/reference/cli.md from the commands and docs/reference/doctor.md from the codes and provider profiles of
- * the doctor: `node runtime/cli/help/reference.ts`. With `--check` it only reports pages that are out of date, and exits
- * with 1.
+ * the doctor: `node runtime/cli/help/reference.ts`. With `--check` it writes nothing, reports outdated
+ * pages, and exits with 1 if it finds any.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -74,9 +74,10 @@ ${codeRows.join('\n')}
 
 ## Identity providers
 
-The doctor recognizes a provider by its issuer, and adapts the fixes. \`--provider\` selects one by hand.
+The doctor recognizes a provider by its issuer and adapts the fixes to it. Use \`--provider\` when the issuer does not
+reveal the provider, for example on a custom domain.
 
-| Provider | \`--provider\` | Known behaviour |
+| Provider | \`--provider\` | Known behavior |
 |---|---|---|
 ${providerRows.join('\n')}
 `

@@ -115,6 +115,7 @@ function toEntity(entity: Fields): Entity | undefined {
 
 export type CedarAttributes = Readonly<Record<string, CedarValue>>
 
+/** An entity as the engine reads it. Source: Cedar, entity JSON format. */
 export interface Entity {
   readonly uid: Uid
   readonly attrs: CedarAttributes

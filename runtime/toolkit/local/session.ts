@@ -246,6 +246,7 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
   }
 }
 
+/** The system does not allow writing, because of a full disk or a read-only folder. */
 export class UnwritableFile extends ModuleError {
   constructor(folder: string, code: string) {
     super(`cannot write to ${folder} (${code}); free space there, or set TMPDIR to another folder`)

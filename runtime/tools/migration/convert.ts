@@ -176,6 +176,7 @@ function isVmcpFile(doc: Fields): boolean {
   return ('groupRef' in doc || 'group' in doc) && sections.some((section) => section in doc)
 }
 
+/** Converts a configuration file of a virtual server, which differs from ours in a few names only. */
 function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
   const draft = new MigrationDraft(doc)
   draft.rename('group', 'groupRef')

@@ -1,7 +1,7 @@
 /**
- * All names that users, dashboards and scripts rely on, one per line: error codes, reasons of conditions, metrics with
- * their labels, events, types of audit lines, flags with their defaults, environment variables, and the fields of every kind. The
- * sources are the tables and commands that declare them, the CRDs, and the responses of the hooks in the golden cases.
+ * Names that users, dashboards and scripts rely on, one per line: error codes, reasons of conditions, metrics with their
+ * labels, events, types of audit lines, flags with their defaults, environment variables, and the fields of every kind.
+ * The sources are the tables and commands that declare them, the CRDs, and the responses in the golden cases.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'

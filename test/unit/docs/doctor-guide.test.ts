@@ -1,4 +1,4 @@
-/** Every flag that the guide of the doctor names exists. */
+/** Checks that every flag in the guide of the doctor exists. */
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { addDoctorCommand } from '../../../runtime/tools/doctor/command.ts'
 
 const page = readFileSync('docs/guides/doctor.md', 'utf8')
 
-t.test('guide: every flag of the command is in it or in its help, and no other', async (t) => {
+t.test('guide: every flag in it exists', async (t) => {
   const program = new Command()
   addDoctorCommand(program)
   const known = new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long)))

@@ -8,6 +8,13 @@ import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { likely } from '../compiler/spelling.ts'
 import { type Methods, positional } from './arguments.ts'
 
+const bytesMethods: Methods<Bytes> = {
+  elems({ data }, call) {
+    positional(call, 0, 0)
+    return new TextView(data, 'elems', { ofBytes: true })
+  },
+}
+
 function methodsOf(value: StarlarkValue): {
   readonly names: readonly string[]
   find(name: string): ((call: NativeCall) => StarlarkValue) | undefined
@@ -57,11 +64,4 @@ export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMe
 /** Who knows other languages reads entries of dicts like this. */
 function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
-}
-
-const bytesMethods: Methods<Bytes> = {
-  elems({ data }, call) {
-    positional(call, 0, 0)
-    return new TextView(data, 'elems', { ofBytes: true })
-  },
 }

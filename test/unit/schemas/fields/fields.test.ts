@@ -1,4 +1,4 @@
-/** Names of the CRDs, and shapes that several fields share. `test/fixtures/public-names.txt` records every field. */
+/** Checks the names of the CRDs, and schemas that several fields share. `test/fixtures/public-names.txt` records every field. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
