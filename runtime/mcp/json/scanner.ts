@@ -329,8 +329,11 @@ export class JsonScanner {
         return true
       }
       if (c === backslashByte) {
-        this.#escape = -1
-        i = this.#restOfEscape(chunk, i + 1)
+        if (simpleEscapes[chunk[i + 1] ?? 0]) i += 2
+        else {
+          this.#escape = -1
+          i = this.#restOfEscape(chunk, i + 1)
+        }
         turn = i + longRun
       } else if (c < 0x20) {
         this.#at = i
