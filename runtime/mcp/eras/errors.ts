@@ -4,6 +4,9 @@
  * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL Elicitation
  * Required Error".
  */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Abilities, requireAbility } from './abilities.ts'
+import type { Ask } from './questions.ts'
 import { JsonObject } from '../json/object.ts'
 import { scanElements } from '../json/read.ts'
 import { rpcCode } from '../protocol.ts'
@@ -20,8 +23,14 @@ export function statelessError(error: Buffer, subject: string | undefined): Buff
 
 const maxAddresses = 32
 
-/** The addresses that the user has to visit, as a raw InputRequests object; undefined when the error names none. */
-export function visitRequests(error: Buffer): Buffer | undefined {
+/** The question that sends the user to an address. */
+const visitQuestion: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
+
+/**
+ * Returns the addresses that the user has to visit, as a raw InputRequests object; undefined when the error names none.
+ * Throws CAPABILITY_REQUIRED when the client cannot send its user to an address.
+ */
+export function visitRequests(error: Buffer, abilities: Abilities): Buffer | undefined {
   const object = new JsonObject(error)
   if (object.value('code') !== rpcCode.urlElicitationRequired) return undefined
   const list = object.object('data')?.raw('elicitations')
@@ -30,7 +39,9 @@ export function visitRequests(error: Buffer): Buffer | undefined {
     .slice(0, maxAddresses)
     .flatMap((raw, i) => (raw[0] === 0x7b ? [visit(`visit-${i + 1}`, new JsonObject(raw))] : []))
     .filter((question) => question !== undefined)
-  return questions.length === 0 ? undefined : Buffer.from(`{${questions.join(',')}}`)
+  if (questions.length === 0) return undefined
+  requireAbility(abilities, visitQuestion)
+  return Buffer.from(`{${questions.join(',')}}`)
 }
 
 function visit(key: string, elicitation: JsonObject): string | undefined {
@@ -41,11 +52,15 @@ function visit(key: string, elicitation: JsonObject): string | undefined {
   return `"${key}":{"method":"elicitation/create","params":${params}}`
 }
 
-/** True unless the user has agreed to visit every address. */
-export function isDeclined(responses: JsonObject | undefined): boolean {
-  return (responses?.entries() ?? []).some(
+/** Throws BACKEND_UNAVAILABLE when the user has declined to visit an address. */
+export function requireVisits(responses: JsonObject | undefined): void {
+  const isDeclined = (responses?.entries() ?? []).some(
     ([, raw]) => raw[0] === 0x7b && new JsonObject(raw).text('action') !== 'accept',
   )
+  if (isDeclined)
+    throw new GatehouseError('BACKEND_UNAVAILABLE', {
+      detail: 'the user did not agree to open the address that the server needs',
+    })
 }
 
 /** The error object of a stateless server in the words of the session era. */

@@ -2,7 +2,7 @@
 export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abilities.ts'
 export { AskingCall, type CallStep } from './asking-call.ts'
 export type { DirectCall, DirectResult } from './direct-call.ts'
-export { isDeclined, sessionError, statelessError, visitRequests } from './errors.ts'
+export { requireVisits, sessionError, statelessError, visitRequests } from './errors.ts'
 export {
   declaresStateless,
   eraOfError,

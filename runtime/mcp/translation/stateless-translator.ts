@@ -9,9 +9,9 @@
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { StatelessMeta } from '../era.ts'
-import { abilitiesIn, requireAbility, withoutTasks } from '../eras/abilities.ts'
+import { abilitiesIn, withoutTasks } from '../eras/abilities.ts'
 import { AskingCall } from '../eras/asking-call.ts'
-import { isDeclined, statelessError, visitRequests } from '../eras/errors.ts'
+import { requireVisits, statelessError, visitRequests } from '../eras/errors.ts'
 import { type Ask, askingMethods, type AskReply } from '../eras/questions.ts'
 import { completeResult, completeResultInTurns, inputRequired } from '../eras/results.ts'
 import { JsonObject } from '../json/object.ts'
@@ -125,7 +125,7 @@ export class StatelessTranslator {
     const state = params.text('requestState')
     const waiting = state === undefined ? 'again' : this.#parked.take(state, request)
     if (waiting === 'again') {
-      if (state !== undefined && isDeclined(params.object('inputResponses'))) throw declined
+      if (state !== undefined) requireVisits(params.object('inputResponses'))
       return this.#follow(this.#begin(request, lane), request, reply)
     }
     waiting.asking.response(params.object('inputResponses'))
@@ -267,9 +267,8 @@ export class StatelessTranslator {
       const complete = await workOn(result, completeResultInTurns(method, result, info))
       return reply.endResult(id, complete)
     }
-    const visits = askingMethods.has(method) ? visitRequests(error) : undefined
+    const visits = askingMethods.has(method) ? visitRequests(error, abilitiesIn(declaredIn(meta))) : undefined
     if (visits) {
-      requireAbility(abilitiesIn(declaredIn(meta)), visit)
       const state = this.#parked.put('again', request)
       return reply.end(resultMessage(id, inputRequired(visits, state, info)))
     }
@@ -311,10 +310,3 @@ function declaredIn({ clientCapabilities }: StatelessMeta): JsonObject {
 async function infoOf(link: SessionLink): Promise<string> {
   return (await link.opened).info
 }
-
-/** The server request that sends the user to an address, as far as abilities go. */
-const visit: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
-
-const declined = new GatehouseError('BACKEND_UNAVAILABLE', {
-  detail: 'the user did not agree to open the address that the server needs',
-})

@@ -17,7 +17,6 @@ import {
   largeBytes,
   errorObject,
   inputRequired,
-  isDeclined,
   JsonObject,
   logLevels,
   type Message,
@@ -25,6 +24,7 @@ import {
   type PassedMembers,
   rawErrorMessage,
   requireAbility,
+  requireVisits,
   resultMessage,
   statelessError,
   type StatelessMeta,
@@ -33,7 +33,6 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import type { Ask } from '../../../mcp/index.ts'
 import { invalidRequestState, type Operation } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
@@ -177,7 +176,7 @@ export class StatelessEdge {
     if (!content) throw invalidRequestState()
     if (content.trace !== undefined) continueTrace(content.trace)
     if (content.kind === 'again') {
-      if (isDeclined(params.object('inputResponses'))) throw declined()
+      requireVisits(params.object('inputResponses'))
       const again = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
       return this.#start(message, again, client, meta, headers)
     }
@@ -320,9 +319,9 @@ export class StatelessEdge {
     call: StatelessCall,
     binding: StateBinding,
   ): void {
-    const visits = askingMethods.has(method) ? visitRequests(error) : undefined
+    const { abilities } = call.operation.client
+    const visits = askingMethods.has(method) ? visitRequests(error, abilities) : undefined
     if (visits) {
-      requireAbility(call.operation.client.abilities, visitRequest)
       const state = this.#seal({ kind: 'again' }, binding)
       reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
       return
@@ -335,15 +334,6 @@ export class StatelessEdge {
     const object = errorObject(error)
     reply.end(rawErrorMessage(id, JSON.stringify(object)), statusOf(object.code))
   }
-}
-
-/** The question that sends the user to an address, as far as abilities go. */
-const visitRequest: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
-
-function declined(): GatehouseError {
-  return new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: 'the user did not agree to open the address that the backend needs',
-  })
 }
 
 /** Computed only when state is sealed or opened: most requests carry none. */
