@@ -62,8 +62,10 @@ export class SyncContext<K extends KindName> {
     this.parent = filledCopy(request.parent, kind)
   }
 
+  /** The parent's spec with defaults. Empty when the manifest has none, which is one of the violations. */
   get spec(): Kinds[K]['spec'] {
-    return this.parent.spec
+    const spec: Kinds[K]['spec'] | null | undefined = this.parent.spec
+    return spec ?? {}
   }
 
   get name(): string {

@@ -1,12 +1,13 @@
 /**
- * The one order in which an HTTP request is handled, used by the proxy and by the virtual server alike:
+ * The order in which an HTTP request is handled:
  *
- *   listener → routes → admit (overload) → limits → guard (origin, host) → recovery → audit → authenticate → parse once
- *   → turn (fairness between callers) → authorize → dispatch (outgoing credential, backend, answer streamed back)
+ *   listener → built-in paths → overload → limits → origin and host → authenticate → parse once → turn (fairness
+ *   between callers) → authorize → dispatch (outgoing credential, backend, response streamed back)
  *
- * The order is the security argument: nothing is parsed for an unauthenticated client, and audit sees refusals. A stage
- * either returns (next stage), answers (pipeline ends) or throws a GatehouseError. The virtual server authorizes and
- * limits single operations inside of its dispatch, in the order of runtime/vmcp/call/chain.ts.
+ * The order is a security property: an unauthenticated client cannot cause parsing, and the audit log contains rejected
+ * requests. A stage returns (the next stage runs), responds (the pipeline ends) or throws a GatehouseError.
+ * The proxy configures one stage per step. The virtual server runs the same steps inside `dispatch`, in `serve` of
+ * runtime/vmcp/server/http.ts, and authorizes single operations in the order of runtime/vmcp/call/chain.ts.
  * Source: ARCHITECTURE.md, "A tool call".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -15,31 +16,31 @@ import { Exchange } from './exchange.ts'
 export type Stage<X extends Exchange> = (exchange: X) => void | Promise<void>
 
 export interface Stages<X extends Exchange> {
-  /** Built-in paths (health, well-known documents): no origin check, no authentication. Undefined: not one of them. */
+  /** Built-in paths (health, well-known documents), without origin check and authentication. Undefined for other paths. */
   readonly route?: (exchange: X) => Stage<X> | undefined
-  /** Refuses what there is no capacity for, before any work is done for it; built-in paths are not asked. */
+  /** Rejects requests during overload, before any other work. Built-in paths are exempt. */
   readonly admit?: Stage<X>
-  /** Refuses by declared size and method, headers only. */
+  /** Rejects requests by method and headers, such as the declared size. */
   readonly limits?: Stage<X>
   /** Origin and Host rules, CORS preflight. */
   readonly guard?: Stage<X>
   readonly authenticate?: Stage<X>
   /** Reads the body once and parses what later stages need. */
   readonly parse?: Stage<X>
-  /** Waits until it is this caller's turn; after `parse`, because a body that arrives slowly must not hold one. */
+  /** Waits for the caller's turn. Runs after `parse`, so that a slow body does not occupy a turn. */
   readonly turn?: Stage<X>
-  /** After `parse`, because it depends on what the message names. */
+  /** Runs after `parse`, because the decision depends on the message. */
   readonly authorize?: Stage<X>
   readonly dispatch: Stage<X>
-  /** Called once per exchange after the last stage, with what was thrown, if anything. Must not throw. */
+  /** Called once per exchange after the last stage, with the error if a stage threw one. Must not throw. */
   readonly audit?: (exchange: X, error: unknown) => void
-  /** Turns whatever was thrown into a response, when nothing was sent yet; must not leak internals. */
+  /** Sends an error response unless a response has begun. Must not leak internals. */
   readonly recover: (exchange: X, error: unknown) => void
 }
 
 /**
- * Builds the request listener. `make` lets a feature carry its own state on the exchange; `more` is what the listener
- * hands over beside request and response, such as the socket of an upgrade.
+ * Builds the request listener. `make` creates the exchange with the feature's state. `more` contains further arguments
+ * of the listener, such as the socket of an upgrade.
  */
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,
@@ -71,7 +72,7 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
       try {
         stages.recover(exchange, error)
       } catch {
-        // No response is possible any more. Closing the connection is better than leaving the client to wait.
+        // No response can be sent. Close the connection instead of leaving the client waiting.
         res.destroy()
       }
     } finally {

@@ -53,7 +53,6 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   context.conditions.set('Ready', statusOf(ready), reason, message)
   checkAutoscaler(context, names.server, context.spec.autoscaling)
   checkExposure(context, names.server, {
-    // A specification that is not valid may have none.
     'the resourceUrl of oidcConfigRef': context.spec.incomingAuth?.oidcConfigRef?.resourceUrl,
     'the issuer of authServerConfig': context.spec.authServerConfig?.issuer,
   })

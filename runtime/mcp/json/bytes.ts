@@ -22,7 +22,7 @@ export function isNull(raw: Buffer): boolean {
 }
 
 /** Longer runs of white space and plain text are read four bytes at a time. */
-export const longRun = 64
+const longRun = 64
 
 function isBlank(c: number | undefined): boolean {
   return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
@@ -62,7 +62,7 @@ function wordsFrom(text: Uint8Array, at: number): Int32Array {
 }
 
 /** Skips whole words of four bytes that contain no quote, no backslash and no control character. */
-export function skipPlain(text: Uint8Array, at: number): number {
+function skipPlain(text: Uint8Array, at: number): number {
   let i = at
   while (((text.byteOffset + i) & 3) !== 0) {
     const c = text[i]
