@@ -105,35 +105,40 @@ for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
  * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
- * escape that is invalid or continues in the next chunk, or of the end of the chunk.
+ * escape that is invalid or within six bytes of the end, or of the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
   let turn = i + longRun
-  while (i < chunk.length) {
+  const { length } = chunk
+  while (i < length) {
     const c = chunk[i] ?? 0
-    if (c === quoteByte || c < 0x20) return i
     if (c === backslashByte) {
-      const length = escapeLength(chunk, i)
-      if (length === 0) return i
-      i += length
+      const next = afterEscape(chunk, i)
+      if (next === i) return i
+      i = next
       turn = i + longRun
-    } else if (++i >= turn) {
+    } else if (c === quoteByte || c < 0x20) return i
+    else if (++i >= turn) {
       i = skipPlain(chunk, i)
       turn = i + longRun
     }
   }
-  return Math.min(i, chunk.length)
+  return i
 }
 
-/** Length of the escape that begins at `at`, or 0 when it is invalid or continues in the next chunk. */
-function escapeLength(chunk: Buffer, at: number): number {
+/**
+ * Index after the escape that begins at `at`; `at` when the escape is invalid or so close to the end that the next chunk
+ * may contain the rest. Reads within bounds only, which halves the time for a text of escapes.
+ */
+function afterEscape(chunk: Buffer, at: number): number {
+  if (at + 6 > chunk.length) return at
   const c = chunk[at + 1] ?? 0
-  if (c !== 0x75) return simpleEscapes[c] ? 2 : 0
+  if (c !== 0x75) return simpleEscapes[c] === 1 ? at + 2 : at
   const areDigits =
-    hexDigits[chunk[at + 2] ?? 0] &&
-    hexDigits[chunk[at + 3] ?? 0] &&
-    hexDigits[chunk[at + 4] ?? 0] &&
-    hexDigits[chunk[at + 5] ?? 0]
-  return areDigits ? 6 : 0
+    hexDigits[chunk[at + 2] ?? 0] === 1 &&
+    hexDigits[chunk[at + 3] ?? 0] === 1 &&
+    hexDigits[chunk[at + 4] ?? 0] === 1 &&
+    hexDigits[chunk[at + 5] ?? 0] === 1
+  return areDigits ? at + 6 : at
 }
