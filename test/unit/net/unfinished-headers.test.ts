@@ -34,6 +34,14 @@ async function begin(port: number, headerBytes: number): Promise<Socket> {
   return socket
 }
 
+/** Resolves when `count` of the sockets are closed. */
+async function closed(sockets: readonly Socket[], count: number): Promise<void> {
+  const isClosed = (socket: Socket) => socket.closed
+  while (sockets.filter(isClosed).length < count) {
+    await Promise.race(sockets.filter((socket) => !isClosed(socket)).map((socket) => once(socket, 'close')))
+  }
+}
+
 async function served(socket: Socket): Promise<boolean> {
   if (socket.destroyed) return false
   socket.write('\r\n\r\n')
@@ -47,9 +55,8 @@ t.test('unfinished headers: the largest are cut when all are too much, and it is
   t.teardown(() => listener.close({ graceMs: 0 }))
   const small = await begin(listener.port, 2 * kibibyte)
   const large = await Promise.all(Array.from({ length: 10 }, () => begin(listener.port, 40 * kibibyte)))
-  await Promise.race(large.map((socket) => once(socket, 'close')))
-  const outcomes = await Promise.all(large.map(served))
-  t.ok(outcomes.filter((isServed) => !isServed).length >= 7, 'down to half of the bound')
+  // Four blocks fit within the bound. The header blocks may arrive over several looks, so more may be cut.
+  await closed(large, 6)
   t.ok(await served(small), 'a small one is served')
   t.match(told, ['connections were cut: their header blocks, none complete, took too much memory together'])
 })
