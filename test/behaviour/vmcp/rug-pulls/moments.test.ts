@@ -104,6 +104,13 @@ for (const mode of modes) {
     t.ok(lists() - before < 1_500, `${lists() - before} lists for 1500 announcements`)
     await rig.offer({ files: pulled })
     await rig.drifted(drift)
+    // The status may still show a drift during the storm, so each client waits for its own list.
+    const { description } = after(mode)
+    for (const client of rig.clients) {
+      while (describedAs(await client.tools(), 'read') !== description) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+    }
     await allWays(t, rig, after(mode))
     const { lines } = await rig.told(drift)
     const said = lines.filter(({ event }) => event === 'tools_drifted').length
