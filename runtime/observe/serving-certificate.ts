@@ -31,6 +31,6 @@ export function openServingCertificate(files: CertificateFiles, events: Events):
       tellEnd(now)
     },
     onUnusable: (reason) => events.emit('serving_certificate_refused', { reason }),
-    onLook: tellEnd,
+    onPoll: tellEnd,
   })
 }

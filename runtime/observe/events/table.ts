@@ -311,14 +311,14 @@ export const eventTable: EventTable = {
   token_obtained: { message: 'a credential for a backend was obtained', level: 'debug' },
   ...consoleRows,
   session_storage: {
-    message: ({ up }) => (up ? 'session storage is back' : 'session storage cannot be reached'),
+    message: ({ up }) => (up ? 'session storage is back' : 'session storage is unreachable'),
     level: ({ up }) => (up ? 'info' : 'warn'),
     condition: ({ up }) => ({
       id: 'session_storage',
       open: up
         ? undefined
         : {
-            message: 'session storage cannot be reached',
+            message: 'session storage is unreachable',
             fix: checkRedis,
           },
     }),

@@ -224,7 +224,7 @@ function readCa(path: string, violations: string[]): string | undefined {
   try {
     const pem = readFileSync(path, 'utf8')
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
-    violations.push('telemetry.caCertPath: the file holds no PEM certificate')
+    violations.push('telemetry.caCertPath: the file contains no PEM certificate')
   } catch {
     violations.push('telemetry.caCertPath: the file cannot be read')
   }

@@ -58,5 +58,5 @@ function pem(path: string | undefined, field: string): string | undefined {
     throw invalidConfig(`${field}: the file ${path} cannot be read`, cause)
   }
   if (text.includes('-----BEGIN ')) return text
-  throw invalidConfig(`${field}: the file ${path} holds no PEM`)
+  throw invalidConfig(`${field}: the file ${path} contains no PEM`)
 }

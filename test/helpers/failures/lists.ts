@@ -242,7 +242,7 @@ export const listFailures: readonly Failure[] = [
       return running
     },
     fix: /correct the workflow/,
-    message: /workflow w5 is left out: compositeTools\[5\]\.parameters: all workflows together may hold/,
+    message: /workflow w5 is left out: compositeTools\[5\]\.parameters: all workflows together may have/,
   },
   {
     ...conflict,
@@ -256,7 +256,7 @@ export const listFailures: readonly Failure[] = [
       await running.call('find_tool')
       return running
     },
-    message: /is the name of a tool of the server itself/,
+    message: /is reserved for a tool of the server/,
     async also(t, { status }, running) {
       const told = status.problem_details.map(({ message }) => String(message)).join('\n')
       t.match(told, /tool call_tool of one is left out/)

@@ -68,7 +68,7 @@ export const settingFailures: readonly Failure[] = [
       await redis.stop()
       return running
     },
-    message: /^session storage cannot be reached$/,
+    message: /^session storage is unreachable$/,
     fix: redisFix,
   },
   {
