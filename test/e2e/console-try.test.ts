@@ -257,7 +257,7 @@ t.test('try: what a form cannot show is JSON, node by node', { skip: missingBrow
   const text = await page.locator('.try').textContent()
   t.match(text, /nested too deeply/)
   t.equal(await page.getByText('unresolved or circular reference').count(), 2)
-  t.match(text, /allows anything here/)
+  t.match(text, /allows any value here/)
   t.match(await page.getByRole('group', { name: /^merged/ }).textContent(), /x \* string/)
   t.match(text, /alias \* An alias integer/)
 })

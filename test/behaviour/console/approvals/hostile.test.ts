@@ -32,7 +32,7 @@ t.test('what is longer than a page shows is not approved there', async (t) => {
   t.match(await item(rig), { approval: { way: 'none', why: /too long for the page/ } })
   const [drift] = await rig.drift()
   if (!drift) throw new Error('nothing differs')
-  t.match(await rig.approve(drift), { status: 409, json: { code: 'LOCK_NOT_WRITTEN', title: /longer/ } })
+  t.match(await rig.approve(drift), { status: 409, json: { code: 'LOCK_NOT_WRITTEN', title: /too long/ } })
   t.equal(rig.read(), lockText(before))
 })
 
