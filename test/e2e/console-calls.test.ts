@@ -133,7 +133,7 @@ t.test(
     await waitForRows(page, 'Calls', before + 2)
     fixture.push({ type: 'calls', items: [call('d3')] })
     await page.getByRole('button', { name: 'Show 1 new' }).waitFor()
-    await page.getByLabel('Show new calls at once').check()
+    await page.getByLabel('Show new calls immediately').check()
     await waitForRows(page, 'Calls', before + 3)
     fixture.push({ type: 'calls', items: [call('d4')] })
     await waitForRows(page, 'Calls', before + 4)
@@ -149,7 +149,7 @@ t.test('calls: at most 200 rows, however many arrive', { skip: missingBrowser },
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, `${fixture.url}#/calls`)
   await page.getByRole('row', { name: /denied: policy/ }).waitFor()
-  await page.getByLabel('Show new calls at once').check()
+  await page.getByLabel('Show new calls immediately').check()
   await fixture.streaming()
   fixture.push({ type: 'calls', items: Array.from({ length: 450 }, (_, i) => call(`many-${i}`)) })
   await waitForRows(page, 'Calls', 200)
@@ -172,7 +172,7 @@ t.test(
       .getByRole('button')
       .click()
     await page.getByRole('button', { name: 'Show arguments and result' }).click()
-    await page.getByText('Ask whoever runs this server for the role.').waitFor()
+    await page.getByText('Ask the operator of this server for the role.').waitFor()
   },
 )
 

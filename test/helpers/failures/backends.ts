@@ -201,7 +201,7 @@ export const backendFailures: readonly Failure[] = [
       const validating = [{ name: 'v', url: 'https://127.0.0.1:1', match: { backends: ['nobody'] } }]
       return rig(t, { b: await backend(t) }, { webhooks: { validating } })
     },
-    message: /^webhooks\.validating\[0\]\.match\.backends\[0\]: there is no backend "nobody"$/,
+    message: /^webhooks\.validating\[0\]\.match\.backends\[0\]: unknown backend "nobody"$/,
     fix: /correct the name/,
   },
   {

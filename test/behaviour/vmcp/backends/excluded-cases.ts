@@ -173,7 +173,7 @@ export function excludedCases(dir: string): readonly Case[] {
     {
       what: 'its trust anchors are empty',
       backend: { type: 'entry', caBundlePath: join(dir, 'empty.pem') },
-      problem: /caBundlePath: the file \S+ holds no PEM/,
+      problem: /caBundlePath: the file \S+ contains no PEM/,
     },
     {
       what: 'its trust anchors are damaged',

@@ -112,7 +112,7 @@ for (const failing of methods) {
     t.match(JSON.parse(await get('/api/backends/health')), {
       backends: { b: { status: 'healthy', lists_stale_since: '2026-01-01T00:00:31.000Z' } },
     })
-    t.match(await get('/status'), /backend b: its lists could not be read again since 2026-01-01T00:00:31/)
+    t.match(await get('/status'), /backend b: its lists could not be read since 2026-01-01T00:00:31/)
     t.match(
       await get('/metrics'),
       /gatehouse_vmcp_list_read_failures_total\{target_workload_name="b"\} [1-9]/,
