@@ -25,7 +25,7 @@ export function guardrailViolations(guardrails: unknown, path: string): readonly
       const checked = checkOf(source)
       left -= typeof checked === 'number' ? checked : unusableSize
       const isTooMuch = typeof checked === 'number' && left < 0
-      const problem = isTooMuch ? 'the expressions up to this one are too large together' : checked
+      const problem = isTooMuch ? 'the expressions of all rules up to this one are too large' : checked
       if (typeof problem === 'number') return []
       return [{ path: below(below(at, 'expressions'), i), message: `cannot be used: ${problem}` }]
     }),

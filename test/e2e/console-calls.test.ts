@@ -37,7 +37,7 @@ t.test(
     await checkAccessibility(t, page, 'calls')
     await denied.getByRole('button').click()
     const details = page.locator('.details')
-    t.match(await details.textContent(), /Denied by: policy.*policies\[2\].*for auditors/s)
+    t.match(await details.textContent(), /Denied by: policy.*policies\[2\].*Only auditors can see arguments and result/s)
     t.match(page.url(), /open=c8/, 'the open call is in the address')
     await checkAccessibility(t, page, 'details of a call')
     await details.getByRole('link', { name: 'Explain' }).click()
@@ -140,7 +140,7 @@ t.test(
     fixture.data['calls'] = pageOf([call('e1', { name: 'after_the_gap' })], { gap: true })
     fixture.push({ type: 'gap' })
     await page.getByRole('row', { name: /after_the_gap/ }).waitFor()
-    await page.getByText('Some calls are missing here').waitFor()
+    await page.getByText('Some calls are missing, because this server stores only the latest ones').waitFor()
   },
 )
 

@@ -208,7 +208,7 @@ export const backendFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate near its end',
     drive: inDays(0),
-    message: /^a certificate in the caBundle of backend b ends at \d{4}-/,
+    message: /^a certificate in the caBundle of backend b expires at \d{4}-/,
     logged: { level: 'warn', ends: /^\d{4}-/ },
     also(t, _told, { vmcp }) {
       vmcp.reload(vmcpConfig({ b: nowhere }))
@@ -222,7 +222,7 @@ export const backendFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate that has ended',
     drive: inDays(3),
-    message: /^a certificate in the caBundle of backend b ended at \d{4}-/,
+    message: /^a certificate in the caBundle of backend b expired at \d{4}-/,
     logged: { level: 'error', expired: true },
   },
   {
