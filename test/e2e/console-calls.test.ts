@@ -37,7 +37,10 @@ t.test(
     await checkAccessibility(t, page, 'calls')
     await denied.getByRole('button').click()
     const details = page.locator('.details')
-    t.match(await details.textContent(), /Denied by: policy.*policies\[2\].*Only auditors can see arguments and result/s)
+    t.match(
+      await details.textContent(),
+      /Denied by: policy.*policies\[2\].*Only auditors can see arguments and result/s,
+    )
     t.match(page.url(), /open=c8/, 'the open call is in the address')
     await checkAccessibility(t, page, 'details of a call')
     await details.getByRole('link', { name: 'Explain' }).click()
