@@ -1,29 +1,29 @@
 /**
- * Which network addresses a URL may lead to: the one rule for admission, which sees the text, and for the connector,
- * which sees the address that is dialled.
+ * Decides which network addresses a URL may point to. Admission applies the rules to the URL text; the connector
+ * applies them to the address that it dials.
  *
- * No name is looked up here. A name that admission accepts is checked again, as an address, when it is dialled.
+ * No host name is resolved here. The address behind an accepted name is checked again when it is dialled.
  * Source: RFC 6890 special-purpose registries; RFC 6052 and RFC 3056 for embedded IPv4; metadata services of clouds.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
 /**
- * `any`: also loopback and private networks. `private`: not loopback. `public`: no special-purpose range at all.
- * Link-local, multicast, unspecified and metadata addresses are refused by all three.
+ * `any` includes loopback and private networks. `private` excludes loopback. `public` excludes all special-purpose
+ * ranges. All three refuse link-local, multicast, unspecified and metadata addresses.
  */
 export type AddressPolicy = 'any' | 'private' | 'public'
 
-/** `operator`: everything but link-local and metadata addresses, for what an operator wrote down. */
+/** `operator` allows everything except link-local and metadata addresses, for addresses that an operator configured. */
 export type DialPolicy = AddressPolicy | 'operator'
 
-/** What `allowPrivateEndpoint` of an MCPServerEntry or MCPRemoteProxy permits. */
+/** Returns the address policy that `allowPrivateEndpoint` of an MCPServerEntry or MCPRemoteProxy selects. */
 export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
   return allowPrivateEndpoint ? 'private' : 'public'
 }
 
 type Range = readonly [network: string, prefix: number]
 
-/** Link-local, and metadata services of clouds that lie within other ranges. */
+/** Link-local addresses, and metadata services of clouds in other ranges. */
 const metadataRanges = blockList(
   [
     ['100.100.100.200', 32],
@@ -64,7 +64,7 @@ const privateRanges = blockList(
   [['fc00::', 7]],
 )
 
-/** Ranges that lead nowhere on the public network. */
+/** Other special-purpose ranges, which are not routed on the public network. */
 const otherSpecialRanges = blockList(
   [
     ['192.0.0.0', 24],
@@ -93,13 +93,16 @@ const refusedBy: Readonly<Record<DialPolicy, readonly Level[]>> = {
   public: ['metadata', 'never', 'loopback', 'private', 'special'],
 }
 
-/** True when a connection under this policy may not go to this IP address (text form, zone allowed). Not an IP: true. */
+/**
+ * True when the policy forbids connections to this IP address (text form, zone allowed). Also true when the text is not
+ * an IP address.
+ */
 export function isRefusedAddress(address: string, policy: DialPolicy = 'public'): boolean {
   const level = levelOf(address)
   return level === undefined || refusedBy[policy].includes(level)
 }
 
-/** Undefined when it is not an IP address. */
+/** Returns undefined when the text is not an IP address. */
 function levelOf(address: string): Level | undefined {
   const bare = address.split('%', 1)[0] ?? ''
   const family = isIP(bare)
@@ -124,7 +127,7 @@ const metadataNames = [
   'metadata.azure.internal',
   'instance-data.ec2.internal',
 ] as const
-/** The API server of the cluster: an issuer that an operator may name, but no MCP server. */
+/** Names of the cluster's API server. An operator may use it as an issuer, but not as an MCP server. */
 const apiServerNames = ['kubernetes', 'kubernetes.default'] as const
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
 /** A Service under any cluster domain: `name.namespace.svc.example`. */
@@ -132,8 +135,8 @@ const servicePattern = /^[^.]+\.[^.]+\.svc(?:\.|$)/
 const localSuffixes = [...clusterSuffixes, '.local', '.localhost'] as const
 
 /**
- * Returns true for names that only the local resolver can resolve: single labels, `localhost`, names below `.local`, and
- * Services of a cluster. Connections to them never use an HTTP proxy. Returns false for IP addresses.
+ * True for names that only the local resolver can resolve: single labels, `localhost`, names below `.local`, and
+ * cluster Services. Connections to them never use an HTTP proxy. False for IP addresses.
  */
 export function isLocalName(hostname: string): boolean {
   const host = hostname.toLowerCase().replace(/\.$/, '')
@@ -141,7 +144,7 @@ export function isLocalName(hostname: string): boolean {
   return !host.includes('.') || servicePattern.test(host) || localSuffixes.some((end) => host.endsWith(end))
 }
 
-/** Why a URL may not be used under this policy, as the end of a sentence; undefined when it may. */
+/** Returns why the policy forbids the URL, as the end of a sentence, or undefined when it is allowed. */
 export function addressViolation(url: string, policy: DialPolicy): string | undefined {
   const parsed = URL.parse(url)
   if (!parsed) return 'is not a URL'
@@ -155,7 +158,7 @@ function isHttp(protocol: string): boolean {
   return protocol === 'http:' || protocol === 'https:'
 }
 
-/** `hostname` is that of a parsed URL with http. */
+/** `hostname` comes from a parsed http URL. */
 function hostViolation(hostname: string, policy: DialPolicy): string | undefined {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   const level = levelOf(host)
@@ -163,8 +166,8 @@ function hostViolation(hostname: string, policy: DialPolicy): string | undefined
 }
 
 /**
- * Why something that an operator names (a token endpoint, a collector) may not be at this URL, or `host:port`; undefined
- * when it may. Only metadata and link-local addresses are refused, and what looks like a URL and is none (a port of 99999).
+ * Returns why an operator's service (a token endpoint, a collector) may not be at this URL or `host:port`, or undefined
+ * when it may. Refuses only metadata and link-local addresses, and malformed URLs (such as a port of 99999).
  */
 export function serviceViolation(endpoint: string): string | undefined {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
@@ -182,7 +185,7 @@ function levelViolation(level: Level, policy: DialPolicy): string | undefined {
   if (level === 'metadata' || level === 'never')
     return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
   if (level === 'loopback') return 'names a loopback address, which is never allowed'
-  // Ranges for documentation and tests lead nowhere: nothing is gained by refusing them before they are dialled.
+  // Documentation and test ranges are not routed, so they need no refusal before they are dialled.
   return level === 'private' ? `names a private address; ${permit}` : undefined
 }
 
@@ -207,7 +210,7 @@ function blockList(v4: readonly Range[], v6: readonly Range[]): BlockList {
   return list
 }
 
-/** The IPv4 address inside a mapped, compatible, translated, NAT64 (of both prefixes) or 6to4 address. */
+/** Returns the IPv4 address inside a mapped, compatible, translated, NAT64 (both prefixes) or 6to4 address. */
 function embeddedIPv4(address: string): string | undefined {
   const words = expand(address)
   const [first = 0, second = 0, third = 0] = words
@@ -229,7 +232,7 @@ function dotted(high: number, low: number): string {
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }
 
-/** The eight 16-bit words of a valid IPv6 address. */
+/** Returns the eight 16-bit words of a valid IPv6 address. */
 function expand(address: string): number[] {
   let text = address
   const lastColon = text.lastIndexOf(':')

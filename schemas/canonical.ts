@@ -1,13 +1,13 @@
 /**
- * One text per value, whatever the order of keys, and a hash over it.
- * Used for change detection, so both halves must agree on it. Follows the key order of RFC 8785 (UTF-16 code units).
+ * Canonical JSON, independent of key order, and a hash over it for change detection. Hooks and runtime must produce the
+ * same text. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'
 import { isRawJson } from './json/exact-json.ts'
 
 /**
- * JSON without spaces, keys sorted, members with the value undefined left out.
- * Throws TypeError for what JSON cannot carry (functions, bigint, NaN, infinity, a cycle).
+ * Returns JSON without spaces, with sorted keys and without undefined members. Throws TypeError for values that JSON
+ * cannot represent (functions, bigint, NaN, infinity, a cycle).
  */
 export function canonicalJson(value: unknown): string {
   return write(value, new Set())
@@ -16,9 +16,9 @@ export function canonicalJson(value: unknown): string {
 function write(value: unknown, above: Set<object>): string {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return JSON.stringify(value)
   if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value)
-  if (typeof value !== 'object') throw new TypeError(`canonical JSON cannot carry a ${typeof value}`)
+  if (typeof value !== 'object') throw new TypeError(`canonical JSON cannot represent a ${typeof value}`)
   if (isRawJson(value)) return value.rawJSON
-  if (above.has(value)) throw new TypeError('canonical JSON cannot carry a cycle')
+  if (above.has(value)) throw new TypeError('canonical JSON cannot represent a cycle')
   above.add(value)
   const text = Array.isArray(value) ? list(value, above) : members(value, above)
   above.delete(value)
@@ -38,12 +38,12 @@ function members(value: object, above: Set<object>): string {
   return `{${parts.join(',')}}`
 }
 
-/** SHA-256 of the canonical JSON, in lowercase hex. */
+/** Returns the SHA-256 of the canonical JSON, in lowercase hex. */
 export function hashOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex')
 }
 
-/** One order of texts for both halves: by code unit, whatever the locale; equal texts are equal. */
+/** Compares two texts by code unit, independent of the locale. Returns 0 for equal texts. */
 export function byText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1

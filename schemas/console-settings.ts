@@ -1,11 +1,14 @@
-/** What of the settings of the console a running server reloads: hooks roll no pods for it, and nothing waits for a restart. */
+/**
+ * Splits the console settings into those that a running server reloads and those that need a restart. Hooks do not roll
+ * pods when only reloadable settings change.
+ */
 
 interface ConsoleRoles {
   readonly roles?: unknown
   readonly authz?: unknown
 }
 
-/** The settings that hold from the next start on: all but who may see and do what. */
+/** Returns the settings that need a restart: all except roles and policies. */
 export function consoleStartSettings<T extends ConsoleRoles>(
   console: T | undefined,
 ): Omit<T, keyof ConsoleRoles> | undefined {

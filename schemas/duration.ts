@@ -1,12 +1,12 @@
 /**
- * Durations as resources write them: groups of a decimal number and a unit, as in `30s` or `1h30m`.
- * No sign, no bare numbers, no days. Source: docs/specification/external-auth.md, "Resources and their fields".
+ * Durations in resources: groups of a decimal number and a unit, as in `30s` or `1h30m`. Signs, bare numbers and days
+ * are invalid. Source: docs/specification/external-auth.md, "Resources and their fields".
  */
 import { GatehouseError } from './errors.ts'
 
 const group = /([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)/gy
 
-/** Unit -> how many milliseconds it has, or for the small ones how many make a millisecond (division is exact there). */
+/** Milliseconds per unit, or for small units the number of units per millisecond (division is exact there). */
 const units: Readonly<Record<string, { readonly ms: number } | { readonly perMs: number }>> = {
   ns: { perMs: 1e6 },
   us: { perMs: 1e3 },
@@ -17,10 +17,12 @@ const units: Readonly<Record<string, { readonly ms: number } | { readonly perMs:
   h: { ms: 3_600_000 },
 }
 
-/** Longest duration accepted, in milliseconds: what fits a signed 64-bit count of nanoseconds (about 292 years). */
+/** Longest accepted duration, in milliseconds: a signed 64-bit count of nanoseconds (about 292 years). */
 const longestMs = 9_223_372_036_854
 
-/** Milliseconds (fractional below 1 ms). Throws GatehouseError INVALID_CONFIG when the text is not a duration. */
+/**
+ * Returns milliseconds (fractional below 1 ms). Throws GatehouseError INVALID_CONFIG when the text is not a duration.
+ */
 export function parseDuration(text: string): number {
   let milliseconds = 0
   let end = 0
@@ -37,12 +39,12 @@ export function parseDuration(text: string): number {
   return milliseconds
 }
 
-/** The longest time that a timer waits; Node takes more as 1 ms. */
+/** The longest delay of a timer. Node runs a timer with a longer delay after 1 ms. */
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * A duration as a timer takes it: whole milliseconds, at least 1 and at most about 24 days, so that no duration is
- * read as "at once" because it is very short or very long. Zero stays zero. Throws as parseDuration does.
+ * Returns a duration for a timer: whole milliseconds, at least 1 and at most about 24 days, so that neither very short
+ * nor very long durations fire immediately. Zero stays zero. Throws like parseDuration.
  */
 export function timerMs(text: string): number {
   const milliseconds = parseDuration(text)
@@ -58,10 +60,10 @@ function lengthOf(text: string): string {
   return text === '' ? 'an empty string' : `a string of ${text.length} characters`
 }
 
-/** The shortest usual text for a number of milliseconds (to the nanosecond); parseDuration gives the number back. */
+/** Formats milliseconds as the shortest common text, to the nanosecond. parseDuration returns the same number. */
 export function formatDuration(milliseconds: number): string {
   if (!Number.isFinite(milliseconds) || milliseconds < 0 || milliseconds > longestMs) {
-    throw new RangeError('a duration is a number of milliseconds from 0 to about 292 years')
+    throw new RangeError('expected a duration in milliseconds, from 0 to about 292 years')
   }
   let whole = Math.floor(milliseconds)
   let nanoseconds = Math.round((milliseconds - whole) * 1e6)

@@ -1,9 +1,9 @@
 /**
- * The one table of errors that leave a module, and the one class that carries them.
+ * The table of all errors that leave a module, and the class for them.
  *
- * A row gives the HTTP status, the JSON-RPC code (when the error can reach an MCP client), the OAuth error code
- * (when it can reach an OAuth client) and a default text that is safe for clients. How a row is rendered belongs to
- * the edges: runtime/net (RFC 9457), runtime/mcp (JSON-RPC 2.0), runtime/oauth (RFC 6749).
+ * A row defines the HTTP status, the JSON-RPC code (when the error can reach an MCP client), the OAuth error code (when
+ * it can reach an OAuth client) and a default text that is safe for clients. The edges render the errors: runtime/net
+ * (RFC 9457), runtime/mcp (JSON-RPC 2.0), runtime/oauth (RFC 6749).
  */
 interface ErrorRow {
   readonly status: number
@@ -35,7 +35,7 @@ export const errors = {
   OAUTH_UNAVAILABLE: { status: 503, rpc: -32603, text: 'the authorization server could not be reached' },
   OAUTH_REFUSED: { status: 502, rpc: -32603, text: 'the authorization server refused the request' },
   OAUTH_ABSENT: { status: 502, rpc: -32603, text: 'the authorization server does not offer this' },
-  OAUTH_PROTOCOL: { status: 502, rpc: -32603, text: 'the authorization server sent an unusable answer' },
+  OAUTH_PROTOCOL: { status: 502, rpc: -32603, text: 'the authorization server sent an invalid response' },
   CREDENTIALS_MISSING: { status: 401, oauth: 'invalid_request', text: 'authorization header required' },
   CREDENTIALS_MALFORMED: {
     status: 401,
@@ -52,44 +52,50 @@ export const errors = {
     status: 401,
     rpc: -32603,
     oauth: 'invalid_token',
-    text: 'the sign-in at the identity provider has ended: sign in again',
+    text: 'the login at the identity provider has expired: sign in again',
   },
   UPSTREAM_NOT_CONNECTED: {
     status: 401,
     rpc: -32603,
     oauth: 'invalid_token',
-    text: 'the identity provider that this needs is not connected: sign in again',
+    text: 'a required identity provider is not connected: sign in again',
   },
   FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
   DECISION_UNAVAILABLE: {
     status: 503,
     rpc: -32603,
-    text: 'the authorization decision could not be made: try again later',
+    text: 'authorization check failed: try again later',
   },
   WEBHOOK_UNAVAILABLE: {
     status: 503,
     rpc: -32603,
-    text: 'a webhook that must be asked gave no valid response: try again later',
+    text: 'a required webhook returned no valid response: try again later',
   },
   GUARDRAIL_FAILED: {
     status: 502,
     rpc: -32603,
-    text: 'the guardrails could not look through it: it is withheld',
+    text: 'guardrail check failed: content withheld',
   },
-  CSRF_REFUSED: { status: 403, text: 'the request does not come from a page of this console: reload it' },
-  LOGIN_TOO_OLD: { status: 403, text: 'the last login is too old for this: sign in again' },
-  PAYLOAD_NEEDS_AUDITOR: { status: 403, text: 'payloads are shown to auditors and to the caller only' },
+  CSRF_REFUSED: {
+    status: 403,
+    text: 'the request does not come from a page of this console: reload the page',
+  },
+  LOGIN_TOO_OLD: { status: 403, text: 'this action needs a recent login: sign in again' },
+  PAYLOAD_NEEDS_AUDITOR: { status: 403, text: 'only auditors and the caller can see this payload' },
   PAYLOAD_NOT_RECORDED: { status: 404, text: 'the payload of this call was not recorded' },
-  PAYLOAD_EVICTED: { status: 410, text: 'the payload of this call is not stored any more' },
-  WRONG_REPLICA: { status: 409, text: 'another replica keeps this: reload the page' },
+  PAYLOAD_EVICTED: { status: 410, text: 'the payload of this call is no longer stored' },
+  WRONG_REPLICA: { status: 409, text: 'another replica has this data: reload the page' },
   TOO_MANY_STREAMS: {
     status: 503,
-    text: 'too many event streams are open: close other windows of the console',
+    text: 'too many event streams are open: close other console windows',
   },
-  TOO_MANY_TRIES: { status: 429, text: 'too many tries are running: end one of them first' },
-  APPROVAL_STALE: { status: 409, text: 'this is no longer what was reviewed: read the difference again' },
+  TOO_MANY_TRIES: { status: 429, text: 'too many tries are running: stop one of them first' },
+  APPROVAL_STALE: {
+    status: 409,
+    text: 'the definition changed after your review: reload and review it again',
+  },
   LOCK_NOT_WRITTEN: { status: 409, text: 'the lock was not written' },
-  TRY_IS_READ: { status: 409, text: 'another page reads the events of this try' },
+  TRY_IS_READ: { status: 409, text: 'another page is already reading the events of this try' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
   QUOTA_EXCEEDED: { status: 429, rpc: 429, text: 'Quota exceeded' },
   RESOURCE_NOT_FOUND: { status: 400, rpc: -32602, text: 'Resource not found' },
@@ -105,7 +111,7 @@ export const errors = {
   BACKEND_FAILED: { status: 502, rpc: -32603, text: 'the backend failed' },
   BACKEND_TIMEOUT: { status: 504, rpc: -32603, text: 'the backend did not answer in time' },
   BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent a response that is not valid MCP' },
-  BACKEND_RESULT_TOO_LARGE: { status: 502, rpc: -32603, text: 'the result is larger than allowed' },
+  BACKEND_RESULT_TOO_LARGE: { status: 502, rpc: -32603, text: 'the result exceeds the size limit' },
   BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },
   BACKEND_SESSION_LOST: { status: 503, rpc: -32603, text: 'the backend has lost the session' },
   BACKEND_AUTH_FAILED: { status: 502, rpc: -32603, text: 'authentication to the backend failed' },
@@ -130,7 +136,7 @@ export interface ErrorOptions {
   readonly data?: unknown
   /** Extra response headers, for instance `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The underlying error; goes to the log only. */
+  /** The underlying error, for the log only. */
   readonly cause?: unknown
 }
 
@@ -160,14 +166,14 @@ export class GatehouseError extends Error {
   }
 }
 
-/** What somebody configured cannot be used: `detail` names the field, the value's shape and the rule. */
+/** Returns the error for invalid configuration. `detail` names the field, the shape of the value and the rule. */
 export function invalidConfig(detail: string, cause?: unknown): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail, cause })
 }
 
 /**
- * The base of every other error of this project. One ends inside of its module: whoever calls catches it by its class and
- * makes a GatehouseError, a violation or a result of it. To an edge it is INTERNAL.
+ * Base class of all other errors of this project. They must not leave their module: the caller catches them by class
+ * and converts them to a GatehouseError, a violation or a result. At an edge, such an error becomes INTERNAL.
  */
 export class ModuleError extends Error {
   constructor(message?: string, options?: { readonly cause?: unknown }) {

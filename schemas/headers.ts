@@ -1,13 +1,17 @@
 /**
- * The one list of header names that configuration may not set, and what a header name and value may hold.
+ * Lists the header names that configuration may not set, and defines valid header names and values.
  *
- * Hooks, runtime and the generated schemas (CEL rules, patterns) all read it, so that what admission accepts the running
- * server accepts, too. Names are compared without regard to case.
- * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP; docs/specification/proxy-command.md
- * (--remote-forward-headers), docs/specification/virtual-server.md (passthroughHeaders).
+ * Hooks, runtime and the generated schemas (CEL rules, patterns) all use this module, so the running server accepts
+ * what admission accepts. Names are case-insensitive.
+ * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP;
+ * docs/specification/proxy-command.md (--remote-forward-headers), docs/specification/virtual-server.md
+ * (passthroughHeaders).
  */
 
-/** Headers of one connection; removed in both directions, with those that `Connection` names. `te: trailers` stays. */
+/**
+ * Hop-by-hop headers. They are removed in both directions, with the headers that `Connection` names, except `te:
+ * trailers`.
+ */
 const connectionHeaders = [
   'Connection',
   'HTTP2-Settings',
@@ -21,16 +25,16 @@ const connectionHeaders = [
   'Upgrade',
 ] as const
 
-/** Headers by which proxies describe the client's side; a client's own are never trusted. */
+/** Headers with which proxies describe the client. Values from the client are never trusted. */
 const forwardingHeaders = ['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto'] as const
 
-/** Lower-case names of the headers of one connection. */
+/** Lower-case names of hop-by-hop headers. */
 export const hopByHop: ReadonlySet<string> = lowerCase(connectionHeaders)
 
-/** Lower-case names of the headers that describe the client's side of a proxy. */
+/** Lower-case names of the headers with which proxies describe the client. */
 export const forwarded: ReadonlySet<string> = lowerCase(forwardingHeaders)
 
-/** What a configured header is for. */
+/** Purpose of a configured header. */
 export type HeaderUse =
   /** Added to every request to a target or backend. */
   | 'injected'
@@ -41,7 +45,9 @@ export type HeaderUse =
   /** Added to requests to an OpenTelemetry collector. */
   | 'collector'
 
-/** Names that frame, route or encode a message: nobody may set them. A name that ends in `*` stands for a family. */
+/**
+ * Names that frame, route or encode a message and can never be configured. A trailing `*` matches a family of names.
+ */
 const always = [
   ...connectionHeaders,
   'Accept-Encoding',
@@ -74,7 +80,10 @@ const restricted: Readonly<Record<HeaderUse, readonly string[]>> = {
   collector: [...always, 'Content-Type'],
 }
 
-/** Names that must not be set for this use, sorted; one that ends in `*` stands for a family, which holds its members. */
+/**
+ * Returns the names that must not be set for this use, sorted. A trailing `*` matches a family, whose members are not
+ * listed.
+ */
 export function restrictedHeaders(use: HeaderUse): readonly string[] {
   const names = restricted[use]
   const families = names.filter(isFamily)
@@ -105,9 +114,9 @@ function lowerCase(names: readonly string[]): ReadonlySet<string> {
 export const maxHeaderNameLength = 255
 export const maxHeaderValueLength = 8192
 
-/** A token of RFC 9110. */
+/** A token, as RFC 9110 defines it. */
 export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-/** Tab, printable ASCII and Latin-1: what goes over the wire as it stands. */
+/** Tab, printable ASCII and Latin-1: the characters that are sent unchanged. */
 export const headerValuePattern = '^[\\t\\x20-\\x7e\\x80-\\xff]*$'
 
 const headerName = new RegExp(headerNamePattern)
@@ -118,23 +127,23 @@ export function isHeaderName(name: string): boolean {
   return name.length <= maxHeaderNameLength && headerName.test(name)
 }
 
-/** True for a header value without control characters (tab allowed) or characters beyond one byte. */
+/** True for a header value without control characters (except tab) and without characters beyond Latin-1. */
 export function isHeaderValue(value: string): boolean {
   return headerValue.test(value)
 }
 
-/** Why a header of this name may not be set, as a sentence that quotes the name; undefined when it may. */
+/** Returns why a header of this name may not be set, as a sentence that quotes the name, or undefined when it may. */
 export function headerNameViolation(name: string, use: HeaderUse): string | undefined {
   if (name === '') return 'is required'
   if (!isHeaderName(name)) {
     const shown = JSON.stringify(name.slice(0, 40))
-    return `${shown} is not a valid header name: letters, digits and -_.~!#$%&'*+^\`|, at most ${maxHeaderNameLength}`
+    return `${shown} is not a valid header name: use letters, digits and -_.~!#$%&'*+^\`|, at most ${maxHeaderNameLength}`
   }
-  if (isRestrictedHeader(name, use)) return `${name} is set by the gateway itself and must not be configured`
+  if (isRestrictedHeader(name, use)) return `${name} is set by the gateway and cannot be configured`
   return undefined
 }
 
-/** Why a value cannot be sent, as the end of a sentence; undefined when it can. The empty value is legal. */
+/** Returns why a value cannot be sent, as the end of a sentence, or undefined when it can. The empty value is valid. */
 export function headerValueViolation(value: string): string | undefined {
   if (!isHeaderValue(value)) return 'must not contain control characters or characters beyond Latin-1'
   if (value.length > maxHeaderValueLength) return `must not be longer than ${maxHeaderValueLength} bytes`

@@ -1,4 +1,4 @@
-/** Public API of the contract module: what hooks and runtime may import. */
+/** Public API of the contract module, for hooks and runtime. */
 export { acceptedTypes, isOfType, type SchemaType, type ValuePath } from './json/accepted-types.ts'
 export {
   type AddressPolicy,
@@ -30,9 +30,9 @@ export {
 } from './errors.ts'
 export { cloneJson, exactInteger, exactJson, isRawJson, roundedNumber } from './json/exact-json.ts'
 export { type Fields, fieldsOf, isFields, jsonFields, listOf, own } from './validation/fields.ts'
-/** Documents as a writer may give them: every field with a default may be left out. */
+/** Documents as users write them: fields with a default are optional. */
 export type * as input from './generated/input.ts'
-/** Documents as a reader gets them: defaults are filled in. */
+/** Documents after defaulting: fields with a default are required. */
 export type * from './generated/types.ts'
 export {
   forwarded,

@@ -17,7 +17,7 @@ function isKind(_info: KindInfo): _info is Kind {
   return true
 }
 
-/** Finds a kind by its name, plural, singular or a short name, in any case; undefined when there is none. */
+/** Returns the kind with this name, plural, singular or short name, ignoring case, or undefined. */
 export function kindOf(name: string): Kind | undefined {
   const lower = name.toLowerCase()
   return kinds.find(
@@ -26,7 +26,7 @@ export function kindOf(name: string): Kind | undefined {
   )
 }
 
-/** The kind of exactly that name. */
+/** Returns the kind with exactly this name, or undefined. */
 export function isKindName(name: unknown): name is KindName {
   return kinds.some(({ kind }) => kind === name)
 }

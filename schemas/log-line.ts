@@ -1,6 +1,6 @@
 /**
- * How lines of a log look, in both halves: which formats and levels there are, which format is the default, and a JSON
- * line as text for a terminal.
+ * Format of log lines in hooks and runtime: formats, levels, the default format, and the conversion of a JSON line to
+ * text for a terminal.
  */
 import { hiddenInLine, unicodeEscape } from './hidden-characters.ts'
 
@@ -10,7 +10,7 @@ export type LogFormat = (typeof logFormats)[number]
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevelName = (typeof logLevels)[number]
 
-/** True when a line of `level` is written at `least`. */
+/** True when a line of `level` is written at the configured level `least`. */
 export function isLogged(level: LogLevelName, least: LogLevelName): boolean {
   return logLevels.indexOf(level) >= logLevels.indexOf(least)
 }
@@ -19,7 +19,7 @@ interface Stream {
   readonly isTTY?: boolean
 }
 
-/** What is asked for; without that text for a terminal, JSON for everything else. */
+/** Returns the requested format; by default text for a terminal, JSON for everything else. */
 export function logFormatFor(asked: LogFormat | undefined, stream: Stream): LogFormat {
   return asked ?? (stream.isTTY ? 'text' : 'json')
 }
@@ -33,8 +33,8 @@ export function isColoured(stream: Stream, env: Readonly<Record<string, string |
 const levelColours: Readonly<Record<string, string>> = { debug: '2', info: '36', warn: '33', error: '31' }
 
 /**
- * A JSON line as text: time of day, level, message, then the other members as `name=value`. What is not a line of ours
- * comes back as it is, but for control characters, which a terminal would obey.
+ * Formats a JSON line as text: time of day, level, message, then the other members as `name=value`. Returns any other
+ * line unchanged, except for escaped control characters.
  */
 export function textLine(line: string, { colour }: { readonly colour: boolean }): string {
   let read: unknown
@@ -60,14 +60,14 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** A value without quotes where it is one plain word. */
+/** Formats a value, without quotes when it is a single plain word. */
 function shown(value: unknown): string {
   if (typeof value === 'string')
     return /^[\w./:@%+,-]+$/.test(value) ? value : printable(JSON.stringify(value))
   return printable(JSON.stringify(value) ?? '')
 }
 
-/** Hidden characters as the escapes of JSON. */
+/** Escapes hidden characters as in JSON. */
 function printable(text: string): string {
   return text.replaceAll(hiddenInLine, unicodeEscape)
 }

@@ -1,6 +1,6 @@
 /**
- * The subset of JSON Schema (draft 2020-12) that the sources use: what maps both to an ajv validator and to a
- * structural CRD schema. See schemas/generate for the two mappings.
+ * The subset of JSON Schema (draft 2020-12) that the sources use. It maps to both an ajv validator and a structural CRD
+ * schema; see schemas/generate for the mappings.
  */
 export interface Schema {
   readonly $ref?: string
@@ -29,18 +29,18 @@ export interface Schema {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular'
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
-  /** What a pattern accepts, in words: completes the sentence "expected …". */
+  /** Describes what a pattern accepts; completes the sentence "expected …". */
   readonly 'x-expects'?: string
-  /** The address of a service: metadata and link-local addresses are refused (addresses.ts). */
+  /** True for the address of a service: metadata and link-local addresses are refused (addresses.ts). */
   readonly 'x-address'?: boolean
 }
 
-/** A CEL rule; the same text runs in the API server and here (cel.ts). */
+/** A CEL rule. The API server and Gatehouse (cel.ts) evaluate the same text. */
 export interface CelRule {
   readonly rule: string
   readonly message: string
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate'
-  /** Field below the ruled object that the message is about, as `.a.b`. */
+  /** The field that the message is about, below the object with the rule, as `.a.b`. */
   readonly fieldPath?: string
 }
 
@@ -52,7 +52,7 @@ export interface PrinterColumn {
   readonly description?: string
 }
 
-/** What a kind is called. `columns` are those of `kubectl get`. */
+/** Names of a kind, and the columns of `kubectl get`. */
 export interface KindInfo {
   readonly kind: string
   readonly plural: string
@@ -63,16 +63,16 @@ export interface KindInfo {
   /** True when the kind has a scale subresource on spec.replicas. */
   readonly scale: boolean
   readonly columns: readonly PrinterColumn[]
-  /** Specs by name, for the reference page and for tests; running programs go without. */
+  /** Example specs by name, for the reference page and tests. Not present in running programs. */
   readonly examples?: Readonly<Record<string, unknown>>
 }
 
-/** What a generated validator says of one part of a document. */
+/** An error from a generated validator. */
 export interface SchemaError {
-  /** JSON pointer to the part. */
+  /** JSON pointer to the invalid part. */
   readonly instancePath: string
   readonly keyword: string
-  /** The name of the field that is missing or not known, or the bound. */
+  /** Name of the missing or unknown field, or the limit. */
   readonly detail?: string | number
 }
 

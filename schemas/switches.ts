@@ -1,6 +1,6 @@
 /**
- * Variables that switch something on or off: one set of words for all of them, and nothing else is accepted. A word that
- * is not understood could mean that a protection stays off although somebody meant to switch it on.
+ * Parses environment variables that switch a feature on or off. All accept the same words and nothing else, because a
+ * misunderstood word could leave a protection off that an operator wanted on.
  */
 import { GatehouseError } from './errors.ts'
 
@@ -18,7 +18,7 @@ const words: ReadonlyMap<string, boolean> = new Map([
 ])
 const maxShown = 40
 
-/** What is wrong with the variable's value; undefined when it is a switch, or not set. */
+/** Returns the error for the variable's value, or undefined when the value is valid or unset. */
 export function switchViolation(env: Environment, name: string): string | undefined {
   const value = env[name]?.trim() ?? ''
   if (value === '' || words.has(value.toLowerCase())) return undefined
@@ -26,7 +26,7 @@ export function switchViolation(env: Environment, name: string): string | undefi
   return `${name}: must be true or false (or 1, 0, yes, no, on, off), found ${shown}`
 }
 
-/** The variable's value in any case of letters; `fallback` when it is empty or not set. Throws INVALID_CONFIG. */
+/** Returns the variable's value, ignoring case; `fallback` when it is empty or unset. Throws INVALID_CONFIG. */
 export function isSwitchedOn(
   env: Environment,
   name: string,

@@ -1,12 +1,12 @@
-/** A lock as the runtime reads it, made of the specification of an MCPToolLock. */
+/** Converts the specification of an MCPToolLock to the lock that the runtime reads. */
 import { canonicalJson } from './canonical.ts'
 import type { RuntimeLockedItem, RuntimeToolLock } from './generated/input.ts'
 import type { ToolLockSpec } from './generated/types.ts'
 
-/** How digests are made; a lock that names another scheme is not read. */
+/** Scheme for computing digests. A lock with another scheme is rejected. */
 export const pinScheme = 'gatehouse.pin.v1'
 
-/** `name`: of the MCPToolLock, where there is one. */
+/** `name` is the name of the MCPToolLock, if any. */
 export function runtimeToolLock(spec: ToolLockSpec, backend: string, name?: string): RuntimeToolLock {
   const { backendRef: _, server, tools, prompts, resourceTemplates, ...settings } = spec
   return {

@@ -1,4 +1,4 @@
-/** Tells of what people do in the console: a line of the audit log, and an event. */
+/** Records user actions in the console: an audit line and an event. */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Caller, type Exchange, peerAddress } from '../net/index.ts'
 import type { ConsoleRecord, Events } from '../observe/index.ts'
@@ -6,17 +6,17 @@ import type { ConsoleView } from './view.ts'
 
 export type ActionType = ConsoleRecord['type']
 
-/** What somebody did something to. */
+/** The target of an action. */
 export interface ActionSubject {
   readonly target?: string | undefined
-  /** Of the definition that was approved. */
+  /** Digest of the definition that was approved. */
   readonly digest?: string | undefined
 }
 
 export interface ConsoleAction extends ActionSubject {
   readonly type: ActionType
   readonly caller: Caller | undefined
-  /** What it failed with, if it did. */
+  /** The error, if the action failed. */
   readonly error?: unknown
 }
 

@@ -1,4 +1,4 @@
-/** The rows of the API about sessions, settings and tries, and everything that does something. */
+/** API routes for sessions, settings and tries, and all routes that change something. */
 import { GatehouseError, byText } from '../../schemas/index.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import { backendRows } from './data/backends.ts'
@@ -80,7 +80,7 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
   ]
 }
 
-/** Those of the visitor, or all, in the order of their hashes. */
+/** Returns the visitor's sessions, or all sessions, sorted by hash. */
 function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ShownSession[] {
   const seesAll = permissions.has('sessions.all')
   return view
@@ -89,7 +89,7 @@ function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): re
     .sort((a, b) => byText(a.hash, b.hash))
 }
 
-/** One's own session, or any for operators. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */
+/** Ends the visitor's own session, or any session for operators. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */
 async function endSession(
   view: ConsoleView,
   { visitor, permissions, names }: ApiRequest,
@@ -99,19 +99,19 @@ async function endSession(
   const isOwn = facts?.owner === visitor.caller.key
   if (!isOwn && !permissions.has('sessions.all')) throw gone()
   if (!isOwn && !permissions.has('sessions.end'))
-    throw new GatehouseError('FORBIDDEN', { detail: 'this needs the permission sessions.end' })
+    throw new GatehouseError('FORBIDDEN', { detail: 'the permission sessions.end is required' })
   if (!isOwn && !visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
   if (!(await view.endSession(hash))) throw gone()
 }
 
 function gone(): GatehouseError {
-  return new GatehouseError('NOT_FOUND', { detail: 'there is no such session' })
+  return new GatehouseError('NOT_FOUND', { detail: 'unknown session' })
 }
 
 async function recheck(view: ConsoleView, recorder: CallRecorder, request: ApiRequest) {
   const [name = ''] = request.names
   const isKnown = await view.recheck(name)
   const row = (await backendRows({ view, recorder }, request)).find((backend) => backend.name === name)
-  if (!isKnown || !row) throw new GatehouseError('NOT_FOUND', { detail: 'there is no such backend' })
+  if (!isKnown || !row) throw new GatehouseError('NOT_FOUND', { detail: 'unknown backend' })
   return row
 }

@@ -1,19 +1,22 @@
-/** The console's API about what is not as it was approved; part of `api.ts`. */
+/** Console API for differences from the locks; part of `api.ts`. */
 
 export type LockedKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
 export type PinDriftState = 'new' | 'changed' | 'removed'
 
-/** GET `pins?backend&state&cursor&limit` lists these: what is not as it was approved. */
+/** Item of GET `pins?backend&state&cursor&limit`: a definition that differs from the lock. */
 export interface LockDifference {
   readonly backend: string
   readonly kind: LockedKind
-  /** The backend's own name; empty for instructions. */
+  /** Original name at the backend; empty for instructions. */
   readonly name: string
   readonly state: PinDriftState
   readonly parts: readonly string[]
-  /** Of what is offered; of what was approved when it is removed. Empty: it cannot be compared. */
+  /**
+   * Digest of the offered definition, or of the approved definition if it was removed. Empty when it cannot be
+   * compared.
+   */
   readonly digest: string
-  /** A removed item has the same definition: this may be it under another name. */
+  /** A removed item with the same definition; this item may be the same one renamed. */
   readonly renamedFrom?: string
 }
 
@@ -23,14 +26,17 @@ export interface PinnedBackend {
   readonly locks: readonly string[]
   /** Why the lock cannot be used. */
   readonly failure?: string
-  /** There is no lock, and nothing of the backend is offered for that. */
+  /** True when the backend has no lock and therefore offers nothing. */
   readonly closed: boolean
   /** False until the backend was listed. */
   readonly observed: boolean
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
 }
 
-/** How a difference is approved: by a button, by a command of somebody who may write the lock, or not from here. */
+/**
+ * How a difference can be approved: with a button, with a command that needs write access to the lock, or not from the
+ * console.
+ */
 export type ApprovalWay =
   | { readonly way: 'file'; readonly lock: string; readonly file: string }
   | { readonly way: 'command'; readonly lock: string; readonly command: string }
@@ -38,17 +44,18 @@ export type ApprovalWay =
 
 /** GET `pins/item?backend&kind&name`. */
 export interface LockDifferenceDetail extends LockDifference {
-  /** Of what was approved; absent for a new item. */
+  /** Digest of the approved definition; absent for a new item. */
   readonly approvedDigest?: string | undefined
   /** At most `mostReviewed` characters of each part. */
   readonly diff: readonly { readonly part: string; readonly diff: string }[]
-  /** For those who may approve. */
+  /** Present for users who may approve. */
   readonly approval?: ApprovalWay
 }
 
 /**
- * POST `pins/approve`; answer: `ApprovalResult`. Names both sides of what was reviewed: 409 APPROVAL_STALE when the backend
- * offers, or the lock says, something else by then, 409 LOCK_NOT_WRITTEN when the lock cannot be written. Nothing has changed then.
+ * Body of POST `pins/approve`; response: `ApprovalResult`. Contains both sides of the review. 409 APPROVAL_STALE means
+ * that the offered or the approved definition has changed since; 409 LOCK_NOT_WRITTEN means that the lock cannot be
+ * written. Neither changes anything.
  */
 export interface ApprovalRequest {
   readonly backend: string
@@ -56,14 +63,14 @@ export interface ApprovalRequest {
   readonly name: string
   readonly state: PinDriftState
   readonly digest: string
-  /** Of what was approved before; absent for a new item. */
+  /** Digest of the previously approved definition; absent for a new item. */
   readonly approvedDigest?: string | undefined
 }
 
-/** Nobody reads more on a page, so nobody approves more on it. */
+/** Limit on what a page shows for review, and therefore on what can be approved there. */
 export const mostReviewed = 400_000
 
-/** The server takes the file up by itself: `catalog` on the stream tells it. */
+/** The server reloads the file and then sends `catalog` on the stream. */
 export interface ApprovalResult {
   readonly file: string
 }

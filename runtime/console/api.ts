@@ -1,16 +1,16 @@
 /**
- * Types of the console's API, for the server and for the pages: of the runtime the browser's bundle imports this file,
- * `api-pins.ts`, `calls/filter.ts`, and nothing else.
+ * Types of the console's API, shared by server and pages. The browser bundle imports only this file, `api-pins.ts` and
+ * `calls/filter.ts` from the runtime.
  *
- * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`: after 401
- * UNAUTHENTICATED the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Texts of
- * backends are as they came: the pages show them as text, never as markup.
+ * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. After 401
+ * UNAUTHENTICATED, the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Text from
+ * backends is unmodified; the pages render it as text, never as markup.
  *
- * In anonymous mode (`gatehouse dev`) the address that is printed ends in `#launch=<token>`; every request of the API
- * carries that token in the header `X-Gatehouse-Launch`, and lasts as long as the page keeps it (sessionStorage).
- * Otherwise a cookie says who it is: `GET <basePath>/login?to=` signs in, `POST <basePath>/logout` with the CSRF header
- * signs out and answers `{ location }`, the address to go to. `index.html` holds `{{base}}` in `<base href>`: the server
- * puts the base path there.
+ * In anonymous mode (`gatehouse dev`), the printed address ends in `#launch=<token>`. Every API request sends this
+ * token in the header `X-Gatehouse-Launch`; the page keeps it in sessionStorage. Otherwise, a cookie identifies the
+ * user: `GET <basePath>/login?to=` signs in; `POST <basePath>/logout` with the CSRF header signs out and returns `{
+ * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
+ * with the base path.
  */
 import type { ApprovalResult, LockDifferenceDetail, LockDifference, PinnedBackend } from './api-pins.ts'
 
@@ -27,17 +27,17 @@ export interface Me {
   /** Absent in anonymous mode, which only `gatehouse dev` has. */
   readonly user?: { readonly sub: string; readonly name?: string }
   readonly anonymous: boolean
-  /** Roles add up; empty for somebody who is signed in and has none. */
+  /** All roles of the user; empty for a signed-in user without a role. */
   readonly roles: readonly Role[]
   readonly permissions: readonly Permission[]
-  /** Value of the header `X-Gatehouse-CSRF` for everything that is not GET. */
+  /** Value of the header `X-Gatehouse-CSRF`, required for all requests except GET. */
   readonly csrf: string
-  /** False when the last login is too old for the actions of operators; sign in again. */
+  /** False when the last login is too old for operator actions; sign in again. */
   readonly freshLogin: boolean
   readonly replica: string
 }
 
-/** What the signed-in user may see or do. The server checks each request again. */
+/** Permissions of the signed-in user. The server checks each request again. */
 export type Permission =
   | 'overview'
   | 'tools'
@@ -53,29 +53,29 @@ export type Permission =
   | 'pins'
   | 'try'
 
-/** Every list. `next` is an opaque cursor; absent on the last page. */
+/** Response of all list endpoints. `next` is an opaque cursor; absent on the last page. */
 export interface ListPage<T> {
   readonly items: readonly T[]
   readonly next?: string
   readonly replica: string
   readonly asOf: string
-  /** Time of the oldest record that is still there, where records are dropped. */
+  /** Time of the oldest record that is still stored, for lists whose records expire. */
   readonly oldest?: string
-  /** Records were dropped between this page and the one before. */
+  /** True when records between this page and the previous one were dropped. */
   readonly gap?: boolean
 }
 
 export type Health = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
-/** One minute of calls, the oldest first. */
+/** One minute of calls; lists start with the oldest. */
 export interface Minute {
   readonly at: string
   readonly calls: number
   readonly failed: number
   readonly denied: number
-  /** Milliseconds; absent without a call. */
+  /** Milliseconds; absent when there were no calls. */
   readonly p95?: number
-  /** The worst health within the minute. */
+  /** The worst health during the minute. */
   readonly health?: Health
 }
 
@@ -83,7 +83,7 @@ export interface Minute {
 export interface Overview {
   readonly healthy: boolean
   readonly asOf: string
-  /** Of the last hour. */
+  /** Totals of the last hour. */
   readonly totals: {
     readonly calls: number
     readonly denied: number
@@ -94,7 +94,7 @@ export interface Overview {
   readonly minutes: readonly Minute[]
   readonly sessions: number
   readonly problems: readonly ProblemView[]
-  /** What failed call by call within the last hour, the latest first. */
+  /** Individual failures of the last hour, newest first. */
   readonly failures: readonly FailureView[]
   readonly backends: readonly BackendView[]
 }
@@ -111,7 +111,7 @@ export interface ProblemView {
 export interface FailureView {
   readonly type: string
   readonly backend?: string
-  /** One of few words. */
+  /** One of a few fixed words. */
   readonly reason?: string
   readonly message: string
   /** The next step. */
@@ -121,7 +121,7 @@ export interface FailureView {
   readonly last: string
 }
 
-/** GET `backends` lists these. */
+/** Item of GET `backends`. */
 export interface BackendView {
   readonly name: string
   readonly health: Health
@@ -131,7 +131,7 @@ export interface BackendView {
   readonly era: string
   readonly revision?: string
   readonly tools: number
-  /** Of the last hour, as in `minutes`; a tool that reports an error counts as failed. */
+  /** Calls in the last hour, as in `minutes`. A tool that reports an error counts as failed. */
   readonly calls: number
   readonly failed: number
   readonly p50?: number
@@ -142,17 +142,17 @@ export interface BackendView {
   readonly minutes: readonly Minute[]
 }
 
-/** `unpinned`: nothing is compared, because pinning is off or the backend has no lock. */
+/** `unpinned`: the tool is not compared, because pinning is off or the backend has no lock. */
 export type ToolPinState = 'unpinned' | 'pinned' | 'new' | 'changed'
 
-/** GET `tools?text&backend&pin&cursor&limit` lists these; GET `tools/{name}` gives a `ToolDetail`. */
+/** Item of GET `tools?text&backend&pin&cursor&limit`; GET `tools/{name}` returns a `ToolDetail`. */
 export interface Tool {
-  /** As policies and settings name it, and clients too unless it has an alias. */
+  /** Name in policies and settings, and for clients unless there is an alias. */
   readonly name: string
-  /** As clients call it, where the name is too long for them. */
+  /** Name that clients see when the full name is too long for them. */
   readonly alias?: string
   readonly backend: string
-  /** The backend's own name. */
+  /** Original name at the backend. */
   readonly original: string
   readonly title?: string
   /** First 200 characters. */
@@ -166,14 +166,14 @@ export interface Tool {
   /** Estimate: bytes of the definition / 4. */
   readonly tokens: number
   readonly pin: ToolPinState
-  /** Why clients do not see it: the rule, in words. */
+  /** Why the tool is hidden from clients: the rule, in words. */
   readonly hidden?: string
-  /** Hidden or direction-changing characters are in its texts. */
+  /** True when its texts contain hidden or bidirectional control characters. */
   readonly suspicious: boolean
 }
 
 export interface PinList extends ListPage<LockDifference> {
-  /** False: pinning is off. */
+  /** False when pinning is off. */
   readonly enabled: boolean
   readonly total: number
   readonly locks: readonly PinnedBackend[]
@@ -186,28 +186,28 @@ export interface ToolList extends ListPage<Tool> {
 
 export interface ToolDetail extends Tool {
   readonly description: string
-  /** JSON texts: numbers stay what they were. */
+  /** JSON text, which preserves all digits of numbers. */
   readonly inputSchema: string
   readonly outputSchema?: string
   readonly raw: string
-  /** Changed parts against the lock. */
+  /** Parts that differ from the lock. */
   readonly drift?: readonly { readonly part: string; readonly diff: string }[]
 }
 
 export const outcomes = ['success', 'denied', 'failure', 'error', 'unauthenticated', 'cancelled'] as const
 export type CallResultKind = (typeof outcomes)[number]
 
-/** GET `calls?caller&backend&tool&outcome&from&to&text&cursor&limit` lists these, the newest first. */
+/** Item of GET `calls?caller&backend&tool&outcome&from&to&text&cursor&limit`, newest first. */
 export interface CallView {
   readonly id: string
   readonly at: string
   readonly method: string
-  /** As the client called it. */
+  /** Name that the client used. */
   readonly name?: string
   readonly original?: string
   readonly backend?: string
   readonly caller?: { readonly sub?: string; readonly name?: string; readonly client?: string }
-  /** Twelve hex digits of a hash, never the id. */
+  /** Twelve hex digits of a hash, never the session id. */
   readonly session?: string
   readonly era?: string
   readonly ms: number
@@ -220,7 +220,7 @@ export interface CallView {
 
 export type DeniedBy = 'policy' | 'rate_limit' | 'quota' | 'origin' | 'pin' | 'webhook' | 'guardrail'
 
-/** GET `calls/{id}/payload`, for auditors, and for the caller of the call. */
+/** GET `calls/{id}/payload`, for auditors and the caller of the call. */
 export interface PayloadView {
   readonly id: string
   readonly arguments?: string
@@ -228,7 +228,7 @@ export interface PayloadView {
   readonly truncated: boolean
 }
 
-/** GET `sessions` lists these. DELETE `sessions/{hash}` ends one. */
+/** Item of GET `sessions`. DELETE `sessions/{hash}` ends a session. */
 export interface ListedSession {
   readonly hash: string
   readonly caller?: { readonly sub?: string; readonly name?: string }
@@ -243,22 +243,24 @@ export interface ListedSession {
 /** GET `policies`. */
 export interface Policies {
   readonly enabled: boolean
-  /** URL of the external decision point that decides in place of policies. */
+  /** URL of the external decision point, which replaces policies. */
   readonly decisionPoint?: string
   readonly items: readonly {
     readonly id: string
     readonly effect: 'permit' | 'forbid'
     readonly text: string
-    /** Decides nothing; `decided` counts when it would have decided otherwise. */
+    /**
+     * True for a shadow policy, which is not enforced; `decided` then counts the decisions that would have differed.
+     */
     readonly shadow: boolean
     readonly decided: number
   }[]
   readonly problems: readonly string[]
 }
 
-/** POST `policies/explain`; answer: `ExplainResponse`. */
+/** Body of POST `policies/explain`; response: `ExplainResponse`. */
 export interface ExplainRequest {
-  /** Claims of the caller in question; the signed-in user when absent. */
+  /** Claims of the caller; default: the signed-in user. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly action: 'call_tool' | 'get_prompt' | 'read_resource'
   readonly name: string
@@ -276,7 +278,7 @@ export interface ExplainResponse {
   }[]
 }
 
-/** GET `config`: what runs, secrets by reference only. */
+/** GET `config`: the running configuration, with references instead of secrets. */
 export interface ConfigView {
   /** YAML. */
   readonly effective: string
@@ -296,21 +298,21 @@ export interface Connect {
   readonly clients: readonly {
     readonly id: string
     readonly label: string
-    /** A command for the shell, a file's content, or both; and a link that the client opens. */
+    /** A shell command, the content of a file, or both; or a link that the client opens. */
     readonly command?: string
     readonly file?: { readonly path: string; readonly content: string }
     readonly link?: string
   }[]
-  /** Page of connected accounts; absent without an embedded authorization server. */
+  /** URL of the connected accounts page; absent without an embedded authorization server. */
   readonly accounts?: string
-  /** Time of the signed-in user's first call, once there is one. */
+  /** Time of the signed-in user's first call, if any. */
   readonly firstCall?: string
 }
 
-/** POST `tries`; answer: `{ id }`. DELETE `tries/{id}` cancels. */
+/** Body of POST `tries`; response: `{ id }`. DELETE `tries/{id}` cancels the try. */
 export interface TryRequest {
   readonly name: string
-  /** JSON text, as it was typed: big integers stay. */
+  /** JSON text as typed, which preserves large integers. */
   readonly arguments: string
   readonly era: '2025-11-25' | '2026-07-28'
 }
@@ -330,7 +332,7 @@ export type TryEvent =
       readonly backend: string
       readonly message: string
       readonly mode: 'form' | 'url'
-      /** JSON text of the schema, for a form. */
+      /** JSON text of the form schema. */
       readonly schema?: string
       readonly url?: string
     }
@@ -360,12 +362,14 @@ export type StreamEvent =
   | { readonly type: 'health'; readonly backend: string; readonly health: Health; readonly since: string }
   | { readonly type: 'catalog' }
   | { readonly type: 'sessions'; readonly count: number }
-  /** Events were dropped for this reader: read the lists again. */
+  /** Events for this reader were dropped; the page must reload its lists. */
   | { readonly type: 'gap' }
-  /** The server ends the stream: connect again after `retryMs`. */
+  /** The server closes the stream; reconnect after `retryMs`. */
   | { readonly type: 'bye'; readonly retryMs: number }
 
-/** What answers each path; `{}` stands for one name, percent-encoded. Those of `stream` and `events` are sent one by one. */
+/**
+ * Response type of each path; `{}` is a percent-encoded name. For `stream` and `events`, the type of a single event.
+ */
 export interface Answers {
   readonly me: Me
   readonly overview: Overview

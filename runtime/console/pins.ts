@@ -1,4 +1,4 @@
-/** The rows of the API about pins: what is not as it was approved, and the approval of it. */
+/** API routes for differences from the locks, and their approval. */
 import { byText, GatehouseError, isFields } from '../../schemas/index.ts'
 import type { ActionSubject } from './acted.ts'
 import {
@@ -44,7 +44,7 @@ async function pinList(
   { view, recorder, now }: PinRouteParts,
   { query, visitor }: ApiRequest,
 ): Promise<PinList> {
-  // A server that nobody uses lists its backends for whoever looks.
+  // Lists the backends now, in case no client has done so yet.
   await view.tools(visitor.caller)
   const backend = query.get('backend') || undefined
   const state = query.get('state') || undefined
@@ -72,7 +72,7 @@ async function pinList(
   }
 }
 
-/** More may differ than are named. */
+/** `counts` includes differences that are not listed by name. */
 function countOf(
   reports: readonly ShownPins[],
   backend: string | undefined,
@@ -101,7 +101,7 @@ function pinDetail(
   const kind = query.get('kind') ?? ''
   const found = isKind(kind) && view.pinDetail(query.get('backend') ?? '', kind, query.get('name') ?? '')
   if (!found)
-    throw new GatehouseError('NOT_FOUND', { detail: 'it is as it was approved, or there is no such item' })
+    throw new GatehouseError('NOT_FOUND', { detail: 'the item matches the lock, or does not exist' })
   return {
     ...driftRow(found),
     ...given('approvedDigest', found.approvedDigest),
@@ -115,16 +115,16 @@ function wayOf(approver: Approver, found: ReviewedDrift): ApprovalWay {
   return why === undefined ? approver.way(found) : { way: 'none', why }
 }
 
-const lockChanges = 'the lock says something else by now: read the difference again'
+const lockChanges = 'the lock has changed: reload and review the difference again'
 
-/** Why nobody can approve it here. */
+/** Returns why the item cannot be approved in the console, or undefined. */
 function whyNot({ digest, diff, changing }: ReviewedDrift): string | undefined {
   if (changing) return lockChanges
-  if (digest === '') return 'its definition cannot be compared, so no lock can hold it'
+  if (digest === '') return 'its definition cannot be compared, so it cannot be locked'
   const isLong = diff.some(
     ({ lines, cut }) => cut || lines.reduce((sum, line) => sum + line.length + 1, 0) > mostReviewed,
   )
-  return isLong ? 'the difference is longer than a page shows: review it with gatehouse lock' : undefined
+  return isLong ? 'the difference is too long for the page: review it with gatehouse lock' : undefined
 }
 
 function isKind(text: string): text is LockedKind {
@@ -142,16 +142,16 @@ async function approve({ view, approver }: PinRouteParts, { body }: ApiRequest):
     !(approvedDigest === undefined || isDigest(approvedDigest))
   )
     throw new GatehouseError('BAD_REQUEST', {
-      detail: `backend, kind (${kinds.join(', ')}), name, state (${states.join(', ')}) and digest (sha256:<64 hex digits>) are required; approvedDigest, of the same form, is too unless the state is new`,
+      detail: `backend, kind (${kinds.join(', ')}), name, state (${states.join(', ')}) and digest (sha256:<64 hex digits>) are required; approvedDigest, in the same form, is required unless the state is new`,
     })
   const found = view.pinDetail(String(backend), kind as LockedKind, String(name))
   if (!found)
     throw new GatehouseError('APPROVAL_STALE', {
-      detail: 'nothing differs here any more: it is as it was approved, or is gone',
+      detail: 'the item no longer differs: it matches the lock, or is gone',
     })
   if (found.digest !== digest || found.state !== state)
     throw new GatehouseError('APPROVAL_STALE', {
-      detail: `the backend offers something else by now (${found.state}, ${found.digest}): read the difference again`,
+      detail: `the backend now offers another definition (${found.state}, ${found.digest}): reload and review the difference again`,
     })
   if (found.approvedDigest !== approvedDigest || found.changing)
     throw new GatehouseError('APPROVAL_STALE', { detail: lockChanges })
@@ -164,7 +164,7 @@ function isDigest(value: unknown): value is string {
   return typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value)
 }
 
-/** For the audit log; what is no digest is not told. */
+/** Subject for the audit log. Omits an invalid digest. */
 function subjectOf(body: unknown): ActionSubject {
   const { backend, kind, name, digest } = isFields(body) ? body : {}
   const named = [backend, kind, name].filter((text) => typeof text === 'string' && text !== '')

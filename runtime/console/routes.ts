@@ -1,4 +1,4 @@
-/** The console's API, row by row: what answers it is made of the server's view. */
+/** The routes of the console's API, built from the server's view. */
 import type { VisitorAccess } from './access/visitor.ts'
 import { permissionsOf, type Visitor } from './access/visitor.ts'
 import { actionRoutes } from './actions.ts'
@@ -31,7 +31,7 @@ export interface ConsoleRouteParts {
 export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
   const { view, recorder, now } = parts
   const facts = () => ({ replica: recorder.replica, now: now() })
-  // What nobody has approved is for those who look after the server.
+  // Only users with access to the server may see unapproved definitions.
   const tools = async ({ visitor, permissions }: ApiRequest) =>
     (await view.tools(visitor.caller)).filter(({ refused }) => !refused || permissions.has('overview'))
   return [

@@ -1,8 +1,8 @@
 /**
- * The console's own listener: pages for everybody, an API for who is signed in. Nothing of it is on the MCP port.
+ * The console's listener: public pages, and an API for signed-in users. It is separate from the MCP port.
  *
- * The order: browser rules (headers, host, origin), then who it is, then the body, then what that person may do. A path of
- * the API that does not exist is told only to somebody who is signed in.
+ * Checks run in this order: browser rules (headers, host, origin), authentication, body, permission. Unauthenticated
+ * users cannot find out which API paths exist.
  */
 import type { IncomingMessage } from 'node:http'
 import type { ServedCertificate } from '../../schemas/certificate/index.ts'
@@ -24,20 +24,20 @@ export interface ConsoleServerOptions {
   /** 0 lets the kernel choose. */
   readonly port: number
   readonly certificate: ServedCertificate | undefined
-  /** Path before all others, without a slash at its end; usually ''. */
+  /** Prefix of all paths, without a trailing slash; usually ''. */
   readonly basePath: string
-  /** Under which address browsers reach it; undefined: under the names of this machine. */
+  /** Origin that browsers use; undefined: the names of this machine. */
   readonly publicUrl: string | undefined
   readonly access: VisitorAccess
   readonly routes: readonly ApiRoute[]
   readonly acted: Acted
-  /** Folder with the files of the pages. */
+  /** Folder with the static files. */
   readonly assets: string
   readonly log: Log
 }
 
 export interface RunningConsole {
-  /** Address to open, without a token. */
+  /** URL to open, without a token. */
   readonly url: string
   close(): Promise<void>
 }
@@ -48,7 +48,7 @@ class ConsoleExchange extends Exchange {
   json: unknown
 }
 
-/** Binds and starts serving. Rejects with the system's error when it cannot bind. */
+/** Binds the port and starts serving. Rejects with the system error when binding fails. */
 export async function serveConsole(options: ConsoleServerOptions): Promise<RunningConsole> {
   const { host, port, basePath, publicUrl, log, access, certificate } = options
   const assets = readAssets(options.assets, basePath)
@@ -76,7 +76,7 @@ export async function serveConsole(options: ConsoleServerOptions): Promise<Runni
       audit: (exchange, error) => tell(exchange, error, options.acted),
       recover(exchange, error) {
         if (!(error instanceof GatehouseError) || error.status >= 500)
-          log.warn('a request of the console failed', { err: error })
+          log.warn('console request failed', { err: error })
         sendProblem(exchange.res, error)
       },
     },
@@ -106,7 +106,7 @@ function tell(exchange: ConsoleExchange, error: unknown, acted: Acted): void {
   acted(exchange, { type, caller: visitor.caller, ...about, error })
 }
 
-/** Path below the base path; undefined for one that is not. */
+/** Returns the path below the base path, or undefined for other paths. */
 function pathOf({ path }: Exchange, basePath: string): string | undefined {
   if (basePath === '') return path
   if (path === basePath) return '/'
@@ -128,7 +128,7 @@ async function readJson(exchange: ConsoleExchange): Promise<void> {
   }
 }
 
-/** Browsers send `Content-Length: 0`, and no type, for a POST without a body. */
+/** For a POST without a body, browsers send `Content-Length: 0` and no content type. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }
@@ -137,7 +137,7 @@ function authorize({ found, visitor }: ConsoleExchange): void {
   if (!found || !visitor) return
   const { needs, fresh } = found.route
   if (needs !== undefined && !permissionsOf(visitor.roles).includes(needs))
-    throw new GatehouseError('FORBIDDEN', { detail: `this needs the permission ${needs}` })
+    throw new GatehouseError('FORBIDDEN', { detail: `the permission ${needs} is required` })
   if (fresh && !visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
 }
 

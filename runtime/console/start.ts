@@ -1,4 +1,4 @@
-/** Puts the console together: who may look, what is shown, and the listener that serves it. */
+/** Assembles the console: access, API and listener. */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ServedCertificate } from '../../schemas/certificate/index.ts'
@@ -26,49 +26,51 @@ export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
   readonly approver: Approver
-  /** Has recorded since the server started. Closed with the console. */
+  /** Records calls from the start of the server. Closed with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
-  /** Shared with the other replicas; closed with the console. Undefined: only calls of this one are shown. */
+  /**
+   * Stream shared with the other replicas; closed with the console. Undefined: only calls of this replica are shown.
+   */
   readonly shared?: RecordStream | undefined
   readonly version: string
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
-  /** Serve TLS. Whoever opened it closes it. */
+  /** Enables TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
-  /** Path before all others, without a slash at its end. Default none. */
+  /** Prefix of all paths, without a trailing slash. Default: none. */
   readonly basePath?: string | undefined
-  /** Origin under which browsers reach it. Default the names of this machine. */
+  /** Origin that browsers use. Default: the names of this machine. */
   readonly publicUrl?: string | undefined
   readonly access: AnonymousOptions | OidcOptions
-  /** Folder with the files of the pages. Default: where the build puts them. */
+  /** Folder with the static files. Default: the folder of the build. */
   readonly assets?: string | undefined
   readonly log: Log
 }
 
-/** Without a login: the token that must be shown, and the caller that everybody is then. */
+/** Settings without a login: the required token, and the caller for all requests. */
 export interface AnonymousOptions {
   readonly type: 'anonymous'
   readonly token: string
   readonly caller: Caller
 }
 
-/** Who signs in at an OpenID Connect issuer. */
+/** Settings for a login at an OpenID Connect issuer. */
 export interface OidcOptions {
   readonly type: 'oidc'
   readonly issuer: string
   readonly clientId: string
-  /** Read for each login; undefined for a public client. */
+  /** Called for each login; undefined for a public client. */
   readonly clientSecret: (() => string | undefined) | undefined
   readonly scopes: readonly string[]
-  /** The settings in force, the same object as long as they are; they count for who is signed in too. */
+  /** The current settings; returns the same object while they are unchanged. Changes also apply to signed-in users. */
   readonly roles: () => RoleSettings
   readonly fetch: Fetch
   readonly now?: () => number
 }
 
-/** Starts the console of one server. Rejects with the system's error when it cannot bind. */
+/** Starts the console of one server. Rejects with the system error when binding fails. */
 export async function startConsole(options: ConsoleOptions): Promise<RunningConsole> {
   const { view, recorder, events, version, host, port, assets = builtAssets(), log } = options
   const { basePath = '', publicUrl } = options
@@ -77,7 +79,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
-  // Roles are part of the settings; in between, each heartbeat looks.
+  // Roles are part of the settings. Each heartbeat checks for other changes.
   const stopWatching = events.listen(({ type }) => {
     if (type === 'config_reloaded') readers.check()
   })
@@ -120,12 +122,12 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   }
 }
 
-/** Throws INVALID_CONFIG for a login without the address that it comes back to, and for policies that cannot be used. */
+/** Throws INVALID_CONFIG for a login without a public URL, and for invalid policies. */
 function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
   const { access, publicUrl, basePath = '', log, view, events } = options
   if (access.type === 'anonymous') return anonymousAccess(access.token, access.caller)
   if (publicUrl === undefined)
-    throw new GatehouseError('INVALID_CONFIG', { detail: 'console.publicUrl: is required with console.auth' })
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'console.publicUrl is required with console.auth' })
   const { issuer, clientId, clientSecret, scopes, roles, fetch, now = Date.now } = access
   const home = `${publicUrl}${basePath}`
   const provider = new Issuer({
@@ -155,7 +157,7 @@ function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
   })
 }
 
-/** In a build, the folder beside that of the program; from source, what the last build made. */
+/** Returns the folder next to the program in a build; from source, the output of the last build. */
 function builtAssets(here = import.meta.url): string {
   const isSource = extname(fileURLToPath(here)) === '.ts'
   return fileURLToPath(new URL(isSource ? '../../dist/console' : '../console', here))

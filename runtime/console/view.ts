@@ -1,6 +1,6 @@
 /**
- * What the console sees of the server that it shows: read-only data and a few operations, handed over by whoever starts
- * both. The server's own view fits these shapes.
+ * Interface between the console and the server that it shows: read-only data and a few operations. The server's view
+ * implements it.
  */
 import type { DirectCall, DirectResult } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
@@ -28,12 +28,12 @@ export interface ConsoleBackend {
   readonly name: string
   readonly transport: string
   readonly authType: string
-  /** Revision of the protocol that was last agreed on. */
+  /** Protocol revision of the last negotiation. */
   readonly revision: string | undefined
   readonly era: string
   readonly health: {
     readonly status: Health
-    /** Milliseconds since the epoch, as all times here. */
+    /** Milliseconds since the epoch, like all times here. */
     readonly lastTransitionAt: number | undefined
     readonly lastError:
       | { readonly category: string; readonly detail?: string | undefined; readonly at: number }
@@ -41,20 +41,20 @@ export interface ConsoleBackend {
     readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
   }
   readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }
-  /** Why the backend is not served; undefined when it is. */
+  /** Why the backend is excluded; undefined when it is served. */
   readonly excluded: readonly string[] | undefined
 }
 
-/** How a try has ended. */
+/** Result of a try. */
 export interface Tried {
   readonly request: TryRequest
   readonly caller: Caller
   readonly backend: string
   readonly ms: number
   readonly outcome: CallResultKind
-  /** What refused it, if anything. */
+  /** What rejected the call, if anything. */
   readonly denied?: DeniedBy | undefined
-  /** Undefined where no policy was asked. */
+  /** Undefined when no policy was evaluated. */
   readonly policy: PolicyRecord | undefined
   readonly error?: { readonly code?: number; readonly message: string }
 }
@@ -62,39 +62,39 @@ export interface Tried {
 export interface ConsoleView {
   /** Name of the virtual server. */
   readonly server: string
-  /** Sorted by name, the excluded ones included. */
+  /** Sorted by name, including excluded backends. */
   backends(): readonly ConsoleBackend[]
-  /** What is wrong now, the oldest first. */
+  /** Current problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** What failed call by call within the last hour, the latest first. */
+  /** Individual failures of the last hour, newest first. */
   recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
-  /** False when none has this hash. */
+  /** Returns false when no session has this hash. */
   endSession(hash: string): Promise<boolean>
-  /** The configuration in force. */
+  /** The current configuration. */
   config(): unknown
-  /** The policies in force, the same object as long as they are; undefined without policies. */
+  /** The current policies; the same object while they are unchanged. Undefined without policies. */
   policies(): DescribedPolicies | undefined
-  /** URL of the external decision point that decides in their place. */
+  /** URL of the external decision point, which replaces policies. */
   decisionPoint?(): string | undefined
   /** `accounts`: the page of connected accounts of an embedded authorization server. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
-  /** Checks a backend now; false when there is none of that name. */
+  /** Checks a backend now. Returns false for an unknown backend. */
   recheck(backend: string): Promise<boolean>
-  /** Raw JSON: a result, or an error object. Rejects with GatehouseError. */
+  /** Returns raw JSON: a result or an error object. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
-  /** What this caller could name, and what is hidden from everybody; sorted by name. Never rejects. */
+  /** Returns the tools that this caller may name, and tools hidden from all clients, sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
-  /** Audits what somebody did here. */
+  /** Writes an audit record of a user action. */
   acted(record: ConsoleRecord): void
-  /** How backends compare with their locks, sorted by name; undefined while pinning is off. */
+  /** Comparison of backends with their locks, sorted by name; undefined while pinning is off. */
   pins(): readonly ShownPins[] | undefined
-  /** One difference with both definitions; undefined when there is none of that name. */
+  /** Returns one difference with both definitions, or undefined for an unknown item. */
   pinDetail(backend: string, kind: LockedKind, name: string): ReviewedDrift | undefined
 }
 
-/** What one backend offers beside what was approved of it. */
+/** Differences between one backend and its locks. */
 export interface ShownPins {
   readonly backend: string
   readonly lock: 'ok' | 'missing' | 'invalid'
@@ -102,36 +102,36 @@ export interface ShownPins {
   readonly locks: readonly string[]
   /** Why the lock cannot be used. */
   readonly failure: string | undefined
-  /** There is no lock, and nothing of the backend is offered for that. */
+  /** True when the backend has no lock and therefore offers nothing. */
   readonly closed: boolean
   readonly observed: boolean
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
   readonly drift: readonly LockDifference[]
 }
 
-/** A difference in full, for whoever reviews it. */
+/** A complete difference, for review. */
 export interface ReviewedDrift extends LockDifference {
-  /** JSON text of what is offered; undefined for a removed item. */
+  /** JSON text of the offered definition; undefined for a removed item. */
   readonly offered: string | undefined
-  /** JSON text of what was approved, and its digest; undefined for a new item. */
+  /** JSON text and digest of the approved definition; undefined for a new item. */
   readonly approved: string | undefined
   readonly approvedDigest: string | undefined
-  /** `cut`: something of it is not shown. */
+  /** `cut` is true when the diff is truncated. */
   readonly diff: readonly {
     readonly part: string
     readonly lines: readonly string[]
     readonly cut: boolean
   }[]
-  /** The backend shows callers different things. */
+  /** True when the backend offers different definitions to different callers. */
   readonly perCaller: boolean
-  /** The lock of the configuration is another by now, and about to be in force. */
+  /** True while a changed lock is being loaded. */
   readonly changing: boolean
 }
 
-/** Makes of a reviewed difference what was approved. */
+/** Approves reviewed differences. */
 export interface Approver {
-  /** How that is done. Never throws. */
+  /** Returns how the difference can be approved. Never throws. */
   way(reviewed: ReviewedDrift): ApprovalWay
-  /** Writes it; the file that it stands in. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN, and has changed nothing then. */
+  /** Writes the approval and returns the file. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN, without changes. */
   approve(reviewed: ReviewedDrift): Promise<string>
 }

@@ -62,7 +62,7 @@ export function oidcViolations(
     problems.push('issuer: set issuer, jwksUrl or introspectionUrl, otherwise no token can be checked')
   }
   if (!config.audience && !config.resource) {
-    problems.push('audience: set audience or resource, otherwise tokens for anybody would be accepted')
+    problems.push('audience: set audience or resource, otherwise tokens for any audience would be accepted')
   }
   if (config.clientSecret !== undefined && !config.clientId) {
     problems.push('clientId: must be set when a client secret is given')

@@ -1,9 +1,9 @@
 /**
- * The standard streams of a running container, over one WebSocket through the API server.
+ * Attaches to the standard streams of a running container over a WebSocket through the API server.
  *
- * Speaks channels: the first byte of each binary message says which stream the rest belongs to. Standard input is never
- * half-closed: that would cut this attachment's output on some runtimes. Nothing is replayed: output that came before is
- * lost, and so is what comes while nobody is attached. Reconnecting is the caller's.
+ * The first byte of each binary message is the channel number. Standard input is never half-closed, because that would
+ * cut the output on some runtimes. Nothing is replayed: output from before the attachment, or between attachments, is
+ * lost. The caller must reconnect.
  * Source: Kubernetes, PodAttachOptions; the v4 and v5 remote command protocols.
  */
 import { WebSocket } from 'ws'
@@ -23,11 +23,11 @@ export interface AttachHandlers {
 }
 
 export interface Attachment {
-  /** Writes to standard input, in order. False: the other side does not keep up. */
+  /** Writes to standard input, in order. Returns false when the peer is too slow. */
   write(data: Buffer): boolean
-  /** Bytes written that are still here. */
+  /** Bytes that are written but not yet sent. */
   readonly unsent: number
-  /** Stops reading until `resume`. */
+  /** Stops reading until `resume` is called. */
   pause(): void
   resume(): void
   /** Why the streams ended; resolves once. */
@@ -35,9 +35,9 @@ export interface Attachment {
   close(): void
 }
 
-/** Nothing was attached to. The message is what a person may read. */
+/** The attachment failed. The message is safe to show to users. */
 export class AttachRefused extends ModuleError {
-  /** CamelCase, for a condition. */
+  /** CamelCase reason for a condition. */
   readonly reason: string
 
   constructor(reason: string, message: string, options?: { readonly cause?: unknown }) {
@@ -46,16 +46,16 @@ export class AttachRefused extends ModuleError {
   }
 }
 
-/** v5 is translated by the API server, v4 goes to the node: both carry the same channels. */
+/** The API server translates v5; v4 is handled by the node. Both use the same channels. */
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
 const channel = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
 const handshakeMs = 15_000
 const pingMs = 5_000
 const deadMs = 30_000
-/** Runtimes copy in pieces of this size: what is no larger is not mixed with what somebody else writes. */
+/** Runtimes copy in chunks of this size, so a smaller write is not mixed with the output of other writers. */
 const pieceBytes = 32 * 1024
 const maxUnsent = 1024 * 1024
-/** A message of the other side; chunks are far smaller. */
+/** Limit for a message from the peer; real chunks are much smaller. */
 const maxPayload = 32 * 1024 * 1024
 const maxRefusalBytes = 64 * 1024
 
@@ -82,7 +82,7 @@ export function attach(
       followRedirects: false,
     })
     socket.binaryType = 'nodebuffer'
-    // Before the upgrade is done, data may follow it at once.
+    // Registered before the upgrade completes, because data may follow it immediately.
     const stream = new Stream(socket, handlers)
     socket.once('open', () => resolve(stream))
     socket.once('unexpected-response', (_request, response) => {
@@ -111,7 +111,7 @@ function urlOf({ baseUrl }: ClusterApi, { namespace, pod, container }: Container
   return `${baseUrl.replace(/^http/, 'ws')}${path}?${query.toString()}`
 }
 
-/** The Status in the response to an upgrade that was refused. */
+/** Returns the Status from a rejected upgrade response. */
 async function readRefusal(response: AsyncIterable<Buffer>): Promise<Readonly<Record<string, unknown>>> {
   const parts: Buffer[] = []
   let size = 0
@@ -133,7 +133,7 @@ class Stream implements Attachment {
   readonly #socket: WebSocket
   #heardAt = performance.now()
   #paused = false
-  /** What the other side has said about the end. */
+  /** The peer's reason for the end. */
   #status: string | undefined
 
   constructor(socket: WebSocket, { onStdout, onStderr }: AttachHandlers) {
@@ -164,7 +164,7 @@ class Stream implements Attachment {
     })
   }
 
-  /** A connection that says nothing, not even to a ping, is dead. One that is not read may have said much. */
+  /** A connection without any data, not even a pong, is dead. Paused connections are exempt. */
   #check(): void {
     if (this.#paused) return
     if (performance.now() - this.#heardAt > deadMs) {
@@ -180,7 +180,7 @@ class Stream implements Attachment {
   write(data: Buffer): boolean {
     for (let at = 0; at < data.length; at += pieceBytes) {
       const piece = data.subarray(at, at + pieceBytes)
-      // A failure ends the stream, and `ended` tells.
+      // A failure ends the stream; `ended` contains the reason.
       this.#socket.send(Buffer.concat([stdinByte, piece]), () => undefined)
     }
     return this.#socket.bufferedAmount < maxUnsent
@@ -200,7 +200,7 @@ class Stream implements Attachment {
   close(): void {
     this.#status ??= 'closed'
     this.#paused = false
-    // A close frame first; what does not answer it is cut.
+    // Sends a close frame first, and terminates a connection that does not respond.
     this.#socket.close(1000)
     setTimeout(() => this.#socket.terminate(), 1_000).unref()
   }
@@ -208,7 +208,7 @@ class Stream implements Attachment {
 
 const stdinByte = Buffer.from([channel.stdin])
 
-/** Channel 3 is a Status; the end of the container's process is a success. */
+/** Channel 3 carries a Status. The exit of the container's process is a success. */
 function statusText(bytes: Buffer): string | undefined {
   try {
     const { status, message }: { status?: unknown; message?: unknown } = JSON.parse(bytes.toString('utf8'))

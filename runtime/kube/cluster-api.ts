@@ -1,8 +1,8 @@
 /**
- * The Kubernetes API as a pod reaches it: address and account from what the kubelet puts into each container, and the few
- * requests that pods of ours make.
+ * Minimal Kubernetes API client for a pod: address and account from the files that the kubelet mounts into each
+ * container, and the few requests that Gatehouse pods make.
  *
- * Answers are bounded by `makeFetch`. Nothing is repeated here.
+ * `makeFetch` limits the response size. Requests are not retried.
  * Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
  */
 import { readFileSync } from 'node:fs'
@@ -11,12 +11,12 @@ import { directOnly, type Fetch, makeFetch } from '../net/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Access to the API server, as a pod has it. */
+/** Access to the API server from within a pod. */
 export interface ClusterApi {
   readonly baseUrl: string
-  /** Trust anchors of the server, PEM; undefined: the system's. */
+  /** Trust anchors of the server, PEM; undefined: the system roots. */
   readonly ca?: string | undefined
-  /** Read again each time: it rotates. */
+  /** Read for each request, because it rotates. */
   readonly token: () => string
   readonly fetch: Fetch & { close(): Promise<void> }
 }
@@ -55,16 +55,16 @@ function mounted(account: string, name: string): string {
 
 export interface ApiAnswer {
   readonly status: number
-  /** The object, or the Status that says why there is none. Empty when the body is no JSON object. */
+  /** The object, or the error Status. Empty when the body is not a JSON object. */
   readonly body: Fields
 }
 
-/** A GET. Rejects when the API server cannot be reached. */
+/** Sends a GET request. Rejects when the API server is unreachable. */
 export function getObject(api: ClusterApi, path: string): Promise<ApiAnswer> {
   return send(api, path, { method: 'GET' })
 }
 
-/** Merges `patch` into an object (RFC 7386). Rejects when the API server cannot be reached. */
+/** Merges `patch` into an object (RFC 7386). Rejects when the API server is unreachable. */
 export function mergeInto(api: ClusterApi, path: string, patch: unknown): Promise<ApiAnswer> {
   return send(api, path, {
     method: 'PATCH',
@@ -73,7 +73,7 @@ export function mergeInto(api: ClusterApi, path: string, patch: unknown): Promis
   })
 }
 
-/** `/api/v1/namespaces/…`, the parts escaped. */
+/** Returns `/api/v1/namespaces/…`, with escaped segments. */
 export function corePath(namespace: string, resource: string, name: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`
 }

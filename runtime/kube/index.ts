@@ -1,6 +1,6 @@
 /**
- * Public API of the Kubernetes module: what pods of ours ask of the API server, and the streams of a container. The
- * WebSocket is loaded only where it is needed.
+ * Public API of the Kubernetes module: API requests from Gatehouse pods, and container streams. The WebSocket library
+ * is loaded on demand.
  */
 export type { Attachment, ContainerName } from './attachment.ts'
 export {

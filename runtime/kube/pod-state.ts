@@ -1,7 +1,6 @@
 /**
- * How one container of a pod is doing, from the pod's status: whether its streams can be attached to now, and if not, why
- * and what helps.
- *
+ * Reads the state of one container from the pod's status: whether the proxy can attach now, and otherwise the reason
+ * and the fix.
  * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
  */
 import { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
@@ -9,17 +8,17 @@ import { type ClusterApi, corePath, getObject } from './cluster-api.ts'
 
 export interface ContainerRun {
   readonly podUid: string
-  /** Of this run of the container; another one has another id. */
+  /** Id of this run of the container; changes with each restart. */
   readonly containerId: string
   readonly restarts: number
 }
 
-/** Why nothing can be attached to, as reasons and messages of a condition are written. */
+/** Why the proxy cannot attach, as reason and message of a condition. */
 export interface NotRunning {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
-  /** Of the template that the pod was made from; undefined without a pod. */
+  /** Revision of the pod's template; undefined without a pod. */
   readonly revision?: string | undefined
 }
 
@@ -27,7 +26,7 @@ export type PodState =
   | { readonly run: ContainerRun; readonly wrong?: undefined }
   | { readonly run?: undefined; readonly wrong: NotRunning }
 
-/** Reads the pod. Rejects when the API server cannot be reached. */
+/** Reads the pod. Rejects when the API server is unreachable. */
 export async function readPodState(
   api: ClusterApi,
   {
@@ -48,7 +47,7 @@ export function refusalReason(status: number): string {
   return status === 401 || status === 403 ? 'AccessRefused' : 'ApiServerError'
 }
 
-/** What the API server said, with the next step where it is known. */
+/** Returns the API server's error, with the next step if known. */
 export function refusalMessage(status: number, verb: string, what: string, body: Fields): string {
   const said = textOf(body['message']) || `status ${status}`
   if (status === 403)
@@ -58,7 +57,7 @@ export function refusalMessage(status: number, verb: string, what: string, body:
   return `the API server answered ${status} to ${verb} on ${what}: ${said}`
 }
 
-/** The controller of a StatefulSet writes it on its pods. */
+/** Label that the StatefulSet controller sets on its pods. */
 function withRevision(state: PodState, pod: Fields): PodState {
   if (!state.wrong) return state
   const revision = textOf(fieldsOf(fieldsOf(pod['metadata'])['labels'])['controller-revision-hash'])
@@ -80,7 +79,7 @@ function podState(pod: Fields, container: string): PodState {
   const restarts = typeof found['restartCount'] === 'number' ? found['restartCount'] : 0
   if (isFields(running)) {
     const id = textOf(found['containerID'])
-    // A node that names no id: a start is told from another by its number.
+    // Some nodes report no id; runs are then distinguished by the restart count.
     return { run: { podUid: textOf(metadata['uid']), containerId: id || `#${restarts}`, restarts } }
   }
   return not(
@@ -123,7 +122,7 @@ function crashing(name: string, container: Fields): string {
   )
 }
 
-/** ` (exit code 1, Error)`; empty where nothing is known. */
+/** Returns ` (exit code 1, Error)`, or '' when nothing is known. */
 function exitOf(terminated: unknown): string {
   const { exitCode, reason } = fieldsOf(terminated)
   return typeof exitCode === 'number' ? ` (exit code ${exitCode}, ${textOf(reason)})` : ''

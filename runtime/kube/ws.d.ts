@@ -1,4 +1,4 @@
-/** The part of the package ws that is used; it has no types of its own. */
+/** Types for the parts of the package ws in use; the package has no types. */
 declare module 'ws' {
   import type { IncomingMessage } from 'node:http'
   import type { EventEmitter } from 'node:events'
@@ -18,7 +18,7 @@ declare module 'ws' {
     constructor(url: string | URL, protocols: readonly string[], options?: WebSocketOptions)
     readonly readyState: number
     readonly protocol: string
-    /** Bytes that were given to `send` and are not with the system yet. */
+    /** Bytes passed to `send` that the operating system has not accepted yet. */
     readonly bufferedAmount: number
     binaryType: 'nodebuffer' | 'arraybuffer' | 'fragments'
     send(data: Buffer, sent?: (error?: Error) => void): void

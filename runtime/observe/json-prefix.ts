@@ -1,8 +1,8 @@
 /**
- * Steps over JSON text that may end anywhere, because only its beginning was stored.
+ * Skips over JSON text that may be truncated anywhere.
  *
- * Tolerant: text that is no JSON is stepped over somehow, and nothing is decided by the result but what is recorded.
- * Every function answers the index after what it skipped, or -1 when the text ends first.
+ * Tolerates invalid JSON; the result affects only what is recorded. Functions return the index after the skipped part,
+ * or -1 when the text ends first.
  */
 export function skipSpace(text: string, at: number): number {
   let i = at
@@ -20,7 +20,7 @@ export function skipString(text: string, at: number): number {
   return -1
 }
 
-/** A number or literal; also whatever else stands up to the next structural character. */
+/** Skips a number or literal, or anything else up to the next structural character. */
 export function skipScalar(text: string, at: number): number {
   for (let i = at; i < text.length; i++) {
     const c = text.charCodeAt(i)
@@ -46,7 +46,7 @@ export function skipValue(text: string, at: number): number {
   return -1
 }
 
-/** The text of a complete string token, decoded; undefined when it is not valid. */
+/** Decodes a complete string token; undefined when it is invalid. */
 export function decodeString(token: string): string | undefined {
   if (!token.includes('\\')) return token.slice(1, -1)
   try {
@@ -57,7 +57,7 @@ export function decodeString(token: string): string | undefined {
   }
 }
 
-/** Calls `visit` with each member of the object at `at`, as far as the text goes; false ends the walk. */
+/** Calls `visit` with each member of the object at `at`, as far as the text goes. Stops when `visit` returns false. */
 export function walkMembers(
   text: string,
   at: number,

@@ -1,38 +1,37 @@
 /**
- * Writes log lines to a file descriptor, many lines in one write.
+ * Writes log lines to a file descriptor, many lines per write.
  *
- * A line that is alone is written in the same turn of the event loop; under load lines wait for each other, a few
- * milliseconds at most, because a system call per turn costs more than the line. The end of the process writes out the
- * rest. A pipe whose reader is slow is tried again later; when it stays full, the oldest lines are dropped and counted
- * rather than buffered without bound.
+ * A single line is written in the same turn of the event loop. Under load, lines wait a few milliseconds, because a
+ * system call costs more than a line. Remaining lines are written at process exit. A full pipe is retried later; if it
+ * stays full, the oldest lines are dropped and counted.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 
 const maxBufferedChars = 1_048_576
 const retryMs = 20
-/** Two writes are at least this far apart, unless much is waiting. */
+/** Minimum interval between two writes, unless much is pending. */
 const paceMs = 5
 const maxWaitingChars = 65_536
 
 export interface LineFile {
   write(line: string): void
-  /** Writes what is pending, as far as the descriptor takes it. */
+  /** Writes pending lines, as far as the descriptor accepts them. */
   flushSync(): void
-  /** Writes what is pending and closes the descriptor, unless it is one of the process's own. */
+  /** Writes pending lines and closes the descriptor, unless it is a standard stream. */
   close(): void
 }
 
-/** Hears of losses: to a slow reader, a full disk, a closed pipe. */
+/** Notified of lost lines: slow reader, full disk, closed pipe. */
 export interface LineWatch {
-  /** Number of lines that are lost at once, and the system's error where there is one. */
+  /** Called with the number of lost lines and the system error, if any. */
   readonly onLoss?: (lines: number, error?: unknown) => void
-  /** Lines are written for the first time after a loss. */
+  /** Called for the first successful write after a loss. */
   readonly onWritten?: () => void
 }
 
 export interface LineFileOptions extends LineWatch {
-  /** Replaces fs.writeSync (tests). Returns the bytes that were taken. */
+  /** Replaces fs.writeSync (tests). Returns the number of bytes written. */
   readonly writeSync?: (fd: number, bytes: Buffer) => number
 }
 
@@ -89,7 +88,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       try {
         bytes = bytes.subarray(put(fd, bytes))
       } catch (error) {
-        // Anything but a full pipe (closed, disk full) has no remedy here.
+        // Other errors than a full pipe (closed, disk full) cannot be handled here.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
           lost(linesIn(bytes), error)
           return
@@ -117,13 +116,13 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
 
 let standardError: LineFile | undefined
 
-/** Standard error, for everybody of this process who writes lines to it: of two, one could cut into the line of the other. */
+/** Returns the shared writer for standard error; two writers could cut into each other's lines. */
 export function standardErrorLines(): LineFile {
   standardError ??= makeLineFile(2)
   return standardError
 }
 
-/** In a thread the descriptors are those of the whole process; its own output is a stream. */
+/** In a worker thread, descriptors belong to the whole process; the thread's output is a stream. */
 function writeStream(fd: number, bytes: Buffer): number {
   const stream = fd === 1 ? process.stdout : process.stderr
   stream.write(bytes)

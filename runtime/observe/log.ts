@@ -1,9 +1,10 @@
 /**
- * The log: one JSON object per line on stderr, or text for a terminal, RFC 3339 time, everything redacted (redact.ts) before it is written.
+ * The log: one JSON object per line on stderr, or text for a terminal, RFC 3339 time, redacted (redact.ts) before it is
+ * written.
  *
- * The message must be a fixed text; what varies goes into fields. Stack traces appear at debug level only. No key occurs
- * twice in a line: the fields of a child and of the call are merged into one object before anything is written, the
- * later value wins, and a field may not take the name of a member that every line has.
+ * The message must be a fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have
+ * no duplicate keys: fields of a child logger and of the call are merged before writing, the later value wins, and a
+ * field must not have the name of a standard member.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
@@ -19,7 +20,7 @@ export interface LogOptions {
   readonly level?: LogLevel | undefined
   /** File path, file descriptor, or a stream. Default: stderr. */
   readonly destination?: string | number | LineStream | undefined
-  /** Which program or part writes; field `name` of every line. */
+  /** Name of the program or component; field `name` of every line. */
   readonly name?: string | undefined
   /** Default json. */
   readonly format?: LogFormat | undefined
@@ -27,18 +28,18 @@ export interface LogOptions {
   readonly colour?: boolean | undefined
 }
 
-/** Where lines go: anything with a `write`. */
+/** Destination of lines: anything with a `write`. */
 export interface LineStream {
   write(line: string): void
   flushSync?(): void
 }
 
 export interface RootLog extends Log {
-  /** Writes out what is buffered; call before the process ends. */
+  /** Writes buffered lines; call before the process ends. */
   flush(): void
 }
 
-/** Makes the log of a process. Throws the system's error when a file destination cannot be opened. */
+/** Creates the log of a process. Throws the system error when a file destination cannot be opened. */
 export function makeLog(options: LogOptions = {}): RootLog {
   const lines = linesOf(options.destination ?? 2)
   const { format, colour = false } = options
@@ -49,7 +50,7 @@ export function makeLog(options: LogOptions = {}): RootLog {
       base: options.name === undefined ? {} : { name: options.name },
       messageKey: 'message',
       timestamp: makeTimestamp(),
-      // Errors arrive here redacted already; pino's own serialiser would add stacks.
+      // Errors are already redacted here; pino's own serializer would add stacks.
       serializers: { err: (value: unknown) => value },
       formatters: { level: (label) => ({ level: label }) },
     },
@@ -73,7 +74,7 @@ function withFormat(lines: LineStream, form: (line: string) => string): LineStre
   }
 }
 
-/** RFC 3339 time; the text is made once per millisecond. */
+/** RFC 3339 time; formatted at most once per millisecond. */
 function makeTimestamp(): () => string {
   let at = 0
   let text = ''
@@ -87,7 +88,9 @@ function makeTimestamp(): () => string {
   }
 }
 
-/** Members that every line has, and the one that errors bring; a field of such a name is written as `field_<name>`. */
+/**
+ * Standard members of every line, and the one that errors add. A field with such a name is written as `field_<name>`.
+ */
 const ownMembers: ReadonlySet<string> = new Set(['level', 'time', 'name', 'message', 'stack'])
 
 type Safe = Readonly<Record<string, unknown>>
@@ -116,7 +119,7 @@ function wrap(logger: pino.Logger, bound: Safe): Log {
   }
 }
 
-/** The fields redacted, none under the name of a member that the line has anyway. */
+/** Returns the redacted fields, with standard member names replaced. */
 function safe(fields: LogFields): Record<string, unknown> {
   const redacted = redactFields(fields)
   for (const name of ownMembers) {

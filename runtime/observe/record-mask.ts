@@ -1,7 +1,4 @@
-/**
- * Masks what is recorded of calls (audit log, spans, console) beyond credentials: by the guardrails in force, which this module
- * does not know.
- */
+/** Masks recorded call data (audit log, spans, console) beyond credentials. The current guardrails provide the mask. */
 
 /** Must not throw. */
 export type MaskText = (text: string) => string
@@ -9,12 +6,12 @@ export type MaskText = (text: string) => string
 export class RecordMask {
   #begin: (() => MaskText) | undefined
 
-  /** Undefined: nothing is masked. */
+  /** Undefined when nothing is masked. */
   replace(begin: (() => MaskText) | undefined): void {
     this.#begin = begin
   }
 
-  /** For one record, within this turn: it may bound how much work that is. */
+  /** Valid for one record within this turn; it may limit the work for the record. */
   begin(): MaskText | undefined {
     return this.#begin?.()
   }

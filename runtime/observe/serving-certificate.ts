@@ -1,6 +1,6 @@
 /**
- * The certificate that a server of this process shows, opened so that all about it is told: a new one, one that cannot be
- * used, and one that ends within two weeks or has ended.
+ * Opens the certificate of a server in this process and reports its events: reloaded, unusable, expiring within two
+ * weeks, expired.
  */
 import { type CertificateFiles, ServedCertificate } from '../../schemas/certificate/index.ts'
 import type { Events } from './events/index.ts'
@@ -8,8 +8,8 @@ import type { Events } from './events/index.ts'
 const soonMs = 14 * 24 * 60 * 60_000
 
 /**
- * Throws INVALID_CONFIG with everything that is wrong with the files. Whoever opens it closes it, and calls `look` once whoever
- * listens to the events does.
+ * Throws INVALID_CONFIG with all problems of the files. The caller closes it, and calls `checkFiles` after adding event
+ * listeners.
  */
 export function openServingCertificate(files: CertificateFiles, events: Events): ServedCertificate {
   let told = ''
@@ -31,6 +31,6 @@ export function openServingCertificate(files: CertificateFiles, events: Events):
       tellEnd(now)
     },
     onUnusable: (reason) => events.emit('serving_certificate_refused', { reason }),
-    onLook: tellEnd,
+    onPoll: tellEnd,
   })
 }

@@ -1,4 +1,4 @@
-/** Session ids as they may be shown: short hashes, which nobody can use in place of the id. */
+/** Short hashes of session ids for display. They cannot be used as ids. */
 import { hash } from 'node:crypto'
 
 const digits = 12

@@ -1,44 +1,44 @@
 /**
- * What a running server shows of itself to the pages about it. The virtual server fills these, the console reads them.
- * Holds no credential and no session id. Times are milliseconds since the epoch.
+ * Data of a running server for the console. The virtual server provides it. Contains no credentials and no session ids.
+ * Times are milliseconds since the epoch.
  */
 
 /** One tool of the catalog. */
 export interface ShownTool {
-  /** As policies and settings call it, and clients too unless it has an alias. */
+  /** Name in policies and settings, and for clients unless there is an alias. */
   readonly name: string
-  /** As clients call it, where the name is too long for them. */
+  /** Name for clients when the full name is too long for them. */
   readonly alias?: string | undefined
-  /** Empty for a tool of the server itself, such as a workflow. */
+  /** Empty for a tool of the server, such as a workflow. */
   readonly backend: string
   readonly original: string
-  /** The definition as clients see it. */
+  /** The definition that clients see. */
   readonly json: Buffer
-  /** The rule that keeps it from clients; undefined when they see it. */
+  /** The rule that hides it from clients; undefined when it is visible. */
   readonly hidden: string | undefined
-  /** How it compares with the lock of its backend; undefined where nothing is compared. */
+  /** Comparison with the backend's lock; undefined when it is not compared. */
   readonly pin: 'pinned' | 'new' | 'changed' | undefined
-  /** Pinning keeps it from clients; `json` is what nobody has approved. */
+  /** True when pinning hides it from clients; `json` is then the unapproved definition. */
   readonly refused: boolean
 }
 
 const pinRefusals: Readonly<Record<string, string>> = {
   tool_changed:
-    'its definition is not the approved one; look at the difference, then approve it or ask its maintainer',
+    'its definition is not the approved one; review the difference, then approve it or ask its maintainer',
   tool_new: 'it is new, and new tools are blocked until they are approved',
   lock_invalid: 'the lock of its backend cannot be used',
   no_lock: 'its backend has no lock, and backends without one are blocked',
 }
 
-/** Why pinning keeps something from clients, in words. */
+/** Returns why pinning hides something from clients. */
 export function pinRefusal(reason: string): string {
   return pinRefusals[reason] ?? reason
 }
 
 export interface ShownSession {
-  /** `sessionHash` of its id. */
+  /** `sessionHash` of the session id. */
   readonly hash: string
-  /** `Caller.key` of whom it belongs to. */
+  /** `Caller.key` of the owner. */
   readonly owner: string
   readonly subject: string
   readonly displayName: string

@@ -1,9 +1,9 @@
-/** Texts as they are recorded: cut to a number of bytes without breaking a character, and with what is not seen written out. */
+/** Prepares text for records: truncates to bytes without splitting characters, and escapes invisible characters. */
 import { hiddenAnywhere } from '../../schemas/index.ts'
 
-/** The longest beginning of `text` that takes at most `maxBytes` in UTF-8. */
+/** Returns the longest prefix of `text` with at most `maxBytes` in UTF-8. */
 export function cutBytes(text: string, maxBytes: number): string {
-  // A UTF-16 unit never takes more than three bytes.
+  // A UTF-16 unit never needs more than three bytes.
   if (text.length * 3 <= maxBytes) return text
   const bytes = Buffer.from(text.slice(0, maxBytes))
   if (bytes.length <= maxBytes && text.length <= maxBytes) return text
@@ -12,7 +12,7 @@ export function cutBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end)
 }
 
-/** The text with every character that is not seen as `\u{…}`. Other characters stay, whatever they look like. */
+/** Escapes every invisible character as `\u{…}`. */
 export function visibleText(text: string): string {
   return text.replaceAll(hiddenAnywhere, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 }

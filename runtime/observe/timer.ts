@@ -1,4 +1,4 @@
-/** Runs `work` once after `ms`, and does not keep the process alive for it; the returned function cancels it. */
+/** Runs `work` once after `ms` without keeping the process alive. Returns a function that cancels it. */
 export function unheldTimer(ms: number, work: () => void): () => void {
   const handle = setTimeout(work, ms)
   handle.unref()

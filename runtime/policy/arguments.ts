@@ -15,20 +15,20 @@ export const argumentPrefix = 'arg_'
 
 export interface RequestAttributes {
   readonly attributes: Readonly<Record<string, CedarValue>>
-  /** Attributes that the request has but whose value cannot be told to the policies. */
+  /** Attributes of the request whose values Cedar cannot represent. */
   readonly unusable: ReadonlySet<string>
 }
 
-/** Which attributes are of interest. */
+/** The attributes that policies read. */
 export interface WantedArguments {
   has(name: string): boolean
-  /** The wanted names that are equal to a name but for case, without the name itself. */
+  /** Returns the wanted names that equal a name except for case, without the name itself. */
   variantsOf(name: string): readonly string[]
 }
 
 /**
- * Throws INVALID_PARAMS when the arguments are no object or hold a member twice. `raw` is JSON text, `maxText` the longest
- * text that is told.
+ * Throws INVALID_PARAMS when the arguments are not an object or contain a duplicate member. `raw` is JSON text,
+ * `maxText` the longest text that policies receive.
  */
 export function argumentAttributes(raw: Buffer, wanted: WantedArguments, maxText: number): RequestAttributes {
   const attributes = new Map<string, CedarValue>()
@@ -39,7 +39,7 @@ export function argumentAttributes(raw: Buffer, wanted: WantedArguments, maxText
     const name = `${argumentPrefix}${argument}${isContainer ? '_present' : ''}`
     for (const variant of wanted.variantsOf(name)) unusable.add(variant)
     if (!wanted.has(name)) continue
-    // Null is as good as not given.
+    // Null is treated as absent.
     const value = isContainer ? true : scalar(json, budget)
     if (value === null) continue
     const told = value !== undefined && budget.take(name.length)
@@ -62,7 +62,7 @@ function membersOf(raw: Buffer): [string, Buffer][] {
 }
 
 function scalar(json: Buffer, budget: Budget): CedarValue | undefined {
-  // Six bytes are the longest that one character takes, as an escape.
+  // An escaped character takes at most six bytes.
   if (json.length > 6 * maxTextLength) return undefined
   const text = json.toString()
   if (text === 'null') return null
@@ -78,7 +78,7 @@ export function wantedNames(names: ReadonlySet<string>, all: boolean): WantedArg
   }
 }
 
-/** Both ways, because some letters have a capital in common only. */
+/** Compared in both cases, because some letters share only their upper case. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }

@@ -36,19 +36,19 @@ import { longestText } from './cedar/values.ts'
 import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './verdict.ts'
 
 export interface Authorizer {
-  /** Works out who a caller is to the policies. Rejects with what the source of upstream tokens rejects with. */
+  /** Returns the caller as policies see it. Rejects with the errors of the upstream token source. */
   subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject>
-  /** Short hash of policies, entities and settings: equal for authorizers that decide alike. */
+  /** Short hash of policies, entities and settings: equal for authorizers that make the same decisions. */
   readonly digest: string
-  /** Names of attributes that come with a request (claims, arguments) and that some policy reads. */
+  /** Names of request attributes (claims, arguments) that a policy reads. */
   readonly reads: ReadonlySet<string>
-  /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
+  /** Throws INVALID_PARAMS when policies read arguments and these cannot be parsed. */
   decide(subject: PolicySubject, question: PolicyRequest): CedarDecision
-  /** The decision with its reasons. Throws like `decide`. */
+  /** Returns the decision with its reasons. Throws like `decide`. */
   verdict(subject: PolicySubject, question: PolicyRequest): PolicyVerdict
-  /** True when what is known of the thing named (a tool's hints, where it comes from) can change the decision. */
+  /** True when facts about the named item (a tool's hints, its origin) can change the decision. */
   readsFacts(subject: PolicySubject, question: PolicyRequest): boolean
-  /** What the engine is told for a question. Throws like `decide`. */
+  /** Returns the engine input for a question. Throws like `decide`. */
   evidence(subject: PolicySubject, question: PolicyRequest): Evidence
 }
 
@@ -56,7 +56,7 @@ export interface Authorizer {
 export interface Evidence {
   readonly policies: readonly Policy[]
   readonly call: AuthorizationCall
-  /** Attributes of the request whose value cannot be told to the policies. */
+  /** Attributes of the request whose values Cedar cannot represent. */
   readonly unusable: ReadonlySet<string>
   readonly target: PolicyTarget
 }
@@ -70,21 +70,21 @@ export interface AuthorizerParts {
   readonly serverName: string
   /** Required for primaryUpstreamProvider; without it the claims are those of the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
-  /** Called with each failure of the engine. */
+  /** Called for each failure of the engine. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
-  /** Hears of each policy that could not be evaluated once, in place of a warning. */
+  /** Called once for each policy that could not be evaluated, instead of a warning. */
   readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
-  /** Id of a policy by its place; default `policies[3]`. */
+  /** Returns the id of a policy by its position; default `policies[3]`. */
   readonly nameOf?: ((index: number) => string) | undefined
 }
 
 const memoBytes = 16 * 1024 * 1024
-/** Longer names are decided again each time: an untrusted client chooses them. */
+/** Decisions about longer names are not cached, because untrusted clients choose them. */
 const memoName = 512
 const noArguments: RequestAttributes = { attributes: {}, unusable: new Set() }
 
-/** Throws INVALID_CONFIG naming every policy and entity document that cannot be used. */
+/** Throws INVALID_CONFIG with every invalid policy and entity document. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
   const { policies, problems } = readPolicySet(config.policies ?? [], parts.nameOf)
   const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)
@@ -100,8 +100,8 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
 }
 
 /**
- * Decides as if the shadow policies were in force, beside the enforced ones or in their place; undefined where there are
- * none. Throws INVALID_CONFIG like `makeAuthorizer`.
+ * Returns the decision with the shadow policies in force, next to or instead of the enforced ones; undefined without
+ * shadow policies. Throws INVALID_CONFIG like `makeAuthorizer`.
  */
 export function makeShadowAuthorizer(
   config: AuthorizerConfig,
@@ -115,7 +115,7 @@ export function makeShadowAuthorizer(
   return makeAuthorizer({ ...config, policies: [...enforced, ...shadowPolicies] }, { ...parts, nameOf })
 }
 
-/** A subject made from the tokens of an upstream provider, good as long as these stay the same. */
+/** A subject made from upstream tokens, valid while they stay the same. */
 interface FromUpstream {
   readonly accessToken: string
   readonly idToken: string | undefined
@@ -146,7 +146,7 @@ class CedarAuthorizer implements Authorizer {
   })
   readonly digest: string
   readonly reads: ReadonlySet<string>
-  /** By the claims of the presented token, which are never changed in place. */
+  /** Keyed by the claims of the presented token, which are never mutated. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
 
@@ -257,7 +257,7 @@ class CedarAuthorizer implements Authorizer {
     )
   }
 
-  /** The arguments that a policy which can apply reads. */
+  /** Returns the arguments that an applicable policy reads. */
   #argumentsOf(subject: PolicySubject, question: PolicyRequest): RequestAttributes {
     if (question.arguments === undefined || this.#argumentPolicies.length === 0) return noArguments
     const target = this.#target(subject, question)
@@ -292,12 +292,12 @@ class CedarAuthorizer implements Authorizer {
       action: { type: 'Action', id: question.action },
       resource: resourceOf(question),
       context: { ...subject.attributes, ...given.attributes },
-      // The engine only reads them; its type forgets to say so.
+      // The engine does not modify them, but its type is mutable.
       entities: this.#entities.of(subject, question, given.attributes) as never,
     }
   }
 
-  /** Undefined when the engine failed, which another time it may not. */
+  /** Undefined when the engine failed; a retry may succeed. */
   #evaluate(
     subject: PolicySubject,
     question: PolicyRequest,
@@ -323,13 +323,13 @@ class CedarAuthorizer implements Authorizer {
     }
     if (decision === 'allow' && !failed) return { decision: 'permitted', ...reasons, missing: [] }
     const forbidden = failed || diagnostics.reason.length > 0
-    // What a permit says counts for nothing when a forbid failed.
+    // A permit is ignored when a forbid policy failed.
     const reason = decision === 'allow' ? [] : reasons.reason
     const missing = this.#missing(subject, question, call)
     return { decision: forbidden ? 'forbidden' : 'unmentioned', ...reasons, reason, missing }
   }
 
-  /** What permits that could have applied read, and the request does not have. */
+  /** Returns the attributes that applicable permits read and the request lacks. */
   #missing(subject: PolicySubject, question: PolicyRequest, call: AuthorizationCall): readonly string[] {
     const target = this.#target(subject, question)
     const read = this.#policies
@@ -349,7 +349,7 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  /** A policy that can apply and reads what cannot be told to it. */
+  /** Returns an applicable policy that reads an attribute without a Cedar value. */
   #unheard(
     subject: PolicySubject,
     question: PolicyRequest,
@@ -372,7 +372,7 @@ function namesLength({ id, origin }: PolicyRequest): number {
   return id.length + (origin ? origin.original.length + (origin.template?.length ?? 0) : 0)
 }
 
-/** True when a decision of a policy can depend on where something comes from. */
+/** True when a decision can depend on the origin of an item. */
 export function readsOrigin({ reads: { attributes, types, computedEntities } }: Policy): boolean {
   return (
     computedEntities ||
@@ -381,7 +381,7 @@ export function readsOrigin({ reads: { attributes, types, computedEntities } }: 
   )
 }
 
-/** Names of all attributes that the engine is told. */
+/** Returns the names of all attributes in the engine input. */
 export function attributesIn({ context, entities }: AuthorizationCall): ReadonlySet<string> {
   return new Set([...Object.keys(context), ...entities.flatMap(({ attrs }) => Object.keys(attrs))])
 }

@@ -1,18 +1,18 @@
 /**
- * Which claims the policies see: those of the token that the caller presented, or those of the access token that the
- * caller has at the primary upstream provider.
+ * Selects the claims for policies: those of the presented token, or those of the caller's access token at the primary
+ * upstream provider.
  *
- * The upstream token is read without checking its signature: it came straight from the provider, over the login that
- * this installation made, and is not the caller's to choose.
+ * The signature of the upstream token is not verified, because the token came directly from the provider through this
+ * installation's login, and the caller cannot choose it.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
 import type { Caller } from '../net/index.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** Tokens that callers have at upstream providers. */
+/** Upstream tokens of callers. */
 export interface UpstreamTokenSource {
-  /** Undefined when the caller has none. Rejects with GatehouseError when it cannot be had now. */
+  /** Undefined when the caller has none. Rejects with GatehouseError when it is currently unavailable. */
   get(
     caller: Caller,
     provider: string,
@@ -20,7 +20,7 @@ export interface UpstreamTokenSource {
   ): Promise<{ readonly accessToken: string; readonly idToken?: string | undefined } | undefined>
 }
 
-/** Claims that the ID token lends when the access token has none of them. */
+/** Claims taken from the ID token when the access token lacks all of them. */
 const lentClaims = ['name', 'email'] as const
 
 /**
@@ -33,7 +33,7 @@ export function claimsOfUpstream(
   own: Claims,
 ): Claims | undefined {
   const parts = accessToken.split('.')
-  // A header of a JWT is an object, which in base64url begins like this.
+  // The header of a JWT is a JSON object, which starts like this in base64url.
   if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return own
   const claims = payloadOf(accessToken)
   if (!claims) return undefined
@@ -44,7 +44,7 @@ export function claimsOfUpstream(
     : { ...claims, ...Object.fromEntries(added.map((name) => [name, lent?.[name]])) }
 }
 
-/** The payload of a JWT, unverified; undefined when there is none. */
+/** Returns the unverified payload of a JWT, or undefined. */
 function payloadOf(token: string): Claims | undefined {
   const [, payload = ''] = token.split('.')
   try {

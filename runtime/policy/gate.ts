@@ -25,20 +25,17 @@ export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' |
 
 export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
-  /**
-   * Asked only when a policy that can apply reads hints or where things come from. Where nothing is known, such a
-   * request is refused.
-   */
+  /** Called only when an applicable policy reads hints or origins. Without facts, such a request is denied. */
   readonly factsOf?: ((request: AccessRequest) => FactsResponse | Promise<FactsResponse>) | undefined
-  /** The same of what is known without asking anybody. */
+  /** Like `factsOf`, but only consults the cache. */
   readonly peekFacts?: ((request: AccessRequest) => Facts | undefined) | undefined
-  /** Called with each decision, before a refusal is thrown. */
+  /** Called for each decision, before a denial is thrown. */
   readonly decided?: ((report: DecisionReport) => void) | undefined
 }
 
 /** One decision, for operators. */
 export interface DecisionReport {
-  /** With the facts that the decision rests on. */
+  /** Includes the facts of the decision. */
   readonly request: AccessRequest
   readonly allowed: boolean
   readonly verdict: PolicyVerdict
@@ -46,7 +43,7 @@ export interface DecisionReport {
   readonly digest: string
   /** What the shadow policies would have said; undefined where there are none, or where they read what is not known. */
   readonly shadow: { readonly allowed: boolean; readonly verdict: PolicyVerdict } | undefined
-  /** What the policies were told, for the audit log. */
+  /** Returns the policy inputs, for the audit log. */
   inputs(mode: InputsMode, facts?: Facts): PolicyInputs
 }
 
@@ -58,7 +55,7 @@ export interface GateOptions {
   readonly unknownMethods: 'pass' | 'refuse'
   /** Tools of the gateway itself, permitted by switching them on; a policy can still forbid them. */
   readonly granted?: ((tool: string) => boolean) | undefined
-  /** Policies that are asked about every request that is checked, and decide nothing. */
+  /** Shadow policies: evaluated for every checked request, never enforced. */
   readonly shadow?: Authorizer | undefined
 }
 
@@ -78,11 +75,11 @@ export interface Gate {
    * no list. Rejects with BACKEND_PROTOCOL when it is no list although it should be.
    */
   filter(caller: Caller, method: string, result: Buffer, options?: FilterOptions): Promise<Buffer>
-  /** Ends what it holds open. */
+  /** Releases its resources. */
   close?(): Promise<void>
 }
 
-/** After so long a filter lets others have a turn. */
+/** A filter yields to other work after this time. */
 const turnMs = 5
 /** Cached views of one page of a list. */
 const maxViews = 64
@@ -92,7 +89,7 @@ interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
 
-/** The caller as each set of policies sees it. */
+/** The caller as seen by each set of policies. */
 interface Subjects {
   readonly enforced: PolicySubject
   readonly shadow: PolicySubject | undefined
@@ -171,7 +168,7 @@ class PolicyGate implements Gate {
 
   async #subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
     const enforced = await this.#authorizer.subject(caller, signal)
-    // Without the claims of the upstream provider the shadow policies permit nothing.
+    // Without the upstream claims, the shadow policies permit nothing.
     const shadow = await this.#options.shadow?.subject(caller, signal).catch(() => undefined)
     return { enforced, shadow }
   }
@@ -248,7 +245,7 @@ function knownOf(facts: FactsResponse): Facts | undefined {
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
-/** The same words as of the core, so that nothing is told by the difference. */
+/** Same text as in the core, so that the difference reveals nothing. */
 export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'

@@ -24,9 +24,9 @@ export interface PolicyInputs {
   readonly attributes?: Readonly<Record<string, unknown>>
   /** With `all`: those that the policies see. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
-  /** With `all`; null where they cannot be read. */
+  /** With `all`; null when they cannot be parsed. */
   readonly arguments?: unknown
-  /** Nothing is permitted to the caller, whatever the policies say. */
+  /** True when the caller is denied everything, regardless of policies. */
   readonly denyAll?: true
   /** What the tool says of itself; absent where that was not looked up. */
   readonly hints?: Readonly<Record<string, boolean>> | undefined

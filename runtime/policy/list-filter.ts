@@ -1,7 +1,7 @@
 /**
- * Takes out of a list what a caller may not use. What stays is the bytes that the list was made of.
+ * Removes items that a caller may not use from a list. Other items keep their original bytes.
  *
- * An item without a readable name is taken out: nobody could be asked about it.
+ * An item without a readable name is removed, because it cannot be checked.
  * Source: docs/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
  */
 import { GatehouseError } from '../../schemas/index.ts'
@@ -21,7 +21,7 @@ export interface ParsedList {
   readonly incomplete: boolean
 }
 
-/** Takes a raw result object apart. Throws BACKEND_PROTOCOL when it is not the list that it should be. */
+/** Splits a raw result object. Throws BACKEND_PROTOCOL when it is not the expected list. */
 export function parseList({ member, key, action }: ListRow, raw: Buffer): ParsedList {
   try {
     const result = new JsonObject(raw)
@@ -48,7 +48,7 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
   }
 }
 
-/** The result with only some of its items. */
+/** Returns the result with only some of its items. */
 export function withItems(
   { member }: ListRow,
   { result }: ParsedList,

@@ -1,4 +1,4 @@
-/** What came of a question to the policies, and why. For operators only: clients learn nothing of it. */
+/** The result of a policy decision, with its reasons. For operators only; clients see none of it. */
 
 /**
  * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
@@ -8,16 +8,16 @@ export type CedarDecision = 'permitted' | 'forbidden' | 'unmentioned'
 
 export interface PolicyVerdict {
   readonly decision: CedarDecision
-  /** Ids of the policies that determined it, at most `maxListed`. */
+  /** Ids of the determining policies, at most `maxListed`. */
   readonly reason: readonly string[]
-  /** Ids of the policies that failed, or that read what cannot be told to them. */
+  /** Ids of policies that failed, or that read an attribute without a Cedar value. */
   readonly errors: readonly string[]
-  /** Attributes that a permit which could have applied reads and the request does not have; empty when permitted. */
+  /** Attributes that an applicable permit reads and the request lacks; empty when permitted. */
   readonly missing: readonly string[]
 }
 
-/** Ids and names in one verdict. */
+/** Limit on ids and names in one verdict. */
 export const maxListed = 16
 
-/** Where the engine itself failed, or was not asked. */
+/** Returned when the engine failed or was not called. */
 export const undecided: PolicyVerdict = { decision: 'forbidden', reason: [], errors: [], missing: [] }

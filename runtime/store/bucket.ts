@@ -12,20 +12,20 @@ export interface Level {
   readonly atMs: number
 }
 
-/** Tokens in the bucket now. A clock that went backwards adds nothing. */
+/** Returns the tokens in the bucket now. A clock that was set back adds nothing. */
 export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number): number {
   if (!last) return bucket.capacity
   const gained = (Math.max(0, nowMs - last.atMs) * bucket.capacity) / bucket.refillMs
   return Math.min(bucket.capacity, last.tokens + gained)
 }
 
-/** How long until `cost` tokens are there, milliseconds. */
+/** Returns the milliseconds until `cost` tokens are available. */
 function waitMs(bucket: Bucket, tokens: number, cost: number): number {
   // The small term keeps rounding noise from adding a whole millisecond.
   return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity - 1e-6)
 }
 
-/** Decides over all buckets at once: grants only when every bucket can give. */
+/** Decides over all buckets at once: grants only when every bucket has enough tokens. */
 export function decide(buckets: readonly Bucket[], tokens: readonly number[], cost: number): BucketResult {
   let retryAfterMs = 0
   let refusedBy: string | undefined

@@ -1,6 +1,6 @@
 /**
- * Reads what an operator should know of a Redis before sessions are stored in it. Writes nothing; what the user may not
- * ask for is left out.
+ * Reads facts about a Redis server that matter before sessions are stored in it. Writes nothing. Omits facts that the
+ * user has no permission to read.
  */
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { RedisLink } from './redis-link.ts'
@@ -14,16 +14,16 @@ export interface RedisFacts {
   readonly usedBytes: number | undefined
   /** 0: no limit. */
   readonly maxBytes: number | undefined
-  /** Its clock, Unix milliseconds, and ours half way through asking for it. */
+  /** The server's clock in Unix milliseconds, and our clock at the middle of the request. */
   readonly clock: { readonly theirs: number; readonly ours: number } | undefined
 }
 
-/** Why there is no connection, or no login. */
+/** Why connecting or logging in failed. */
 export interface RedisFailure {
   readonly reason: unknown
 }
 
-/** Throws INVALID_CONFIG for a config that cannot be. */
+/** Throws INVALID_CONFIG for an invalid configuration. */
 export async function inspectRedis(config: RedisConfig): Promise<RedisFacts | RedisFailure> {
   checkRedisConfig(config)
   let reason: unknown

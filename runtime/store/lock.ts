@@ -11,16 +11,16 @@ import { GatehouseError } from '../../schemas/index.ts'
 import type { Store } from './store.ts'
 
 export interface LockOptions {
-  /** After this the lock is free again even if its holder died, milliseconds. */
+  /** Milliseconds after which the lock is free again, even if its holder died. */
   readonly ttlMs: number
-  /** How long to wait for another holder, milliseconds; then `STORE_DOWN` is thrown. */
+  /** Milliseconds to wait for another holder before `STORE_DOWN` is thrown. */
   readonly waitMs: number
-  /** Pause between two tries, milliseconds. Default 25. */
+  /** Milliseconds between two attempts. Default: 25. */
   readonly retryMs?: number
   readonly signal?: AbortSignal
 }
 
-/** Runs `work` while holding the lock. Throws what `work` throws, `STORE_DOWN` when the lock stays taken. */
+/** Runs `work` while holding the lock. Throws the errors of `work`, or `STORE_DOWN` when the lock stays taken. */
 export async function withLock<T>(
   store: Store,
   name: string,
@@ -39,7 +39,7 @@ export async function withLock<T>(
   try {
     return await work()
   } finally {
-    // Only the holder's own lock is released; failing to do so is harmless, it expires.
+    // Only the holder's lock is released. A failure is harmless, because the lock expires.
     const entry = await store.read(key).catch(() => undefined)
     if (entry?.value === token) await store.swap(key, entry, undefined).catch(() => false)
   }

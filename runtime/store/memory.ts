@@ -39,7 +39,7 @@ interface Slot {
 const first = 1024
 /** Of the largest sum of a counter. */
 const maxDigits = 16
-/** Keys that are looked at for one page of a scan. */
+/** Number of keys visited for one page of a scan. */
 const scanned = 500
 
 class Memory {
@@ -64,7 +64,7 @@ class Memory {
     return undefined
   }
 
-  /** Only the life changes: what was read before may still be swapped. */
+  /** Only the expiry changes, so a value that was read before can still be swapped. */
   prolong(key: string, slot: Slot, expiresAtMs: number): void {
     this.#slots.set(key, { ...slot, expiresAtMs })
   }
@@ -78,7 +78,7 @@ class Memory {
     this.#bytes += grows
   }
 
-  /** Throws STORE_FULL when so much cannot be written in addition. */
+  /** Throws STORE_FULL when this much more cannot be written. */
   requireSpace(entries: number, bytes: number, yields: boolean): void {
     if (!this.#fits(entries, bytes, yields ? 0.75 : 1)) throw new GatehouseError('STORE_FULL')
   }
@@ -162,7 +162,7 @@ function view(memory: Memory, prefix: string): Store {
     const sums = slots.map((slot) => Number(slot?.value ?? 0))
     const next = counters.map((counter, i) => summed(counter, sums[i] ?? 0))
     if (next.includes(undefined)) return { ok: false, sums }
-    // All of them or none.
+    // All or none.
     const fresh = counters.filter((_counter, i) => !slots[i])
     const bytes = fresh.reduce((sum, { key }) => sum + prefix.length + key.length + maxDigits, 0)
     memory.requireSpace(

@@ -1,25 +1,26 @@
 /**
- * Records that several processes write and read, in Redis: the latest ones, in the order of their arrival, bounded in number.
+ * A stream of records that several processes write and read, in Redis: the latest ones in order of arrival, limited in
+ * number.
  * Source: Redis streams (XADD, XRANGE).
  */
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { RedisLink } from './redis-link.ts'
 
-/** About how many records are stored; the oldest go first. */
+/** Approximate number of stored records; the oldest are dropped first. */
 const maxRecords = 20_000
-/** How long they are stored after the last one. */
+/** How long records are kept after the last write. */
 const lifeSec = 24 * 60 * 60
 
 export interface StreamRecord {
-  /** Greater than those of all before. */
+  /** Greater than all previous ids. */
   readonly id: string
   readonly value: string
 }
 
 export interface RecordStream {
-  /** Rejects with STORE_DOWN when they are not, or not all, stored. */
+  /** Rejects with STORE_DOWN when not all records were stored. */
   append(values: readonly string[]): Promise<void>
-  /** The next ones after an id, '0-0' before the first. Rejects with STORE_DOWN. */
+  /** Returns the records after an id; '0-0' starts at the first one. Rejects with STORE_DOWN. */
   after(id: string, count: number): Promise<readonly StreamRecord[]>
   close(): void
 }

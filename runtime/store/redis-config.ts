@@ -1,4 +1,4 @@
-/** How Redis is reached: the settings, their checks and addresses. */
+/** Redis connection settings, their validation and address parsing. */
 import { GatehouseError } from '../../schemas/index.ts'
 
 export interface RedisTlsConfig {
@@ -10,17 +10,17 @@ export interface RedisTlsConfig {
 export interface RedisConfig {
   /** host:port; one of `addr` and `sentinel`. IPv6 hosts in brackets. */
   readonly addr?: string
-  /** Speak the cluster protocol; needs `addr`. */
+  /** Uses the cluster protocol; requires `addr`. */
   readonly clusterMode?: boolean
   readonly sentinel?: { readonly masterName: string; readonly addrs: readonly string[] }
   /** Database number; not in cluster mode. Default 0. */
   readonly db?: number
-  /** Absent: password-only AUTH, or none without a password either. */
+  /** Absent: password-only AUTH, or no authentication without a password. */
   readonly username?: string
   readonly password?: string
-  /** Presence enables TLS to master and cluster nodes. */
+  /** Enables TLS to the master and cluster nodes. */
   readonly tls?: RedisTlsConfig
-  /** Presence enables TLS to the Sentinels. */
+  /** Enables TLS to the Sentinels. */
   readonly sentinelTls?: RedisTlsConfig
   /** Default 5000. */
   readonly dialTimeoutMs?: number

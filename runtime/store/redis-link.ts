@@ -16,12 +16,12 @@ import type { RedisConfig } from './redis-config.ts'
 
 interface LinkChange {
   readonly up: boolean
-  /** Why it is lost. */
+  /** Why the connection was lost. */
   readonly cause: unknown
 }
 
 export interface LinkOptions {
-  /** Told once when the connection is lost and once when it is back. */
+  /** Called once when the connection is lost and once when it is restored. */
   readonly onChange?: (change: LinkChange) => void
 }
 
@@ -59,7 +59,7 @@ export class RedisLink {
     } catch (error) {
       if (error instanceof ReplyError && !transient(error)) throw error
       this.#reportDown(error)
-      // Nothing at all came back while this command waited: the peer may be gone without a trace.
+      // Nothing was received while this command waited, so the peer may have vanished.
       if (client && error instanceof Deadline && seen === this.#responses) this.#replace(client)
       throw down(error)
     }
@@ -116,7 +116,7 @@ export class RedisLink {
   }
 }
 
-/** Replies that say "not now" rather than "never": failover, loading, a cluster without its slots. */
+/** Replies for temporary conditions: failover, loading, a cluster with missing slots. */
 function transient(error: ReplyError): boolean {
   return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|NOREPLICAS|UNKILLABLE|MISCONF)\b/.test(
     error.message,
@@ -143,7 +143,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
       resolve()
     }
     const timer = setTimeout(end, ms)
-    // A process that only waits for its store to come back may end.
+    // Does not keep the process alive just to wait for the store.
     timer.unref()
     signal.addEventListener('abort', end, { once: true })
   })

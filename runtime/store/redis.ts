@@ -27,13 +27,13 @@ import {
 } from './store.ts'
 
 export interface RedisStoreConfig extends RedisConfig {
-  /** Put before every key, for instance `gh:auth:{namespace:name}:`. Keys begin with it in every mode. */
+  /** Prefix of every key, for instance `gh:auth:{namespace:name}:`. Keys begin with it in every mode. */
   readonly keyPrefix: string
 }
 
 /**
- * Makes a store and starts to connect in the background; `ping` tells when it is there. Throws INVALID_CONFIG.
- * `onChange` is told when the connection is lost and when it is back, for the log.
+ * Creates a store and connects in the background; `ping` reports whether it is connected. Throws INVALID_CONFIG.
+ * `onChange` is called when the connection is lost and restored.
  */
 export function makeRedisStore(config: RedisStoreConfig, options: LinkOptions = {}): Store {
   checkRedisConfig(config)
@@ -75,7 +75,7 @@ async function evaluate(
   }
 }
 
-/** The store under one prefix. Closing it leaves the connection to the others. */
+/** A store with one prefix. Closing it keeps the shared connection open. */
 function view(link: RedisLink, prefix: string): Store {
   const command = async (
     access: CommandAccess,
@@ -160,7 +160,7 @@ function view(link: RedisLink, prefix: string): Store {
   }
 }
 
-/** A server that refuses a command (memory full, missing permission, wrong password) is an outage to those above. */
+/** A rejected command (memory full, missing permission, wrong password) is an outage for callers. */
 async function guard(response: Promise<unknown>): Promise<unknown> {
   try {
     return await response
@@ -171,7 +171,7 @@ async function guard(response: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** A prefix as a pattern that matches nothing else. */
+/** Returns the prefix as a pattern that matches only itself. */
 function globEscaped(prefix: string): string {
   return prefix.replace(/[\\*?[\]^-]/g, '\\$&')
 }

@@ -1,12 +1,12 @@
-/** Everything that would keep a server from starting with some policies and entities. */
+/** Finds all problems with policies and entities that would prevent a server from starting. */
 import type { Violation } from '../validation/violations.ts'
 import { readEntities } from './entities.ts'
 import { boundsMessage, readPolicies } from './policies.ts'
 
 /**
- * Policies that cannot be used, with paths such as `policies[3]`, shadow policies likewise, then the entities, with the path
- * `entitiesJson`. Shadow policies that do not replace the others are evaluated together with them, so that the bounds hold
- * for both lists together.
+ * Returns the policies that cannot be used, with paths such as `policies[3]`, then the shadow policies, then the
+ * entities, with the path `entitiesJson`. Shadow policies that do not replace the policies are evaluated together with
+ * them, so the limits apply to both lists combined.
  */
 export function cedarViolations(
   policies: readonly string[],

@@ -1,10 +1,10 @@
 /**
- * The Cedar engine, and the only file that knows its package. It can fail, and be replaced.
+ * Wraps the Cedar engine. No other file imports its package.
  *
- * The engine is WebAssembly. Whatever it throws (a trap, a used-up stack, data that it cannot take) leaves its own stack as
- * it was at that moment: every further call may fail. So an instance that has thrown once is dropped, and the next call
- * gets a new one. The engine is loaded with the first call: it costs 30 ms and some 20 MB that a process without policies
- * does not need.
+ * The engine is WebAssembly. When it throws (a trap, stack exhaustion, invalid data), its stack stays as it was at that
+ * moment, and every later call may fail. Therefore an instance that has thrown is dropped, and the next call loads a
+ * new one. The engine is loaded by the first call, because it costs 30 ms and about 20 MB, which a process without
+ * policies does not need.
  */
 import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'
@@ -21,17 +21,17 @@ export type CedarEngine = Pick<
   | 'preparsePolicySet'
   | 'statefulIsAuthorized'
 >
-/** A value as Cedar's JSON form has it. */
+/** A value in Cedar's JSON format. */
 export type CedarValue = Cedar.CedarValueJson
 export type PolicyJson = Cedar.PolicyJson
-/** What the engine says of a text or a value that it does not take. */
+/** The engine's error for an invalid text or value. */
 export type EngineError = Cedar.DetailedError
 export type AuthorizationCall = Omit<Cedar.StatefulAuthorizationCall, 'preparsedPolicySetId'>
 export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
-/** The engine failed and was replaced, or there is none. `cause` is for the log only. */
+/** The engine failed and was replaced, or could not be loaded. `cause` is for the log only. */
 export class EngineFailure extends ModuleError {
-  /** What to say of the input at hand, after its name. */
+  /** Message about the current input, to follow its name. */
   readonly verdict: string
 
   constructor(cause: unknown, { loaded = true }: { readonly loaded?: boolean } = {}) {
@@ -44,14 +44,14 @@ export class EngineFailure extends ModuleError {
 
 interface Loaded {
   readonly engine: CedarEngine
-  /** Takes the module out of the cache: left there, it would give the same instance for ever. */
+  /** Removes the module from the module cache. Otherwise, the cache would always return the same instance. */
   readonly forget: () => void
 }
 
 let present: Loaded | undefined
 let failures = 0
 
-/** Calls the engine. Throws EngineFailure when it fails; `use` must do nothing else that can throw. */
+/** Calls the engine. Throws EngineFailure when it fails; `use` must not throw for any other reason. */
 export function callEngine<T>(use: (engine: CedarEngine) => T): T {
   const loaded = (present ??= load())
   try {
@@ -63,25 +63,25 @@ export function callEngine<T>(use: (engine: CedarEngine) => T): T {
   }
 }
 
-/** How often the engine has failed in this process. */
+/** Returns how often the engine has failed in this process. */
 export function engineFailures(): number {
   return failures
 }
 
-/** False when the engine does not answer even a new one's first question. For readiness checks. */
+/** False when even a new instance cannot answer a simple query. For readiness checks. */
 export function engineAnswers(): boolean {
   for (let attempt = 0; attempt < 2; attempt++) {
     try {
       const question = { staticPolicies: 'permit(principal, action, resource);' }
       if (callEngine((engine) => engine.checkParsePolicySet(question)).type === 'success') return true
     } catch {
-      // A new instance may do better.
+      // Retry with a new instance.
     }
   }
   return false
 }
 
-/** Named in package.json; beside the bundles, in dist/, it is another file. */
+/** Alias from package.json. In a build, it resolves to another file in dist/. */
 const packageName = '#cedar'
 
 /** Loads the package, which creates an engine instance when its module is evaluated. */
@@ -96,19 +96,19 @@ function load(): Loaded {
   }
 }
 
-/** The next call loads a new instance. */
+/** Drops the instance. The next call loads a new one. */
 function drop(): void {
   present?.forget()
   present = undefined
 }
 
-/** The engine frees no prepared set, so after so many it is replaced. */
+/** The engine never frees a prepared set, so it is replaced after this many. */
 const maxPrepared = 100
 const prepared = new WeakMap<CedarEngine, Set<string>>()
 
 /**
- * Makes a set of policies ready in the present engine, unless it is already. Throws EngineFailure. The response is what the
- * engine says against it.
+ * Prepares a set of policies in the current engine, unless it is prepared already. Returns the engine's error, if any.
+ * Throws EngineFailure.
  */
 export function prepare(
   engine: CedarEngine,
@@ -125,7 +125,7 @@ export function prepare(
   return []
 }
 
-/** What the engine says of a text that it cannot read, in one line. */
+/** Returns the engine's parse errors in one line. */
 export function errorText(errors: readonly EngineError[]): string {
   const lines = errors.map(({ message, sourceLocations }) => {
     const place = sourceLocations?.[0]

@@ -1,26 +1,27 @@
 /**
- * Reads the document of static entities: bounded first, then read by the engine.
+ * Parses the document of static entities: checks the limits first, then calls the engine.
  *
- * The engine recurses over nested values and over chains of parents, and works out everything above every entity, whose
- * number can grow with the square of the document. Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
+ * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity; their number
+ * can grow with the square of the document. Source: docs/specification/virtual-server.md#incomingAuth,
+ * incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'
 import { type Fields, isFields } from '../validation/fields.ts'
 import { callEngine, EngineFailure, errorText } from './engine.ts'
 import { keyOf, toUid } from './uid.ts'
 
-/** Characters of the document. */
+/** Limit on the characters of the document. */
 const maxText = 256 * 1024
-/** Objects, lists and scalars. */
+/** Limit on objects, lists and scalars. */
 const maxValues = 20_000
-/** Levels of objects and lists, those around the attributes included. */
+/** Limit on levels of objects and lists, including those around the attributes. */
 const maxDepth = 32
-/** Entities above each other. */
+/** Limit on levels of ancestors. */
 const maxLevels = 32
-/** Steps from an entity to something above it, over all entities and ways. */
+/** Limit on steps from entities to ancestors, over all entities and paths. */
 const maxSteps = 100_000
 
-/** Types of entities that say where a tool, prompt or resource comes from: the gateway alone places things under them. */
+/** Entity types for the origin of a tool, prompt or resource. Only the gateway may add entities below them. */
 export const originTypes: ReadonlySet<string> = new Set([
   'Backend',
   'BackendTool',
@@ -48,7 +49,7 @@ export function readEntities(text: string): EntitiesRead {
   const violation = valueViolation(document) ?? hierarchyViolation(document) ?? originViolation(document)
   if (violation !== undefined) return { message: violation }
   try {
-    // The engine says what an entity is; the cast only lets it have a look.
+    // The engine validates the shape, so the cast is safe.
     const call = { entities: document as never, schema: null }
     const response = callEngine((engine) => engine.checkParseEntities(call))
     if (response.type === 'success') return { entities: document }
@@ -78,13 +79,13 @@ function valueViolation(document: readonly Fields[]): string | undefined {
   return undefined
 }
 
-/** The engine fails over half a character, in a text or in a name. */
+/** The engine fails on an unpaired surrogate, in a value or a name. */
 function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed()
   return !isFields(value) || Object.keys(value).every((name) => name.isWellFormed())
 }
 
-/** Goes up from every entity, level by level. */
+/** Walks up from every entity, level by level. */
 function hierarchyViolation(document: readonly Fields[]): string | undefined {
   const parents = new Map(
     document.map(({ uid, parents: list }) => [keyText(uid), Array.isArray(list) ? list.map(keyText) : []]),
@@ -94,10 +95,10 @@ function hierarchyViolation(document: readonly Fields[]): string | undefined {
     const seen = new Set<string>([start])
     let level: readonly string[] = [start]
     for (let levels = 0; level.length > 0; levels++) {
-      if (levels > maxLevels) return `form a hierarchy of more than ${maxLevels} levels`
+      if (levels > maxLevels) return `form a hierarchy with more than ${maxLevels} levels`
       const above = level.flatMap((key) => parents.get(key) ?? [])
       steps += above.length
-      if (steps > maxSteps) return 'form a hierarchy with too many ways from entities to those above them'
+      if (steps > maxSteps) return 'form a hierarchy with too many paths from entities to their ancestors'
       level = [...new Set(above)].filter((key) => !seen.has(key))
       for (const key of level) seen.add(key)
     }
@@ -105,7 +106,7 @@ function hierarchyViolation(document: readonly Fields[]): string | undefined {
   return undefined
 }
 
-/** Else an entity could claim to come from a backend that it does not come from. */
+/** Otherwise, an entity could claim a false backend as its origin. */
 function originViolation(document: readonly Fields[]): string | undefined {
   for (const { uid, parents } of document) {
     for (const parent of Array.isArray(parents) ? parents : []) {
@@ -113,7 +114,7 @@ function originViolation(document: readonly Fields[]): string | undefined {
       if (!originTypes.has(type)) continue
       const child = toUid(uid)
       const name = `${child?.type}::${JSON.stringify(child?.id)}`.slice(0, 100)
-      return `place ${name} under an entity of type ${type}; the gateway alone places entities under this type`
+      return `place ${name} under an entity of type ${type}; only the gateway adds entities below this type`
     }
   }
   return undefined

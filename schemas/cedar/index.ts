@@ -1,6 +1,6 @@
 /**
- * Cedar: reading policies and entities within bounds, and the engine that evaluates them. Hooks check at admission and in
- * the sync, the runtime checks at start and decides. A public API of its own, because it brings the engine along.
+ * Public API for Cedar: parses policies and entities within limits, and evaluates them. Hooks check at admission and in
+ * syncs; the runtime checks at start and evaluates. A separate entry point, because it loads the engine.
  */
 export { cedarViolations } from './check.ts'
 export {

@@ -1,7 +1,6 @@
 /**
- * What policies name that nothing gives: types of entities, actions and attributes. Such a policy is valid, and never matches or
- * always fails, so whoever writes it is warned.
- *
+ * Warns about entity types, actions and attributes in policies that do not exist. Such a policy is valid, but never
+ * matches or always fails.
  * Source: docs/guides/policies.md.
  */
 import { isFields } from '../validation/fields.ts'
@@ -10,10 +9,10 @@ import { originTypes, readEntities } from './entities.ts'
 import { policyJson, readPolicies } from './policies.ts'
 import { toUid, type Uid } from './uid.ts'
 
-/** What policies of the web console are asked about: one action for each role. */
+/** Actions in policies for the web console, one for each role. */
 export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
 
-/** What policies are written for: the requests of clients, or the web console. */
+/** What policies apply to: requests of clients, or the web console. */
 type PolicySubjectMatter = 'clients' | 'console'
 
 const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
@@ -25,7 +24,7 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
   console: ['Console'],
 }
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
-/** Attributes of resources and actions; those of requests begin with a prefix. */
+/** Attributes of resources and actions. Attributes of requests begin with a prefix. */
 const attributes: readonly string[] = [
   'name',
   'operation',
@@ -46,11 +45,14 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** The server whose console they are for. Default: they are for the requests of clients. */
+  /** Name of the server whose console the policies are for. Default: the policies are for requests of clients. */
   readonly consoleOf?: string | undefined
 }
 
-/** One line for each name, with the path of the policy. Never throws; policies that cannot be read are warned of elsewhere. */
+/**
+ * Returns one line for each unknown name, with the path of the policy. Never throws; skips policies that cannot be
+ * parsed, because they are reported elsewhere.
+ */
 export function cedarWarnings(texts: PolicyTexts): readonly string[] {
   const { entitiesJson = '[]', groupEntityType = 'ServiceGroup', consoleOf } = texts
   const about: PolicySubjectMatter = consoleOf === undefined ? 'clients' : 'console'
@@ -67,7 +69,7 @@ export function cedarWarnings(texts: PolicyTexts): readonly string[] {
   return [
     ...(consoleOf === undefined || permitsSomething(texts.policies)
       ? []
-      : ['policies permit nothing: nobody has a role']),
+      : ['policies permit nothing: no user gets a role']),
     ...warningsOf(texts.policies, 'policies', known),
     ...warningsOf(texts.shadowPolicies ?? [], 'shadowPolicies', known),
   ].slice(0, maxWarnings)
@@ -82,7 +84,7 @@ function permitsSomething(texts: readonly string[]): boolean {
 
 interface Known extends Names {
   readonly groupType: string
-  /** The actions to choose from, as warnings name them. */
+  /** Known actions, as listed in warnings. */
   readonly offered: string
   readonly consoleOf: string | undefined
 }
@@ -101,7 +103,7 @@ function warningsOf(texts: readonly string[], member: string, known: Known): str
     return [
       ...missing(found.types, known.types).map(
         (type) =>
-          `${path} names entities of type ${type}, which nothing has; groups of callers are of type ${known.groupType}`,
+          `${path} names entities of type ${type}, which does not exist; groups of callers are of type ${known.groupType}`,
       ),
       ...missing(found.actions, known.actions).map(
         (id) => `${path} names Action::${JSON.stringify(id)}; known are ${known.offered}`,
@@ -110,14 +112,14 @@ function warningsOf(texts: readonly string[], member: string, known: Known): str
         .filter((name) => !prefixes.test(name))
         .map(
           (name) =>
-            `${path} reads the attribute ${name}, which nothing has; claims are read as claim_<name>, arguments as arg_<name>`,
+            `${path} reads the attribute ${name}, which does not exist; claims are read as claim_<name>, arguments as arg_<name>`,
         ),
       ...elsewhere(path, found.consoles, known),
     ]
   })
 }
 
-/** Policies may be shared by servers: one that names this console as well is meant for it. */
+/** Several servers may share policies, so a policy that also names this console is fine. */
 function elsewhere(path: string, found: ReadonlySet<string>, { consoles, consoleOf }: Known): string[] {
   if (consoleOf === undefined || found.size === 0 || !found.isDisjointFrom(consoles)) return []
   const named = JSON.stringify([...found][0]).slice(0, 100)
@@ -137,7 +139,7 @@ function jsonOf(text: string): PolicyJson | undefined {
   }
 }
 
-/** Every entity, and every attribute of what is no plain record. */
+/** Collects every entity, and every attribute of a value that is not a plain record. */
 function namesIn(value: unknown): Names {
   const found = {
     types: new Set<string>(),
@@ -169,7 +171,7 @@ function addUid(
   if (type === 'Action') found.actions.add(id)
 }
 
-/** What the entities of the configuration bring along. */
+/** Names in the configured entities. */
 function configuredNames(entitiesJson: string): Names {
   const entities = readEntities(entitiesJson).entities ?? []
   const uids = entities.flatMap(({ uid, parents }) => [uid, ...(Array.isArray(parents) ? parents : [])])
@@ -177,7 +179,7 @@ function configuredNames(entitiesJson: string): Names {
   return {
     types: new Set(known.map(({ type }) => type)),
     actions: new Set(known.filter(({ type }) => type === 'Action').map(({ id }) => id)),
-    // Whatever is above a console can be asked for in its place.
+    // A policy can name any ancestor of a console instead of the console.
     consoles: new Set(known.filter(({ type }) => type === 'Console').map(({ id }) => id)),
     attributes: new Set(entities.flatMap(({ attrs }) => (isFields(attrs) ? Object.keys(attrs) : []))),
   }

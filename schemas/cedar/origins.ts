@@ -1,6 +1,6 @@
 /**
- * Backends that policies name, and their tools: `Backend::"b"`, `BackendTool::"b/t"` and the like, and
- * `resource.backend == "b"`. A misspelled one never matches, and a forbid about it forbids nothing.
+ * Finds the backends and tools that policies name: `Backend::"b"`, `BackendTool::"b/t"` and similar types, and
+ * `resource.backend == "b"`. A misspelled name never matches, so a forbid with it has no effect.
  */
 import { isFields } from '../validation/fields.ts'
 import { below } from '../validation/violations.ts'
@@ -10,10 +10,10 @@ import { policyJson, readPolicies } from './policies.ts'
 import { toUid } from './uid.ts'
 
 export interface NamedOrigin {
-  /** Place of the policy, such as `policies[3]`, or `entitiesJson`. */
+  /** Location of the policy, such as `policies[3]`, or `entitiesJson`. */
   readonly path: string
   readonly name: string
-  /** As the backend calls it; undefined where the whole backend, or something else of it, is named. */
+  /** Original name of the tool; undefined when the policy names the whole backend, or an item that is not a tool. */
   readonly tool?: string
 }
 
@@ -23,7 +23,7 @@ interface Texts {
   readonly entitiesJson?: string | undefined
 }
 
-/** Each once for each place. Never throws; what cannot be read names nothing. */
+/** Returns each name once per location. Never throws; policies that cannot be parsed are skipped. */
 export function namedOrigins(texts: Texts, parent = ''): readonly NamedOrigin[] {
   const { policies = [], shadowPolicies = [], entitiesJson } = texts
   return [
@@ -75,7 +75,7 @@ function ofEntity(value: object): Omit<NamedOrigin, 'path'> | undefined {
   return uid.type === 'BackendTool' ? { name, tool: uid.id.slice(slash + 1) } : { name }
 }
 
-/** `resource.backend == "b"`, either way round. */
+/** Matches `resource.backend == "b"`, in either order. */
 function ofComparison(value: object): Omit<NamedOrigin, 'path'> | undefined {
   const { '==': equal }: { '=='?: unknown } = value
   if (!isFields(equal)) return undefined

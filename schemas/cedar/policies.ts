@@ -1,7 +1,7 @@
 /**
- * Reads policy texts, each of which may hold several policies: bounded first, then read by the engine.
+ * Parses policy texts, each of which may contain several policies: checks the limits first, then calls the engine.
  *
- * Admission, syncs and the running server all read here, so that what one accepts the others take.
+ * Admission, syncs and the running server all use this module, so they accept the same policies.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */
 import { LRUCache } from 'lru-cache'
@@ -10,16 +10,18 @@ import { callEngine, EngineFailure, errorText, type PolicyJson } from './engine.
 import { notCedar, textViolation } from './scan.ts'
 
 export interface PoliciesRead {
-  /** The single policies of each text, in order; empty for a text with a problem. */
+  /** The individual policies of each text, in order; empty for an invalid text. */
   readonly policies: readonly (readonly string[])[]
   /** With paths such as `policies[3]`. */
   readonly violations: readonly Violation[]
 }
 
 const maxTexts = 1000
-/** Characters of all texts together. */
+/** Limit on the characters of all texts together. */
 const maxTotal = 256 * 1024
-/** The engine takes long over texts that are wrong: after so many characters of these, the rest is left unread. */
+/**
+ * The engine is slow on invalid texts. After this many characters of invalid text, the remaining texts are not parsed.
+ */
 const maxWrong = 16 * 1024
 
 /** Never throws. */
@@ -34,7 +36,8 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
     if (wrong > maxWrong) {
       violations.push({
         path,
-        message: 'was not checked, nor were those after it: too much before it is wrong',
+        message:
+          'was not checked, nor were the later texts, because the texts before it contain too many errors',
       })
       break
     }
@@ -46,7 +49,7 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
   return { policies, violations }
 }
 
-/** What a list of texts has too much of; undefined within the bounds. */
+/** Returns which limit a list of texts exceeds, or undefined. */
 export function boundsMessage(texts: readonly string[]): string | undefined {
   if (texts.length > maxTexts) return `holds more than ${maxTexts} texts`
   const total = texts.reduce((sum, text) => sum + text.length, 0)
@@ -56,11 +59,11 @@ export function boundsMessage(texts: readonly string[]): string | undefined {
 interface TextRead {
   readonly parts: readonly string[]
   readonly message?: string
-  /** Characters that the engine read in vain. */
+  /** Characters of text that the engine could not parse. */
   readonly wrong?: number
 }
 
-/** Every sync, and every reload of a configuration, reads the same texts again. */
+/** Every sync and every reload parses the same texts again. */
 function makeCache<V extends object>(megabytes: number): LRUCache<string, V> {
   return new LRUCache({
     maxSize: megabytes * 1024 * 1024,
@@ -92,15 +95,16 @@ function readBounded(text: string): TextRead {
   if (response.type === 'failure')
     return { parts: [], wrong: text.length, message: `${notCedar}: ${errorText(response.errors)}` }
   if (response.policy_templates.length > 0) {
-    const message = 'is a template: name principals and resources instead of ?principal and ?resource'
+    const message =
+      'is a template, which is not supported: name principals and resources instead of ?principal and ?resource'
     return { parts: [], message }
   }
   return response.policies.length === 0
-    ? { parts: [], message: 'holds no policy' }
+    ? { parts: [], message: 'contains no policy' }
     : { parts: response.policies }
 }
 
-/** The JSON form of a policy that `readPolicies` gave. Throws EngineFailure. */
+/** Returns the JSON form of a policy from `readPolicies`. Throws EngineFailure. */
 export function policyJson(policy: string): PolicyJson {
   const before = forms.get(policy)
   if (before) return before

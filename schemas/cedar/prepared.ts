@@ -1,4 +1,4 @@
-/** A set of policies that decides requests, in whichever engine there is. */
+/** A set of policies that decides requests, in the current engine instance. */
 import { hash } from 'node:crypto'
 import {
   type AuthorizationAnswer,
@@ -10,7 +10,7 @@ import {
   prepare,
 } from './engine.ts'
 
-/** Equal sets share one in the engine. */
+/** Equal sets share one prepared set in the engine. */
 export class PreparedPolicies {
   readonly #policies: Readonly<Record<string, string>>
   readonly #id: string
@@ -23,7 +23,7 @@ export class PreparedPolicies {
     this.#id = hash('sha256', JSON.stringify(policies), 'base64url')
   }
 
-  /** What is wrong with the policies as a set; undefined when nothing is. Never throws. */
+  /** Returns what is wrong with the policies as a set, or undefined. Never throws. */
   check(): string | undefined {
     try {
       const errors = callEngine((engine) => prepare(engine, this.#id, this.#policies))
@@ -34,7 +34,7 @@ export class PreparedPolicies {
     }
   }
 
-  /** Names policies in the order in which they were given. Throws EngineFailure; another call may succeed. */
+  /** Returns the decision, with the policies in their configured order. Throws EngineFailure; a retry may succeed. */
   authorize(call: AuthorizationCall): AuthorizationAnswer {
     let errors: readonly EngineError[] = []
     const response = callEngine((engine) => {
@@ -46,7 +46,7 @@ export class PreparedPolicies {
     throw new EngineFailure(new Error(errorText(errors)))
   }
 
-  /** The engine names them in another order each time. */
+  /** The engine returns them in a different order each time. */
   #inOrder(answer: AuthorizationAnswer): AuthorizationAnswer {
     if (answer.type === 'failure') return answer
     const place = (id: string): number => this.#places.get(id) ?? -1

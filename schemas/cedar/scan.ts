@@ -1,30 +1,31 @@
 /**
- * Bounds the text of Cedar policies in linear time, before the engine sees it.
+ * Checks limits of Cedar policy texts in linear time, before the engine parses them.
  *
- * The engine recurses over brackets while it reads a text, and over operators while it evaluates a policy; on a stack that
- * is used up it fails for good. The bounds stay at half of what was measured (engine 4.13, V8's standard stack: 76 brackets,
- * 100 levels of operators). Errors cost the engine about ten microseconds for each token, hence the bound on tokens.
+ * The engine recurses over brackets while it parses, and over operators while it evaluates. When its stack overflows,
+ * the instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
+ * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, hence the limit on
+ * tokens.
  *
- * The depth of an expression is estimated by precedence and never too low. Checks nothing else: a text that passes may
- * still be no policy. Source: Cedar policy grammar.
+ * The depth of an expression is estimated by precedence and never too low. Nothing else is checked, so a text that
+ * passes may still be invalid. Source: Cedar policy grammar.
  */
 
-/** Characters of one text. */
+/** Limit on the characters of one text. */
 const maxText = 64 * 1024
 const maxTokens = 8192
-/** Of `(`, `[` and `{`. */
+/** Limit on the nesting of `(`, `[` and `{`. */
 const maxBrackets = 32
-/** Levels of operators, accessors and brackets in one expression. */
+/** Limit on levels of operators, accessors and brackets in one expression. */
 const maxDepth = 64
-/** Characters of a pattern after `like`: the engine compares in time pattern × text. */
+/** Limit on the characters of a pattern after `like`; the engine compares in time pattern × text. */
 const maxPattern = 256
 
-/** Comments, strings and tokens of a text. Comments end at either line break, as they do for the engine. */
+/** Matches comments, strings and tokens of a text. As in the engine, either line break ends a comment. */
 const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/g
 
 export const notCedar = 'is not a Cedar policy'
 
-/** What of a text is out of bounds, and where; undefined when nothing is. */
+/** Returns which limit a text exceeds, and where, or undefined. */
 export function textViolation(text: string): string | undefined {
   if (text.length > maxText) return `is longer than ${maxText} characters`
   const scan = new Scan()
@@ -35,7 +36,7 @@ export function textViolation(text: string): string | undefined {
   return scan.end()
 }
 
-/** One expression at one level of brackets: how deep its operators nest. */
+/** Tracks how deep operators nest in one expression at one level of brackets. */
 class Expression {
   #ifs = 0
   #ors = 0
@@ -44,9 +45,9 @@ class Expression {
   readonly #products = new Run()
   readonly #accessors = new Run()
   #comparison = 0
-  /** The engine takes four signs in a row at most. */
+  /** The engine accepts at most four signs in a row. */
   #sign = 0
-  /** The deepest of the brackets in it. */
+  /** Depth of the deepest brackets inside the expression. */
   inner = 0
 
   get depth(): number {
@@ -95,7 +96,7 @@ class Expression {
   }
 }
 
-/** How tightly operators bind; what binds more tightly begins again after one. */
+/** Precedence of operators. A tighter level restarts after a looser operator. */
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ['if', 'then', 'else'],
@@ -130,7 +131,7 @@ const closers: ReadonlyMap<string, string> = new Map([
 
 interface Frame {
   readonly closer: string
-  /** The deepest of the expressions before the present one. */
+  /** Depth of the deepest expression before the current one. */
   deepest: number
   expression: Expression
 }
@@ -141,14 +142,14 @@ class Scan {
   #tokens = 0
   #previous = ''
 
-  /** Takes the next lexeme; `quote` is the closing quote of a string. The response says what is wrong. */
+  /** Reads the next lexeme; `quote` is the closing quote of a string. Returns an error message, or undefined. */
   take(lexeme: string, quote: string | undefined): string | undefined {
     if (lexeme.startsWith('//')) return undefined
     if (++this.#tokens > maxTokens) return `holds more than ${maxTokens} tokens; divide it into several texts`
     const previous = this.#previous
     this.#previous = lexeme
     if (lexeme.startsWith('"')) {
-      if (quote === '') return `${notCedar}: holds a string without end`
+      if (quote === '') return `${notCedar}: contains a string that is not closed`
       if (previous === 'like' && lexeme.length > maxPattern + 2)
         return `compares with a pattern of more than ${maxPattern} characters`
       return undefined
@@ -163,7 +164,7 @@ class Scan {
   }
 
   end(): string | undefined {
-    return this.#frames.length > 0 ? `${notCedar}: misses ${this.#frame.closer} at its end` : undefined
+    return this.#frames.length > 0 ? `${notCedar}: is missing ${this.#frame.closer} at the end` : undefined
   }
 
   #open(closer: string, accessor: boolean): string | undefined {
@@ -175,7 +176,8 @@ class Scan {
 
   #close(lexeme: string): string | undefined {
     const outer = this.#frames.at(-1)
-    if (!outer || lexeme !== this.#frame.closer) return `${notCedar}: holds ${lexeme} without its counterpart`
+    if (!outer || lexeme !== this.#frame.closer)
+      return `${notCedar}: contains ${lexeme} without a matching bracket`
     const { deepest, expression } = this.#frame
     outer.expression.inner = Math.max(outer.expression.inner, deepest + 1, expression.depth + 1)
     this.#frames.pop()
@@ -194,7 +196,7 @@ class Scan {
   }
 }
 
-/** True when a bracket after it belongs to it: a call or an index. */
+/** True when a bracket after the token belongs to it: a call or an index. */
 function isOperand(token: string): boolean {
   return /^[\w")\]}]/.test(token) && !/^(if|then|else|in|has|like|is|when|unless)$/.test(token)
 }

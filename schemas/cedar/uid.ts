@@ -5,12 +5,12 @@ export interface Uid {
   readonly id: string
 }
 
-/** Equal for equal entities. A type cannot hold NUL, so no two entities meet. */
+/** Returns the same key for equal entities. Types contain no NUL, so keys of different entities differ. */
 export function keyOf({ type, id }: Uid): string {
   return `${type}\0${id}`
 }
 
-/** `{type, id}` or `{__entity: {type, id}}`; undefined for anything else. */
+/** Parses `{type, id}` or `{__entity: {type, id}}`. Returns undefined for anything else. */
 export function toUid(value: unknown): Uid | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { __entity: inner = value }: { __entity?: unknown } = value

@@ -1,3 +1,3 @@
-/** Public API of the serving certificate: what is wrong with a pair, and files that are followed when they change. */
+/** Public API for serving certificates: validates a certificate and key, and reloads their files when they change. */
 export { certificatesIn, pairViolations, serverName } from './pair.ts'
 export { type CertificateFiles, certificateEndsAt, checkCertificate, ServedCertificate } from './served.ts'

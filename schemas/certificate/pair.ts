@@ -1,19 +1,19 @@
 /**
- * Whether a server can show a certificate with a private key, both PEM. Pure: it looks at no clock and no file.
+ * Checks whether a server can use a PEM certificate with a PEM private key. Does not read the clock or files.
  *
- * Whether a client trusts the certificate, and whether it has ended, is not looked at.
+ * Does not check whether clients trust the certificate, or whether it has expired.
  * Source: RFC 7468; RFC 5280 section 4.2.1.12 (extended key usage).
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Violation } from '../validation/violations.ts'
 
 export interface PemPair {
-  /** The server's certificate, then those of the authorities between it and the root. */
+  /** The server's certificate, then the intermediate certificates. */
   readonly cert: string
   readonly key: string
 }
 
-/** What the two are called in messages. */
+/** Names of the two inputs in messages. */
 export interface PairNames {
   readonly cert: string
   readonly key: string
@@ -21,11 +21,11 @@ export interface PairNames {
 
 const forServers = '1.3.6.1.5.5.7.3.1'
 const anyUsage = '2.5.29.37.0'
-/** What OpenSSL takes at its usual security level. */
+/** Minimum at OpenSSL's default security level. */
 const minRsaBits = 2048
 const certificateForm = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
-/** Every reason why they cannot be used; empty when they can. No message holds anything of the key. */
+/** Returns all reasons why the pair cannot be used; empty when it is valid. Messages contain no part of the key. */
 export function pairViolations({ cert, key }: PemPair, names: PairNames): readonly Violation[] {
   const chain = certificatesIn(cert)
   const own = keyOf(key)
@@ -36,31 +36,31 @@ export function pairViolations({ cert, key }: PemPair, names: PairNames): readon
   ]
 }
 
-/** The certificates of a PEM text, at least one, or what is wrong with it. */
+/** Returns the certificates of a PEM text, at least one, or an error message. */
 export function certificatesIn(pem: string): readonly X509Certificate[] | string {
   const texts = pem.match(certificateForm) ?? []
-  if (texts.length === 0) return 'holds no PEM certificate'
+  if (texts.length === 0) return 'contains no PEM certificate'
   const chain: X509Certificate[] = []
   for (const text of texts)
     try {
       chain.push(new X509Certificate(text))
     } catch {
-      return `holds a certificate that cannot be read, number ${chain.length + 1}`
+      return `contains a certificate that cannot be parsed, number ${chain.length + 1}`
     }
   return chain
 }
 
-/** The private key, or what is wrong with it. */
+/** Returns the private key, or an error message. */
 function keyOf(pem: string): KeyObject | string {
   if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(pem))
-    return 'holds an encrypted private key: give it without a passphrase'
-  if (!/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(pem)) return 'holds no PEM private key'
+    return 'contains an encrypted private key: remove the passphrase'
+  if (!/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(pem)) return 'contains no PEM private key'
   try {
     const key = createPrivateKey(pem)
     const bits = key.asymmetricKeyDetails?.modulusLength ?? minRsaBits
-    return bits < minRsaBits ? `holds an RSA key of ${bits} bits: it must have ${minRsaBits} or more` : key
+    return bits < minRsaBits ? `contains an RSA key of ${bits} bits: it must have ${minRsaBits} or more` : key
   } catch {
-    return 'holds a private key that cannot be read'
+    return 'contains a private key that cannot be parsed'
   }
 }
 
@@ -76,21 +76,21 @@ function togetherViolations(
     const message =
       other < 0
         ? `is not the key of the certificate in ${names.cert}`
-        : `is the key of certificate number ${other + 1} in ${names.cert}: the server's own must be the first`
+        : `is the key of certificate number ${other + 1} in ${names.cert}: the server's own certificate must come first`
     return [{ path: names.key, message }]
   }
-  // Node names the extended key usage so; without it a certificate is for every use.
+  // Node calls the extended key usage `keyUsage`. A certificate without it is valid for every use.
   const usage = first.keyUsage as readonly string[] | undefined
   if (usage === undefined || usage.includes(forServers) || usage.includes(anyUsage)) return []
   return [
     {
       path: names.cert,
-      message: 'holds a certificate that is not for servers (extended key usage serverAuth)',
+      message: 'contains a certificate that is not valid for servers (extended key usage serverAuth)',
     },
   ]
 }
 
-/** Whether the first certificate names this host; false for what is no certificate. */
+/** True when the first certificate is valid for this host name; false for an invalid PEM text. */
 export function serverName(pem: string, host: string): boolean {
   const chain = certificatesIn(pem)
   return typeof chain !== 'string' && chain[0]?.checkHost(host) !== undefined

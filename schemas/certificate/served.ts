@@ -1,6 +1,6 @@
 /**
- * The certificate that a program serves, from two files that are followed: a new pair is taken without a restart and
- * without closing a connection. One that cannot be used is told, and the one before stays.
+ * Serves a certificate from two files and reloads it when they change, without a restart and without closing
+ * connections. An unusable pair is reported, and the previous one stays in use.
  */
 import { X509Certificate } from 'node:crypto'
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
@@ -13,35 +13,35 @@ import { pairViolations } from './pair.ts'
 export interface CertificateFiles {
   readonly certFile: string
   readonly keyFile: string
-  /** The authority whose client certificates are accepted. */
+  /** Certificate authority for client certificates. */
   readonly clientCaFile?: string | undefined
 }
 
 export interface CertificateObserver {
-  /** A new pair is served. */
+  /** Called after a new pair was loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** What was found cannot be used; told once for each content. */
+  /** Called when the new files cannot be used; once for each content. */
   readonly onUnusable?: (reason: string) => void
-  /** Each minute. */
-  readonly onLook?: (certificate: ServedCertificate) => void
+  /** Called once a minute. */
+  readonly onPoll?: (certificate: ServedCertificate) => void
 }
 
-/** What both `https.Server` and `tls.Server` have. */
+/** The method that `https.Server` and `tls.Server` share. */
 interface SecureServer {
   setSecureContext(options: SecureContextOptions): void
 }
 
 interface Pair {
   readonly options: SecureContextOptions
-  /** When the certificate ends, milliseconds since the epoch. */
+  /** Expiry time, milliseconds since the epoch. */
   readonly endsAt: number
 }
 
-/** Some mounts give no notice of a change. */
+/** Some mounts send no change notifications. */
 const pollMs = 60_000
-/** Two files that are written one after the other are read together. */
+/** Delay before the files are read, so that two files written one after the other are read together. */
 const settleMs = 200
-/** No content of files. */
+/** Stands in for the content when a file is missing. */
 const missing = 'missing'
 
 export class ServedCertificate {
@@ -54,30 +54,30 @@ export class ServedCertificate {
   #content: string | undefined
   #pair: Pair
 
-  /** Reads and checks the files, and follows them. Throws INVALID_CONFIG with everything that is wrong. */
+  /** Reads, checks and watches the files. Throws INVALID_CONFIG with all problems. */
   constructor(files: CertificateFiles, observer: CertificateObserver = {}) {
     this.#files = files
     this.#observer = observer
     this.#content = contentOf(files)
     this.#pair = readPair(files)
-    this.#poll = setInterval(() => this.look(), pollMs)
+    this.#poll = setInterval(() => this.checkFiles(), pollMs)
     this.#poll.unref()
-    // A mounted Secret is swapped by a symbolic link beside the files.
+    // Kubernetes updates a mounted Secret by replacing a symbolic link in the same folder.
     const folders = new Set(pathsOf(files).map((file) => dirname(file)))
     this.#watchers = [...folders].map((folder) => this.#watch(folder))
   }
 
-  /** For new connections, from now on. */
+  /** TLS options for new connections. */
   get options(): SecureContextOptions {
     return this.#pair.options
   }
 
-  /** When what is served ends, milliseconds since the epoch. */
+  /** Expiry time of the certificate in use, milliseconds since the epoch. */
   get endsAt(): number {
     return this.#pair.endsAt
   }
 
-  /** Gives each new pair to the server, which was made with `options`. */
+  /** Applies each new pair to the server, which must have been created with `options`. */
   follow(server: SecureServer): void {
     this.#servers.add(server)
   }
@@ -86,7 +86,7 @@ export class ServedCertificate {
     this.#servers.delete(server)
   }
 
-  /** Reads the files now, if they have changed. Returns whether a new pair is served. */
+  /** Reads the files if they have changed. Returns true when a new pair is in use. */
   reload(): boolean {
     const content = contentOf(this.#files)
     if (content === undefined || content === this.#content) return false
@@ -94,7 +94,7 @@ export class ServedCertificate {
     try {
       const pair = readPair(this.#files)
       if (pair.endsAt <= Date.now() && this.#pair.endsAt > Date.now())
-        throw invalidConfig(`${this.#files.certFile}: the certificate has ended already`)
+        throw invalidConfig(`${this.#files.certFile}: the certificate has already expired`)
       for (const server of this.#servers) server.setSecureContext(pair.options)
       this.#pair = pair
     } catch (error) {
@@ -105,14 +105,16 @@ export class ServedCertificate {
     return true
   }
 
-  /** What happens each minute: files that are still missing are not those of a swap, and the observer may look at the end. */
-  look(): void {
+  /**
+   * Runs once a minute. Files that are still missing are not part of an update, and the observer may check the expiry.
+   */
+  checkFiles(): void {
     if (contentOf(this.#files) !== undefined) this.reload()
     else if (this.#content !== missing) {
       this.#content = missing
       this.#observer.onUnusable?.('the files are gone')
     }
-    this.#observer.onLook?.(this)
+    this.#observer.onPoll?.(this)
   }
 
   close(): void {
@@ -128,18 +130,21 @@ export class ServedCertificate {
       this.#settle = setTimeout(() => this.reload(), settleMs)
       this.#settle.unref()
     })
-    // The folder is gone; the poll goes on.
+    // The folder is gone; polling continues.
     watcher.on('error', () => watcher.close())
     return watcher
   }
 }
 
-/** Throws INVALID_CONFIG with everything that is wrong with the files. */
+/** Throws INVALID_CONFIG with all problems of the files. */
 export function checkCertificate(files: CertificateFiles): void {
   readPair(files)
 }
 
-/** When the certificate in the file ends, milliseconds since the epoch; undefined while it cannot be read. */
+/**
+ * Returns the expiry time of the certificate in the file, milliseconds since the epoch, or undefined when it cannot be
+ * read.
+ */
 export function certificateEndsAt({ certFile }: CertificateFiles): number | undefined {
   try {
     return endOf(readFileSync(certFile))
@@ -169,25 +174,28 @@ function readPair(files: CertificateFiles): Pair {
   if (violations.length === 0) {
     violations.push(...pairViolations({ cert, key }, { cert: certFile, key: keyFile }))
     if (ca !== undefined && !isAuthority(ca))
-      violations.push({ path: clientCaFile ?? '', message: 'holds no certificate of an authority' })
+      violations.push({ path: clientCaFile ?? '', message: 'contains no CA certificate' })
   }
   if (violations.length > 0) throw invalidConfig(formatViolations(violations))
   const options = { cert, key, minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }
   try {
     createSecureContext(options)
   } catch (cause) {
-    throw invalidConfig(`${certFile}, ${keyFile}: TLS does not take them${reasonOf(cause)}`, cause)
+    throw invalidConfig(`${certFile}, ${keyFile}: rejected by TLS${reasonOf(cause)}`, cause)
   }
   return { options, endsAt: endOf(cert) }
 }
 
-/** OpenSSL's own words, which name no content. */
+/** OpenSSL's error text, which does not quote any content. */
 function reasonOf(error: unknown): string {
   const { reason } = error as { readonly reason?: unknown }
   return typeof reason === 'string' ? `: ${reason}` : ''
 }
 
-/** OpenSSL takes a file without a certificate for an authority that signs nothing: nobody would get in, untold. */
+/**
+ * OpenSSL treats a file without a certificate as an authority without certificates, and would reject every client
+ * silently.
+ */
 function isAuthority(pem: string): boolean {
   try {
     return new X509Certificate(pem).ca
@@ -200,7 +208,7 @@ function pathsOf({ certFile, keyFile, clientCaFile }: CertificateFiles): string[
   return [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])]
 }
 
-/** The files as one text; undefined while one of them is missing, as during a swap. */
+/** Returns the combined content of the files, or undefined while one is missing, as during an update. */
 function contentOf(files: CertificateFiles): string | undefined {
   try {
     return pathsOf(files)

@@ -1,7 +1,7 @@
 /**
- * Writes JSON Schemas for editors and other tools: draft 7, which all of them understand, self-contained.
+ * Writes self-contained JSON Schemas for editors and other tools, in draft 7, which all of them support.
  *
- * Rules between fields (CEL) have no place in JSON Schema: `gatehouse validate` checks them.
+ * JSON Schema cannot express rules between fields (CEL); `gatehouse validate` checks them.
  */
 import type { Bundle, Schema } from '../schema.ts'
 import { apiVersion } from '../schema.ts'
@@ -11,7 +11,7 @@ type Json = Record<string, unknown>
 
 const draft = 'http://json-schema.org/draft-07/schema#'
 
-/** File name -> JSON text: one per kind, one for files of several kinds, one per file of the runtime. */
+/** Returns file name -> JSON text: one schema per kind, one for files with several kinds, one per runtime file. */
 export function editorSchemas(bundle: Bundle): Map<string, string> {
   const kinds = bundle.kinds.map(({ kind }) => kind)
   const roots: [string, Json, readonly string[]][] = [
@@ -35,7 +35,7 @@ export function editorSchemas(bundle: Bundle): Map<string, string> {
   )
 }
 
-/** Documents of other API groups, such as Secrets, may stand in the same file. */
+/** Documents of other API groups, such as Secrets, are accepted in the same file. */
 function anyKind(kinds: readonly string[]): Json {
   return {
     type: 'object',
@@ -57,11 +57,11 @@ function anyKind(kinds: readonly string[]): Json {
   }
 }
 
-/** `if` and `then` of JSON Schema. */
+/** Returns an `if`/`then` schema. */
 function when(condition: Json, schema: Json): Json {
   return Object.fromEntries([
     ['if', condition],
-    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema; nobody awaits it
+    // oxlint-disable-next-line unicorn/no-thenable -- a JSON Schema keyword, never awaited
     ['then', schema],
   ])
 }
@@ -70,7 +70,7 @@ function ref(name: string): Json {
   return { $ref: `#/definitions/${name}` }
 }
 
-/** The definitions that these need, sorted by name. */
+/** Returns the definitions that `roots` need, sorted by name. */
 function used(roots: readonly string[], bundle: Bundle): Json {
   const found = new Map<string, unknown>()
   const visit = (name: string): void => {
@@ -82,7 +82,7 @@ function used(roots: readonly string[], bundle: Bundle): Json {
   return Object.fromEntries([...found].sort(([a], [b]) => byText(a, b)))
 }
 
-/** A definition in draft 7. */
+/** Returns a definition in draft 7. */
 function editable(schema: Schema, visit: (name: string) => void): Json {
   const {
     $ref,
@@ -98,7 +98,7 @@ function editable(schema: Schema, visit: (name: string) => void): Json {
   if ($ref !== undefined) {
     const name = $ref.replace('#/$defs/', '')
     visit(name)
-    // Draft 7 ignores what stands beside a reference.
+    // Draft 7 ignores keywords next to a `$ref`.
     return { ...own, allOf: [ref(name)] }
   }
   return {

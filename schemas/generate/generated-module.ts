@@ -1,4 +1,4 @@
-/** Bundles source text that a generator has made, with what it imports, into one module. */
+/** Bundles generated source text and its imports into one module. */
 import { resolve } from 'node:path'
 import { build } from 'esbuild'
 

@@ -1,9 +1,9 @@
 /**
- * Puts the rules of header names and values into the schema sources, which name them as `%{…}`: in patterns
- * `%{header-name}` and `%{header-value}`; in CEL rules the same as quoted regular expressions, and
- * `%{restricted:<use>}`; in messages `%{restricted:<use>}` as words.
+ * Inserts the rules for header names and values into the schema sources, which reference them as `%{…}`. In patterns:
+ * `%{header-name}` and `%{header-value}`. In CEL rules: the same placeholders, as quoted regular expressions, and
+ * `%{restricted:<use>}`. In messages: `%{restricted:<use>}`, as words.
  *
- * Throws for a placeholder of another name: a rule must never be left with its placeholder in it.
+ * Throws for an unknown placeholder, so that no rule keeps one.
  */
 import {
   headerNamePattern,
@@ -28,7 +28,7 @@ const messages: Texts = forEachUse((use) => restrictedHeaders(use).join(', '))
 
 const textsOf: Readonly<Record<string, Texts>> = { pattern: patterns, rule: rules, message: messages }
 
-/** A copy of a schema source with every placeholder replaced. */
+/** Returns a copy of a schema source with every placeholder replaced. */
 export function withHeaderRules<T>(source: T): T {
   return JSON.parse(
     JSON.stringify(source, (key, value: unknown) => (typeof value === 'string' ? filled(key, value) : value)),
@@ -40,7 +40,7 @@ function filled(key: string, text: string): string {
   if (!texts) return text
   return text.replaceAll(/%\{([^}]*)\}/g, (whole, name: string) => {
     const found = texts[name]
-    if (found === undefined) throw new Error(`${key}: nothing is called ${whole}`)
+    if (found === undefined) throw new Error(`${key}: unknown placeholder ${whole}`)
     return found
   })
 }
@@ -54,7 +54,7 @@ function forEachUse(make: (use: HeaderUse) => string): Texts {
   return Object.fromEntries(uses.map((use) => [`restricted:${use}`, make(use)]))
 }
 
-/** A CEL string literal. */
+/** Returns a CEL string literal. */
 function celText(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }

@@ -1,10 +1,10 @@
 /**
- * Reads the schema sources and puts their definitions into one bundle.
+ * Reads the schema sources and combines their definitions into one bundle.
  *
- * Every definition has one global name; `$ref`s of the sources (`file.json#/$defs/Name`) become `#/$defs/Name`. A
- * `$ref` may stand beside other keywords: annotations stay beside it, anything else extends the referenced object
- * (properties are merged, `required` and rules are added). Objects with a title become definitions of their own.
- * Refuses objects that are not closed, names used twice and references into nothing.
+ * Definition names are global; a `$ref` of a source (`file.json#/$defs/Name`) becomes `#/$defs/Name`. Annotations next
+ * to a `$ref` are kept; any other keyword extends the referenced object (properties are merged, `required` and rules
+ * are added). An object with a title becomes a separate definition. Rejects objects that are not closed, duplicate
+ * names and unresolved references.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ export function loadBundle(root: string): Bundle {
   }
 }
 
-/** The definitions that the documents are made of, sorted by name; bases that are only extended drop out. */
+/** Returns the definitions that the documents use, sorted by name. Drops base definitions that are only extended. */
 function reachable(defs: Readonly<Record<string, Schema>>, roots: readonly string[]): Record<string, Schema> {
   const found = new Set<string>()
   const visit = (name: string): void => {
@@ -102,7 +102,7 @@ function kindInfo(source: Source, info: KindSource): KindInfo {
   }
 }
 
-/** The document around spec and status. A spec without required fields may be left out. */
+/** Returns the document around spec and status. A spec without required fields may be omitted. */
 function envelope(kind: KindInfo, raw: ReadonlyMap<string, Schema>): Schema {
   const spec = raw.get(`${kind.kind}Spec`)
   const optionalSpec = spec !== undefined && (target(spec, raw).required ?? []).length === 0
@@ -125,7 +125,7 @@ export function refName(ref: string): string {
   return ref.slice(ref.lastIndexOf('/') + 1)
 }
 
-/** Follows references inside the bundle; annotations beside a `$ref` win. */
+/** Follows references inside the bundle. Annotations next to a `$ref` take precedence. */
 export function inlined(reference: Schema, bundle: Bundle): Schema {
   let schema = reference
   while (schema.$ref !== undefined) {
@@ -135,18 +135,18 @@ export function inlined(reference: Schema, bundle: Bundle): Schema {
   return schema
 }
 
-/** Follows references of the sources to the definition itself, extended where the reference says so. */
+/** Follows references of the sources to the definition, and applies the extensions of each reference. */
 function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
   let current = schema
   while (current.$ref !== undefined) {
     const next = defs.get(refName(current.$ref))
-    if (!next) throw new Error(`nothing is called ${current.$ref}`)
+    if (!next) throw new Error(`unresolved reference ${current.$ref}`)
     current = Object.keys(current).every((key) => annotations.has(key)) ? next : extend(next, current)
   }
   return current
 }
 
-/** The definition that a `$ref` with further keywords describes. */
+/** Returns the definition that a `$ref` with additional keywords describes. */
 function extend(base: Schema, extension: Schema): Schema {
   const { $ref: _, ...rest } = extension
   const properties: Record<string, Schema> = { ...base.properties }
@@ -179,7 +179,7 @@ function settle(
 ): Schema {
   if (schema.$ref !== undefined) {
     const keys = Object.keys(schema)
-    if (!raw.has(refName(schema.$ref))) throw new Error(`${at}: nothing is called ${schema.$ref}`)
+    if (!raw.has(refName(schema.$ref))) throw new Error(`${at}: unresolved reference ${schema.$ref}`)
     if (keys.every((key) => annotations.has(key)))
       return { ...schema, $ref: `#/$defs/${refName(schema.$ref)}` }
     return settle(target(schema, raw), raw, defs, at)
@@ -189,7 +189,7 @@ function settle(
     schema.additionalProperties !== false &&
     !schema['x-kubernetes-preserve-unknown-fields']
   ) {
-    throw new Error(`${at}: an object must say "additionalProperties": false`)
+    throw new Error(`${at}: an object must have "additionalProperties": false`)
   }
   const { title, ...rest } = schema
   const settled: Schema = {

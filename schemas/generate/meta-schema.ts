@@ -1,6 +1,6 @@
 /**
- * Compiles the meta-schema of JSON Schema 2020-12 into a module: what tells whether something is a schema. Compiled by a
- * running server, it would keep all its clients waiting for a tenth of a second.
+ * Compiles the meta-schema of JSON Schema 2020-12, which validates schemas, into a module. Compiling it in a running
+ * server would block all clients for a tenth of a second.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'
@@ -8,7 +8,7 @@ import { generatedModule } from './generated-module.ts'
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema'
 
-/** The JavaScript module and its declaration file. */
+/** Returns the JavaScript module and its declaration file. */
 export async function metaSchemaFiles(): Promise<{ js: string; dts: string }> {
   const ajv = new Ajv2020({ strict: false, logger: false, code: { source: true, esm: true, lines: true } })
   ajv.getSchema(dialect)
@@ -24,9 +24,12 @@ export async function metaSchemaFiles(): Promise<{ js: string; dts: string }> {
   return { js: `${generated}\n${inLinearTime(bundled)}`, dts }
 }
 
-/** ajv copies all errors so far for each further one of a list; a schema may have tens of thousands. */
+/**
+ * Replaces ajv's error concatenation, which copies all previous errors for each new one. A schema may have tens of
+ * thousands of errors.
+ */
 function inLinearTime(text: string): string {
-  const linear = text.replaceAll(/vErrors\.concat\(([\w$]+\.errors)\)/g, 'joined(vErrors,$1)')
-  if (linear.includes('vErrors.concat(')) throw new Error('ajv joins errors in a new way')
-  return `function joined(all,more){for(const one of more)all.push(one);return all}\n${linear}`
+  const linear = text.replaceAll(/vErrors\.concat\(([\w$]+\.errors)\)/g, 'joinErrors(vErrors,$1)')
+  if (linear.includes('vErrors.concat(')) throw new Error('ajv concatenates errors in an unexpected way')
+  return `function joinErrors(all,more){for(const one of more)all.push(one);return all}\n${linear}`
 }

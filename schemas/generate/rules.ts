@@ -1,17 +1,17 @@
 /**
- * Compiles the CEL rules of the schemas (`x-kubernetes-validations`) to TypeScript, so that no program parses them when it
- * starts, or carries the CEL library for them.
+ * Compiles the CEL rules of the schemas (`x-kubernetes-validations`) to TypeScript, so that no program parses them at
+ * start or loads the CEL library for them.
  *
- * The library parses; each node of its tree becomes a call of `schemas/validation/rule-functions.ts`. A rule that uses
- * more of CEL than is known here stops the generation. Regular expressions are RE2's: what means another thing in
- * JavaScript is rewritten, and what could take more than linear time is refused.
+ * The library parses a rule; each node of its tree becomes a call of `schemas/validation/rule-functions.ts`.
+ * Unsupported CEL features make the generation fail. Regular expressions use RE2 syntax: constructs with a different
+ * meaning in JavaScript are rewritten, and patterns that could exceed linear time are rejected.
  */
 import { parse } from '@bufbuild/cel'
 import type { Bundle } from '../schema.ts'
 
 type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 
-/** Function or operator of CEL -> function of ours. */
+/** CEL function or operator -> function in rule-functions.ts. */
 const functions: Readonly<Record<string, string>> = {
   '!_': 'not',
   '_==_': 'equal',
@@ -27,7 +27,7 @@ const functions: Readonly<Record<string, string>> = {
   double: 'double',
 }
 
-/** The TypeScript module: text of each rule -> function of `self`. */
+/** Returns the TypeScript module: text of each rule -> function of `self`. */
 export function rulesFile(bundle: Bundle): string {
   const compiled = [...new Set(rulesIn(bundle))].sort().map((rule) => [rule, compiledRule(rule)] as const)
   const lines = compiled.map(([rule, code]) => `  ${JSON.stringify(rule)}: (self) =>\n    ${code},`)
@@ -45,7 +45,7 @@ export function rulesFile(bundle: Bundle): string {
   ].join('\n')
 }
 
-/** Throws with the rule when it cannot be compiled. */
+/** Compiles a rule. Throws an error that quotes the rule. */
 export function compiledRule(rule: string): string {
   try {
     return code(parse(rule).expr)
@@ -82,7 +82,7 @@ function code(expr: Expr | undefined): string {
     case 'comprehensionExpr':
       return loop(node.value)
     default:
-      throw new Error(`${node?.case ?? 'nothing'} is not known`)
+      throw new Error(`unsupported expression: ${node?.case ?? 'none'}`)
   }
 }
 
@@ -91,7 +91,7 @@ function constant({ case: kind, value }: { case: string | undefined; value?: unk
   if (kind === 'int64Value') return `${String(value)}n`
   if (kind === 'boolValue') return String(value)
   if (kind === 'doubleValue') return String(value)
-  throw new Error(`a constant of kind ${kind} is not known`)
+  throw new Error(`unsupported constant of kind ${kind}`)
 }
 
 function call(name: string, args: readonly Expr[]): string {
@@ -104,11 +104,11 @@ function call(name: string, args: readonly Expr[]): string {
     return `matches(${code(subject)}, ${regularExpression(literal(pattern))})`
   }
   const own = Object.hasOwn(functions, name) ? functions[name] : undefined
-  if (own === undefined) throw new Error(`the function ${name} is not known`)
+  if (own === undefined) throw new Error(`unsupported function ${name}`)
   return `${own}(${args.map(code).join(', ')})`
 }
 
-/** `a && b && c` is one operation with three operands. */
+/** Flattens `a && b && c` into one operation with three operands. */
 function operandsOf(name: string, expr: Expr): Expr[] {
   const node = expr.exprKind
   if (node.case !== 'callExpr' || node.value.function !== name) return [expr]
@@ -117,7 +117,7 @@ function operandsOf(name: string, expr: Expr): Expr[] {
 
 type Loop = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']
 
-/** The macros `all` and `exists`: a loop that begins with true or false and joins by && or ||. */
+/** Compiles the macros `all` and `exists`: a loop that starts with true or false and combines with && or ||. */
 function loop({ iterVar, iterVar2, iterRange, accuInit, accuVar, loopStep, result }: Loop): string {
   const step = loopStep?.exprKind
   const joins = step?.case === 'callExpr' ? step.value.function : undefined
@@ -128,7 +128,8 @@ function loop({ iterVar, iterVar2, iterRange, accuInit, accuVar, loopStep, resul
   const plain = [accumulated, result].every(
     (part) => part?.exprKind.case === 'identExpr' && part.exprKind.value.name === accuVar,
   )
-  if (macro === '' || iterVar2 !== '' || !plain) throw new Error('only the loops all and exists are known')
+  if (macro === '' || iterVar2 !== '' || !plain)
+    throw new Error('only the macros all and exists are supported')
   return `${macro}(${code(iterRange)}, (${iterVar}) => ${code(predicate)})`
 }
 
@@ -136,28 +137,28 @@ function literal(expr: Expr | undefined): string {
   const node = expr?.exprKind
   if (node?.case === 'constExpr' && node.value.constantKind.case === 'stringValue')
     return node.value.constantKind.value
-  throw new Error('a pattern is a literal')
+  throw new Error('a pattern must be a literal')
 }
 
 function text(value: string): string {
   return JSON.stringify(value)
 }
 
-/** One token of a pattern: a class, a group's begin, or a single character. */
+/** Matches one token of a pattern: a class, the start of a group, or a single character. */
 const token = /\[\^?\]?[^\]]*\]|\(\?:|[^]/gu
 
-/** A regular expression of RE2 as a literal of JavaScript. */
+/** Converts an RE2 regular expression to a JavaScript literal. */
 function regularExpression(pattern: string): string {
   const insensitive = pattern.startsWith('(?i)')
   const body = insensitive ? pattern.slice(4) : pattern
-  if (body.includes('\\')) throw new Error('escapes in patterns are not known: write a class, as in [.]')
+  if (body.includes('\\')) throw new Error('escapes in patterns are not supported: write a class, as in [.]')
   refuseNestedRepetition(body)
   const source = body.replace(token, (part) => {
     if (part.startsWith('[')) return characterClass(part)
     return part === '.' ? String.raw`[^\n]` : part === '/' ? String.raw`\/` : part
   })
   const flags = insensitive ? 'iu' : 'u'
-  // Throws here, and not when a program loads it.
+  // Validates the pattern during generation instead of at program start.
   return String(new RegExp(source, flags))
 }
 
@@ -167,10 +168,10 @@ function characterClass(part: string): string {
   return `${begin}${inner.replaceAll('/', String.raw`\/`)}]`
 }
 
-/** `(a+)+` takes exponential time in JavaScript. */
+/** Rejects patterns such as `(a+)+`, which take exponential time in JavaScript. */
 function refuseNestedRepetition(pattern: string): void {
   const bare = pattern.replace(/\[\^?\]?[^\]]*\]/gu, 'c')
   const repeatedGroup = /\(([^()]*)\)[*+{]/gu
   for (const [, inner = ''] of bare.matchAll(repeatedGroup))
-    if (/[*+{]/.test(inner)) throw new Error('a repetition within a repetition can take long')
+    if (/[*+{]/.test(inner)) throw new Error('nested repetition can take exponential time')
 }

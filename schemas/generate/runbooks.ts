@@ -1,7 +1,7 @@
-/** Writes a page for each alert: what it means, what to do, and the rule itself. */
+/** Writes a page for each alert: its meaning, the steps, and the rule. */
 import { type Alert, alertRules, runbookPath } from '../metrics/index.ts'
 
-/** Path below docs/ -> page in Markdown. */
+/** Returns path below docs/ -> page in Markdown. */
 export function runbookPages(): readonly (readonly [string, string])[] {
   return [
     ['runbooks/README.md', index()],
@@ -41,7 +41,9 @@ function page({ name, severity, meaning, steps, expr, for: lasting }: Alert): st
     '',
     '## The rule',
     '',
-    lasting === '0m' ? 'Fires at once when this holds:' : `Fires when this holds for ${lasting}:`,
+    lasting === '0m'
+      ? 'Fires immediately when this expression is true:'
+      : `Fires when this expression is true for ${lasting}:`,
     '',
     '```promql',
     expr,

@@ -1,8 +1,8 @@
 /**
- * Compiles the bundle into standalone ajv validators: one ES module, no ajv at run time.
+ * Compiles the bundle into standalone ajv validators: one ES module, without ajv at run time.
  *
- * One function per definition, so that shapes used by several kinds are compiled once. ajv's ESM output still calls
- * `require` for formats and string length; esbuild resolves that.
+ * Each definition becomes one function, so a shape that several kinds use is compiled once. ajv's ESM output still
+ * calls `require` for formats and string length; esbuild resolves these calls.
  */
 import { Ajv } from 'ajv'
 import standaloneCode from 'ajv/dist/standalone/index.js'
@@ -14,12 +14,13 @@ import { generatedModule } from './generated-module.ts'
 
 const dropped = new Set(['description', 'default', 'title'])
 
-/** Path in `schemas/generated` -> content: each JavaScript module with its declaration file. */
+/** Returns path in `schemas/generated` -> content: each JavaScript module and its declaration file. */
 export async function validatorFiles(bundle: Bundle): Promise<readonly [path: string, text: string][]> {
   const kinds = bundle.kinds.map(({ kind }) => kind)
   return [
     ...(await moduleOf('validators', [...kinds, ...Object.values(bundle.runtime)], bundle)),
-    // Apart, because programs check no status: hooks make it, and tests check that.
+    // A separate module, because programs do not validate the status. Only tests validate the status that hooks
+    // produce.
     ...(await moduleOf(
       'status-validators',
       kinds.map((kind) => `${kind}Status`),
@@ -37,7 +38,7 @@ async function moduleOf(
     allErrors: true,
     messages: false,
     strict: false,
-    // A keyword of another draft would be skipped.
+    // Rejects unknown keywords, such as those of another draft, instead of skipping them.
     strictSchema: true,
     inlineRefs: false,
     code: { source: true, esm: true, lines: true, optimize: 2 },
@@ -64,14 +65,14 @@ async function moduleOf(
   ]
 }
 
-/** The name that ajv gave to the function of a definition; '' when it was never compiled. */
+/** Returns the name that ajv gave to the function of a definition, or '' when ajv did not compile it. */
 function functionOf(ajv: Ajv, name: string): string {
   return ajv.getSchema(name)?.source?.validateName.str ?? ''
 }
 
 /**
- * ajv numbers what it makes, so one more definition would change every line. Functions are called after their
- * definition instead, and constants after their content.
+ * ajv numbers its identifiers, so a new definition would change every line. Renames functions after their definition,
+ * and constants after their content.
  */
 function stableNames(source: string, functions: ReadonlyMap<string, string>): string {
   const constants = source.matchAll(/^const ((schema|func|pattern|formats)\d+) = (.*);$/gm)
@@ -99,7 +100,10 @@ function stableNames(source: string, functions: ReadonlyMap<string, string>): st
     .join('\n')
 }
 
-/** A change of one definition changes one line. Functions of validators contain no functions. */
+/**
+ * Puts each definition on one line, so that a change to one definition changes one line. Validator functions contain no
+ * nested functions.
+ */
 function oneDefinitionPerLine(text: string): string {
   return text.replaceAll(
     /(?<=[};])(?=(?:async )?function validate_|(?:var|let|const) (?:schema|func|pattern|formats)_)/g,
@@ -107,14 +111,17 @@ function oneDefinitionPerLine(text: string): string {
   )
 }
 
-/** What generated functions call: `told` adds an error, `joined` those of a part. ajv would copy all errors so far for each part. */
-const helpers = `function told(all,instancePath,keyword,detail){
+/**
+ * Helpers for the generated functions: `addError` adds an error, `joinErrors` adds the errors of a part. ajv would copy
+ * all previous errors for each part.
+ */
+const helpers = `function addError(all,instancePath,keyword,detail){
   const one={instancePath,keyword,detail}
   if(all===null)return[one]
   all.push(one)
   return all
 }
-function joined(all,more){
+function joinErrors(all,more){
   if(all===null)return more
   for(const one of more)all.push(one)
   return all
@@ -122,7 +129,10 @@ function joined(all,more){
 
 const literal = String.raw`"(?:[^"\\]|\\.)*"`
 
-/** A third of what ajv writes: errors without what messages do not say, parameters that the schemas have no use for left out. */
+/**
+ * Shortens ajv's output to a third: removes error details that messages do not use, and parameters that the schemas do
+ * not need.
+ */
 function short(source: string): string {
   const text = source
     .replaceAll(
@@ -132,11 +142,11 @@ function short(source: string): string {
         'g',
       ),
       (_all, _name, path = 'instancePath', keyword: string, params: string) =>
-        `vErrors = told(vErrors,${path},${keyword}${detailOf(params)});`,
+        `vErrors = addError(vErrors,${path},${keyword}${detailOf(params)});`,
     )
     .replaceAll(
       /vErrors = vErrors === null \? ([\w$]+\.errors) : vErrors\.concat\(\1\);/g,
-      'vErrors = joined(vErrors,$1);',
+      'vErrors = joinErrors(vErrors,$1);',
     )
     .replaceAll(
       new RegExp(
@@ -150,17 +160,20 @@ function short(source: string): string {
       'instancePath=""',
     )
   const odd = /schemaPath|parentData|rootData|\.concat\(/.exec(text)
-  if (odd) throw new Error(`ajv writes in a new way: ${text.slice(odd.index - 200, odd.index + 100)}`)
+  if (odd) throw new Error(`unexpected output of ajv: ${text.slice(odd.index - 200, odd.index + 100)}`)
   return text
 }
 
-/** The one parameter that a message names. */
+/** Returns the one parameter that a message contains. */
 function detailOf(params: string): string {
   const [, value] = /^(?:missingProperty|additionalProperty|limit): ?(.*)$/s.exec(params.trim()) ?? []
   return value === undefined ? '' : `,${value}`
 }
 
-/** Users do not write the status, so a manifest's status is not checked; `<Kind>Status` checks what hooks make. */
+/**
+ * Removes the status from a manifest's validator, because users do not write it. `<Kind>Status` validates the status
+ * that hooks produce.
+ */
 function withoutStatus(schema: Schema, name: string, bundle: Bundle): Schema {
   if (!bundle.kinds.some(({ kind }) => kind === name)) return schema
   return { ...schema, properties: { ...schema.properties, status: { type: 'object' } } }

@@ -1,15 +1,14 @@
 /**
- * Writes a CRD as YAML in few bytes: in a deep schema half of the file is indentation. What holds nothing deeper than
- * lists of plain values stands on one line where it fits, and lists are not indented below their key, as in Kubernetes'
- * own files. It means the same, so nothing of the schema is left out.
+ * Writes a CRD as compact YAML; in a deep schema, indentation is half of the file. Flat values go on one line where
+ * they fit, and lists are not indented below their key, as in Kubernetes' own files. The content is unchanged.
  */
 import { Document, isScalar, isSeq, visit } from 'yaml'
 import { quotedForKubectl } from '../yaml/index.ts'
 
-/** Width of what is written on one line, without its indentation. */
+/** Maximum width of a one-line value, without indentation. */
 const lineChars = 160
 
-/** Repeated objects are written out, not aliased. */
+/** Writes repeated objects out instead of using aliases. */
 export function compactYaml(object: object): string {
   const document = new Document(object, { aliasDuplicateObjects: false, ...quotedForKubectl })
   visit(document, {

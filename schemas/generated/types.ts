@@ -3,31 +3,31 @@
 
 /** Which tools of the backends clients see, and under which names. */
 export type Aggregation = {
-  /** prefix: names get the workload identifier; priority: the first workload in priorityOrder wins; manual: every conflict needs an override. */
+  /** prefix: names start with the workload name; priority: the first workload in priorityOrder keeps the name; manual: every conflict needs an override. */
   readonly conflictResolution: "prefix" | "priority" | "manual"
-  /** Settings of conflictResolution: the form of prefixes, or the order of priority. */
+  /** Settings for conflictResolution: the prefix format, or the priority order. */
   readonly conflictResolutionConfig: ConflictResolutionConfig
-  /** Longest name under which clients are told a tool, 0 or 32 to 128. A longer name is shortened to its beginning and a hash; settings and policies go on naming the tool as before. 0: names are told whatever their length. */
+  /** Maximum length of tool names that clients see, 0 or 32 to 128. A longer name is shortened to a prefix plus a hash; settings and policies keep using the full name. 0: no limit. */
   readonly maxToolNameLength: number
   /** deny hides the tools of every backend that has no entry in tools. */
   readonly defaultToolVisibility: "allow" | "deny"
   /** Hides all backend tools from lists; composite tools can still call them. */
   readonly excludeAllTools: boolean
-  /** Which tools of a backend are shown, and under which names and descriptions; one entry per backend. */
+  /** Tools that are shown for each backend, with their names and descriptions; one entry per backend. */
   readonly tools?: readonly WorkloadTools[]
 }
 
-/** One container of one pod, and where the proxy says how it is doing. */
+/** One container of one pod, and where the proxy reports its state. */
 export type AttachTarget = {
   /** Namespace of the pod and of the report. */
   readonly namespace: string
   /** Name of the pod. */
   readonly pod: string
-  /** Name of the container whose streams are attached to. */
+  /** Name of the container to attach to. */
   readonly container: string
-  /** ConfigMap that the proxy writes its record into. */
+  /** ConfigMap that the proxy writes its state to. */
   readonly report: string
-  /** Port of /health and /readyz on all interfaces; not served when unset. */
+  /** Port that serves /health and /readyz on all interfaces; not served when unset. */
   readonly healthPort?: number
 }
 
@@ -41,7 +41,7 @@ export type Audit = {
   readonly detectApplicationErrors: boolean
   /** Event types to record; empty means all. */
   readonly eventTypes?: readonly AuditEventType[]
-  /** Event types to leave out; wins over eventTypes. */
+  /** Event types to leave out; takes precedence over eventTypes. */
   readonly excludeEventTypes?: readonly AuditEventType[]
   /** Records request bodies. */
   readonly includeRequestData: boolean
@@ -51,7 +51,7 @@ export type Audit = {
   readonly logFile?: string
   /** Largest body recorded in bytes. */
   readonly maxDataSize: number
-  /** What the policies were told, recorded for gatehouse policy replay: nothing, the claims and arguments that policies read, or all of them. */
+  /** Policy input recorded for gatehouse policy replay: nothing, the claims and arguments that policies read, or all claims and arguments. */
   readonly policyInputs: "none" | "read" | "all"
   /** Longest delegation chain recorded. */
   readonly maxDelegationDepth: number
@@ -80,17 +80,17 @@ export type AuthServerFile = {
   readonly scopesSupported: readonly string[]
   /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
-  /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
+  /** Scopes added to every registered client and every client resolved through a metadata document. Each must be a supported scope. Keep the list short, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
-  /** Strips the credentials of the client after validation, and adds none of an upstream. */
+  /** Strips the client's credentials after validation, without adding credentials of an upstream. */
   readonly disableUpstreamTokenInjection: boolean
   /** PEM private keys; the first signs, the rest only verify. None: an ephemeral key. */
   readonly signingKeyFiles?: readonly string[]
-  /** Secrets of at least 32 bytes; the first is current, the rest only verify. None: an ephemeral secret. */
+  /** Secrets of at least 32 bytes; the first signs, the rest only verify. None: an ephemeral secret. */
   readonly hmacSecretFiles?: readonly string[]
-  /** Upstream whose access token the policy engine reads claims from; the first upstream when unset. */
+  /** Upstream whose access token provides the claims for policies; default: the first upstream. */
   readonly primaryUpstreamProvider?: string
   /** Validity of issued tokens. */
   readonly tokenLifespans: TokenLifespans
@@ -106,13 +106,13 @@ export type AuthServerRedis = {
   readonly aclUserConfig: RedisAclUserConfig
   /** host:port of a standalone server or of a cluster node; excludes sentinelConfig. */
   readonly addr?: string
-  /** Speaks the cluster protocol; needs addr. */
+  /** Uses the Redis Cluster protocol; requires addr. */
   readonly clusterMode?: boolean
   /** Sentinel settings; excludes addr. */
   readonly sentinelConfig?: RedisSentinelConfig
-  /** Presence turns on TLS to the master or the cluster nodes. */
+  /** Enables TLS to the master or the cluster nodes. */
   readonly tls?: RedisTls
-  /** Presence turns on TLS to the Sentinels; only with sentinelConfig. */
+  /** Enables TLS to the Sentinels; only with sentinelConfig. */
   readonly sentinelTls?: RedisTls
   /** Timeout for opening a connection to Redis. */
   readonly dialTimeout: string
@@ -126,7 +126,7 @@ export type AuthServerRedis = {
 export type AuthServerRedisFile = {
   /** host:port of a standalone server or of a cluster node. */
   readonly addr?: string
-  /** Speaks the cluster protocol. */
+  /** Uses the Redis Cluster protocol. */
   readonly clusterMode: boolean
   /** Sentinel settings. */
   readonly sentinelConfig?: RedisSentinelFile
@@ -134,11 +134,11 @@ export type AuthServerRedisFile = {
   readonly usernameEnv?: string
   /** Environment variable that holds the password. */
   readonly passwordEnv: string
-  /** Prefix of every key; derived from the issuer when unset. In a cluster one without a hash tag is followed by one. */
+  /** Prefix of every key; derived from the issuer when unset. In a cluster, a hash tag is appended to a prefix without one. */
   readonly keyPrefix?: string
-  /** Presence turns on TLS to the master or the cluster nodes. */
+  /** Enables TLS to the master or the cluster nodes. */
   readonly tls?: RedisTlsFile
-  /** Presence turns on TLS to the Sentinels. */
+  /** Enables TLS to the Sentinels. */
   readonly sentinelTls?: RedisTlsFile
   /** Connection timeout. */
   readonly dialTimeout: string
@@ -148,7 +148,7 @@ export type AuthServerRedisFile = {
   readonly writeTimeout: string
 }
 
-/** An MCPExternalAuthConfig of type embeddedAuthServer. */
+/** Reference to an MCPExternalAuthConfig of type embeddedAuthServer. */
 export type AuthServerRef = {
   /** Kind of the referenced object. */
   readonly kind: "MCPExternalAuthConfig"
@@ -156,7 +156,7 @@ export type AuthServerRef = {
   readonly name: string
 }
 
-/** Where the authorization server keeps its state. */
+/** Where the authorization server stores its state. */
 export type AuthServerStorage = {
   /** memory: lost with the pod, one replica only; redis: shared by all replicas. */
   readonly type: "memory" | "redis"
@@ -174,7 +174,7 @@ export type AuthServerStorageFile = {
 
 /** Authorization policies of this server. */
 export type AuthzConfig = {
-  /** configMap: policies, or a decision point, in a ConfigMap; inline: policies written here; httpv1: an external decision point; authzenv1: one that speaks OpenID AuthZEN. */
+  /** configMap: policies or a decision point in a ConfigMap; inline: policies in this object; httpv1: an external decision point; authzenv1: an external decision point that implements OpenID AuthZEN. */
   readonly type: "configMap" | "inline" | "httpv1" | "authzenv1"
   /** Used when type is configMap. */
   readonly configMap?: AuthzConfigMap
@@ -202,11 +202,11 @@ export type AuthzConfigMap = {
 
 /** Used when type is inline. */
 export type AuthzInline = {
-  /** Cedar policies, evaluated together: a call needs a permit and no forbid. */
+  /** Cedar policies, evaluated together: a call needs a matching permit and no matching forbid. */
   readonly policies: readonly string[]
-  /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
+  /** Cedar policies that are evaluated and recorded next to the enforced policies, without affecting decisions. */
   readonly shadowPolicies?: readonly string[]
-  /** True: shadowPolicies are evaluated in place of policies. False: in addition to them. */
+  /** true: shadowPolicies are evaluated instead of policies. false: in addition to them. */
   readonly shadowReplaces?: boolean
   /** Cedar entities as a JSON document. */
   readonly entitiesJson: string
@@ -214,42 +214,42 @@ export type AuthzInline = {
   readonly primaryUpstreamProvider?: string
 }
 
-/** Which claims the properties of the subject have, and under which names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
+/** Claims sent as properties of the subject, and their names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
 export type AuthzenClaims = "standard" | "mpe"
 
-/** What questions hold beside subject, action and resource. */
+/** Optional parts of a query, in addition to subject, action and resource. */
 export type AuthzenContext = {
-  /** The arguments of a call of a tool or prompt, as context.arguments. */
+  /** Sends the arguments of a tool or prompt call as context.arguments. */
   readonly includeArgs: boolean
 }
 
-/** An external policy decision point that speaks the OpenID AuthZEN Authorization API 1.0, asked about each request. */
+/** An external policy decision point that implements the OpenID AuthZEN Authorization API 1.0, queried for each request. */
 export type AuthzenPoint = {
-  /** How it is reached. */
+  /** Connection to the decision point. */
   readonly http: DecisionPointHttp
-  /** What questions hold beside subject, action and resource. */
+  /** Optional parts of a query, in addition to subject, action and resource. */
   readonly context?: AuthzenContext
-  /** Which claims the properties of the subject have, and under which names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
+  /** Claims sent as properties of the subject, and their names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
   readonly claimMapping: AuthzenClaims
-  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
 /** Lets a HorizontalPodAutoscaler decide the number of pods. */
 export type Autoscaling = {
-  /** Least number of pods. */
+  /** Minimum number of pods. */
   readonly minReplicas: number
-  /** Greatest number of pods. */
+  /** Maximum number of pods. */
   readonly maxReplicas: number
-  /** Use of CPU to aim at, in percent of what the container requests. Unset, and without another target: 80. */
+  /** Target CPU utilization, in percent of what the container requests. When unset and without another target: 80. */
   readonly targetCPU?: number
 }
 
 /** Authentication to a backend. */
 export type BackendAuth = {
-  /** discovered: what the backend itself refers to; externalAuthConfigRef: the configuration named here. */
+  /** discovered: use the backend's own externalAuthConfigRef; externalAuthConfigRef: use the configuration named here. */
   readonly type: "discovered" | "externalAuthConfigRef"
   /** MCPExternalAuthConfig to use; required when type is externalAuthConfigRef. */
   readonly externalAuthConfigRef?: ObjectRef
@@ -299,17 +299,17 @@ export type CABundleSource = {
 
 /** Clients that are identified by the URL of a client-id metadata document. */
 export type CimdConfig = {
-  /** Accepts client ids that are URLs of metadata documents; else only dynamically registered clients. */
+  /** Accepts client ids that are URLs of metadata documents. When false, only dynamically registered clients are accepted. */
   readonly enabled: boolean
-  /** Fixed time for which a document is cached; Cache-Control is not read. */
+  /** Fixed time for which a document is cached; Cache-Control is ignored. */
   readonly cacheFallbackTtl: string
-  /** Number of documents cached. */
+  /** Maximum number of cached documents. */
   readonly cacheMaxSize: number
 }
 
-/** Stops calls to a backend that keeps failing, and retries it after a pause. */
+/** Stops calls to a backend that keeps failing, and retries after a pause. */
 export type CircuitBreaker = {
-  /** Turns the breaker on. */
+  /** Enables the circuit breaker. */
   readonly enabled: boolean
   /** Failures before the circuit opens. */
   readonly failureThreshold: number
@@ -323,7 +323,7 @@ export type CloudStsConfig = {
   readonly region: string
   /** Role to assume when no mapping matches. */
   readonly fallbackRoleArn?: string
-  /** Role selection by claims; the lowest priority value is evaluated first. */
+  /** Role selection by claims, in ascending order of priority. */
   readonly roleMappings?: readonly RoleMapping[]
   /** Claim used in role mapping. */
   readonly roleClaim: string
@@ -333,21 +333,21 @@ export type CloudStsConfig = {
   readonly sessionDuration: number
   /** Claim used as role session name. */
   readonly sessionNameClaim: string
-  /** Upstream whose access token is the web identity token; default: the first upstream of an embedded server, else the token of the Authorization header. */
+  /** Upstream whose access token is the web identity token; default: the first upstream of an embedded server, otherwise the token of the Authorization header. */
   readonly subjectProviderName?: string
 }
 
 export type CloudStsStrategy = CloudStsConfig
 
-/** The tool execute_tool_script, with which clients run Starlark scripts over the tools they may use. Off unless enabled. */
+/** The tool execute_tool_script, which runs a client's Starlark script over the tools that the client may use. Off unless enabled. */
 export type CodeMode = {
   /** Offers the tool execute_tool_script. */
   readonly enabled: boolean
-  /** Tool calls running at once. */
+  /** Maximum number of concurrent tool calls. */
   readonly parallelMaxConcurrency: number
-  /** Interpreter steps per script. */
+  /** Maximum number of interpreter steps per script. */
   readonly stepLimit: number
-  /** Limit of one tool call; 0s means the default. */
+  /** Timeout for one tool call; 0s means the default. */
   readonly toolCallTimeout: string
 }
 
@@ -359,11 +359,11 @@ export type CompositeTool = {
   readonly description?: string
   /** JSON Schema of the parameters: type object with properties and optional required. */
   readonly parameters?: { readonly [name: string]: unknown }
-  /** Steps of the workflow. A step starts as soon as all steps that it depends on have ended. Steps without dependencies run in parallel. */
+  /** Steps of the workflow. A step starts when all steps that it depends on have ended. Steps without dependencies run in parallel. */
   readonly steps: readonly WorkflowStep[]
-  /** Longest time the workflow may take; 0s means the default of 30m. */
+  /** Timeout for the workflow; 0s means the default of 30m. */
   readonly timeout?: string
-  /** Strings at any depth of arguments are templates, not only those of the first level. */
+  /** Evaluates templates in strings at any depth of arguments, not only at the first level. */
   readonly nestedTemplates?: boolean
   /** Structured output. Absent: the output of the last step is returned. */
   readonly output?: WorkflowOutput
@@ -383,7 +383,7 @@ export type Condition = {
   readonly message: string
   /** When the status last changed. */
   readonly lastTransitionTime: string
-  /** Generation of the spec that this was said about. */
+  /** Generation of the spec that the condition describes. */
   readonly observedGeneration?: number
 }
 
@@ -419,63 +419,63 @@ export type ConfiguredBackend = {
   readonly url: string
   /** Transport of the backend. */
   readonly transport: "sse" | "streamable-http"
-  /** entry means a direct remote MCP server. */
+  /** entry: a direct remote MCP server. */
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
   readonly caBundlePath?: string
-  /** Metadata; the key group is set by the service. */
+  /** Metadata; the server sets the key group. */
   readonly metadata?: { readonly [name: string]: string }
 }
 
-/** Settings of conflictResolution: the form of prefixes, or the order of priority. */
+/** Settings for conflictResolution: the prefix format, or the priority order. */
 export type ConflictResolutionConfig = {
-  /** Prefix of a tool name; {workload} stands for the workload name. Under a fixed prefix, the first backend by name offers a tool that several have. */
+  /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, a tool that several backends have comes from the first backend by name. */
   readonly prefixFormat: string
-  /** Workload names, first wins. */
+  /** Workload names; the first one wins a conflict. */
   readonly priorityOrder?: readonly string[]
 }
 
-/** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
+/** The web console of this server, on a separate port. Off unless enabled; always requires a login. */
 export type Console = {
-  /** Serves the console. */
+  /** Enables the console. */
   readonly enabled: boolean
-  /** Address to bind; 127.0.0.1 when unset, in a pod 0.0.0.0. */
+  /** Address to bind; default: 127.0.0.1, in a pod 0.0.0.0. */
   readonly host?: string
-  /** Port of the console, in the pod and of its Service; not the port of MCP. */
+  /** Port of the console, in the pod and of its Service; must differ from the MCP port. */
   readonly port: number
-  /** Origin under which browsers reach the console; https, but for loopback. The redirect URI to register is this with basePath and /callback. */
+  /** Origin under which browsers reach the console; https, or http on a loopback address. The redirect URI to register is this origin, followed by basePath and /callback. */
   readonly publicUrl?: string
-  /** Path in front of all paths of the console, for a reverse proxy that serves others beside it. */
+  /** Prefix of all console paths, for a reverse proxy that shares the host with other applications. */
   readonly basePath?: string
-  /** Address under which clients reach the MCP server, for the page that says how to connect; when unset the resource of incomingAuth, in a cluster status.url. */
+  /** URL under which clients reach the MCP server, shown on the connection page. Default: the resource of incomingAuth; in a cluster, status.url. */
   readonly mcpUrl?: string
-  /** Where people sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
+  /** Where users sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
   readonly auth?: ConsoleAuth
-  /** Which calls are stored with arguments and result, in memory, redacted and cut to 16 KiB a side. Auditors see them, and everybody those of their own calls. */
+  /** Calls to store with arguments and result, in memory, redacted and cut to 16 KiB for each. Auditors see all payloads; other users see the payloads of their own calls. */
   readonly payloads: "none" | "failures" | "all"
-  /** Who may see and do what in the console, by Cedar policies of its own: those of incomingAuth have no say in it. The principal is Client::"<sub>" with its groups as parents, the resource Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. What no policy permits, or one forbids, is not granted. */
+  /** Access to the console by separate Cedar policies; policies of incomingAuth do not apply. The principal is Client::"<sub>" with its groups as parents, the resource is Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. An action that no policy permits, or that a policy forbids, is not granted. */
   readonly authz?: ConsoleAuthz
-  /** Who may see and do what, by claims of the ID token; not together with authz. Roles add up; who has none sees only what concerns oneself. */
+  /** Grants roles by claims of the ID token; excludes authz. A user gets all matching roles. A user without a role sees only their own data. */
   readonly roles?: readonly ConsoleRole[]
 }
 
-/** Where people sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
+/** Where users sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
 export type ConsoleAuth = {
   /** oidc: an OpenID Connect issuer. */
   readonly type: "oidc"
-  /** Issuer, exactly as its tokens name it. */
+  /** Issuer, exactly as in the iss claim of its tokens. */
   readonly issuer: string
-  /** Client registered for the console at the issuer. */
+  /** Client id of the console at the issuer. */
   readonly clientId: string
-  /** Client secret; unset for a public client. Outside of a cluster the variable GATEHOUSE_CONSOLE_CLIENT_SECRET holds it. */
+  /** Client secret; unset for a public client. Outside a cluster, set the variable GATEHOUSE_CONSOLE_CLIENT_SECRET instead. */
   readonly clientSecretRef?: SecretRef
-  /** Scopes to ask for. */
+  /** Scopes to request. */
   readonly scopes: readonly string[]
 }
 
-/** Who may see and do what in the console, by Cedar policies of its own: those of incomingAuth have no say in it. The principal is Client::"<sub>" with its groups as parents, the resource Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. What no policy permits, or one forbids, is not granted. */
+/** Access to the console by separate Cedar policies; policies of incomingAuth do not apply. The principal is Client::"<sub>" with its groups as parents, the resource is Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. An action that no policy permits, or that a policy forbids, is not granted. */
 export type ConsoleAuthz = {
-  /** Cedar policies, evaluated together: a call needs a permit and no forbid. */
+  /** Cedar policies, evaluated together: a call needs a matching permit and no matching forbid. */
   readonly policies: readonly string[]
   /** Cedar entities as a JSON document. */
   readonly entitiesJson: string
@@ -489,17 +489,17 @@ export type ConsoleAuthz = {
 
 /** Grants a role to users with one of these values in a claim. */
 export type ConsoleRole = {
-  /** viewer: sees everything but payloads. operator: viewer, policies, configuration, and ends sessions and rechecks backends. auditor: viewer, policies and payloads. */
+  /** viewer: sees everything except payloads. operator: like viewer, plus policies and configuration; can end sessions and recheck backends. auditor: like viewer, plus policies and payloads. */
   readonly role: "viewer" | "operator" | "auditor"
-  /** Claim of the ID token; a text or a list of texts. */
+  /** Claim of the ID token; a string or a list of strings. */
   readonly claim: string
-  /** Values of which one is enough; compared exactly. */
+  /** Accepted values, compared exactly; one match is enough. */
   readonly values: readonly string[]
 }
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
 export type DcrConfig = {
-  /** Metadata document to read once; excludes registrationEndpoint. */
+  /** Metadata document, read once; excludes registrationEndpoint. */
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
@@ -507,13 +507,13 @@ export type DcrConfig = {
   readonly softwareId?: string
   /** Signed JWT, stored in plaintext; not confidential. */
   readonly softwareStatement?: string
-  /** Presented as bearer credential on the registration request. */
+  /** Secret with the initial access token, sent as a bearer token on the registration request. */
   readonly initialAccessTokenRef?: SecretRef
 }
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
 export type DcrFile = {
-  /** Metadata document to read once; excludes registrationEndpoint. */
+  /** Metadata document, read once; excludes registrationEndpoint. */
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
@@ -527,48 +527,48 @@ export type DcrFile = {
   readonly initialAccessTokenFile?: string
 }
 
-/** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+/** Reuses decisions for identical queries. When unset, every request queries the decision point. */
 export type DecisionCache = {
-  /** How long a decision counts, 1s to 5m. */
+  /** How long a decision is cached, 1s to 5m. */
   readonly ttl: string
-  /** Decisions that are held. */
+  /** Maximum number of cached decisions. */
   readonly maxEntries: number
 }
 
-/** When the decision point is not asked any more for a while, and requests are refused at once. */
+/** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
 export type DecisionCircuit = {
-  /** Questions in a row for which it could not be reached or did not answer in time. */
+  /** Consecutive requests that failed to connect or timed out before the circuit opens. */
   readonly failureThreshold: number
-  /** Time until it is tried again, 1s to 5m. */
+  /** Time before the next attempt, 1s to 5m. */
   readonly timeout: string
 }
 
-/** Which claims the principal has, and under which names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
+/** Claims sent in the principal, and their names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
 export type DecisionClaims = "standard" | "mpe"
 
-/** What questions hold beside principal, operation and resource. */
+/** Optional parts of a query, in addition to principal, operation and resource. */
 export type DecisionContext = {
-  /** The arguments of a call of a tool or prompt. */
+  /** Sends the arguments of a tool or prompt call. */
   readonly includeArgs: boolean
-  /** Feature, operation and name as members of their own, and the backend with the name that it uses. */
+  /** Sends feature, operation and name as separate members, plus the backend and the item's name at the backend. */
   readonly includeOperation: boolean
 }
 
-/** An external policy decision point, asked over HTTP about each request. */
+/** An external policy decision point, queried over HTTP for each request. */
 export type DecisionPoint = {
-  /** How it is reached. */
+  /** Connection to the decision point. */
   readonly http: DecisionPointHttp
-  /** What questions hold beside principal, operation and resource. */
+  /** Optional parts of a query, in addition to principal, operation and resource. */
   readonly context?: DecisionContext
-  /** Which claims the principal has, and under which names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
+  /** Claims sent in the principal, and their names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
   readonly claimMapping: DecisionClaims
-  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
-/** ConfigMap with certificates that are trusted beside the system's. */
+/** ConfigMap with certificates to trust in addition to the system roots. */
 export type DecisionPointCaRef = {
   /** Name of the ConfigMap. */
   readonly name: string
@@ -576,41 +576,41 @@ export type DecisionPointCaRef = {
   readonly key: string
 }
 
-/** How it is reached. */
+/** Connection to the decision point. */
 export type DecisionPointHttp = {
-  /** Base URL; questions go to <url>/decision (httpv1), to <url>/access/v1/evaluation and <url>/access/v1/evaluations (authzenv1). */
+  /** Base URL. Queries are sent to <url>/decision (httpv1), or to <url>/access/v1/evaluation and <url>/access/v1/evaluations (authzenv1). */
   readonly url: string
-  /** Longest time for one response, 100ms to 60s. */
+  /** Timeout for one response, 100ms to 60s. */
   readonly timeout: string
-  /** Trust whatever certificate the decision point shows. Who can stand in its place decides everything: for tests only. */
+  /** Accept any certificate from the decision point. An attacker who intercepts the connection can then allow every request, so use it for tests only. */
   readonly insecureSkipVerify: boolean
-  /** ConfigMap with certificates that are trusted beside the system's. */
+  /** ConfigMap with certificates to trust in addition to the system roots. */
   readonly caBundleRef?: DecisionPointCaRef
   /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) for mutual TLS. */
   readonly clientCertificateSecretRef?: ObjectRef
-  /** Token that the decision point wants of its clients, sent as Authorization: Bearer. The caller's token is never sent. */
+  /** Token that authenticates the gateway to the decision point, sent as Authorization: Bearer. The caller's token is never sent. */
   readonly bearerTokenSecretRef?: SecretRef
 }
 
 /** A backend and its health. */
 export type DiscoveredBackend = {
-  /** Name of the member of the group, which tools are prefixed with by default. */
+  /** Name of the group member; the default prefix of its tools. */
   readonly name: string
-  /** Address at which the backend is called. */
+  /** URL at which the backend is called. */
   readonly url?: string
-  /** ready and unauthenticated backends are used; the others are not until they recover. */
+  /** Backends with the status ready or unauthenticated are used; all others are skipped until they recover. */
   readonly status?: "ready" | "degraded" | "unavailable" | "unauthenticated" | "unknown"
-  /** Why the status is what it is, in words. */
+  /** Reason for the status. */
   readonly message?: string
   /** How the virtual server authenticates to this backend. */
   readonly authType?: string
   /** Name of the MCPExternalAuthConfig used. */
   readonly authConfigRef?: string
-  /** When the backend was last asked. */
+  /** When the backend was last checked. */
   readonly lastHealthCheck?: string
   /** Failed health checks in a row; 0 when healthy. */
   readonly consecutiveFailures?: number
-  /** open: calls are refused for now. Empty when the breaker is off. */
+  /** State of the circuit breaker; open: calls are rejected. Empty when the circuit breaker is off. */
   readonly circuitBreakerState?: "closed" | "open" | "half-open" | ""
   /** When the circuit breaker last changed its state. */
   readonly circuitLastChanged?: string
@@ -628,21 +628,21 @@ export type EmbeddedAuthServerConfig = {
   readonly authorizationEndpointBaseUrl?: string
   /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
-  /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
+  /** Scopes added to every registered client and every client resolved through a metadata document. Each must be a supported scope. Keep the list short, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
   readonly disableUpstreamTokenInjection: boolean
-  /** Secrets that sign authorization codes and refresh tokens, at least 32 random bytes each; the first is current, the rest only verify. Omitted: an ephemeral secret (development only). */
+  /** Secrets that sign authorization codes and refresh tokens, at least 32 random bytes each; the first signs, the rest only verify. Omitted: an ephemeral secret (development only). */
   readonly hmacSecretRefs?: readonly SecretRef[]
   /** JWT signing keys in PEM form; the first signs, the rest only verify. Omitted: an ephemeral key (development only). */
   readonly signingKeySecretRefs?: readonly SecretRef[]
   /** Permits an http issuer on a host that is not localhost; only for trusted in-cluster traffic. */
   readonly insecureAllowHTTP: boolean
-  /** Upstream whose access token the policy engine reads claims from; the first upstream when unset. Meaningful only on VirtualMCPServer. */
+  /** Upstream whose access token provides the claims for policies; default: the first upstream. Used only on VirtualMCPServer. */
   readonly primaryUpstreamProvider?: string
-  /** Where the authorization server keeps its state. */
+  /** Where the authorization server stores its state. */
   readonly storage?: AuthServerStorage
   /** Validity of issued tokens. */
   readonly tokenLifespans?: TokenLifespans
@@ -676,15 +676,15 @@ export type EmbeddingServerSpec = {
   readonly model: string
   /** Image of text-embeddings-inference; the default runs on x86-64 without a GPU. */
   readonly image: string
-  /** When the image is pulled. */
+  /** When the node pulls the image. */
   readonly imagePullPolicy: "Always" | "Never" | "IfNotPresent"
   /** Port of the server and its Service. */
   readonly port: number
   /** Number of replicas. */
   readonly replicas: number
-  /** Further arguments of the server, literal: `$(NAME)` is not expanded. */
+  /** Additional arguments of the server, literal: `$(NAME)` is not expanded. */
   readonly args?: readonly string[]
-  /** Extra environment of the server. */
+  /** Additional environment variables of the server. */
   readonly env?: readonly EnvVar[]
   /** Token of the Hugging Face hub, for gated models. */
   readonly hfTokenSecretRef?: SecretRef
@@ -702,11 +702,11 @@ export type EmbeddingServerSpec = {
 export type EmbeddingServerStatus = {
   /** Pending, Downloading (the model is being loaded), Ready, Terminating or Failed. */
   readonly phase?: "Pending" | "Downloading" | "Ready" | "Failed" | "Terminating"
-  /** Why the phase is what it is, in words. */
+  /** Reason for the phase. */
   readonly message?: string
   /** Base URL of the server, without a path. */
   readonly url?: string
-  /** Pods that have loaded the model. */
+  /** Number of pods that have loaded the model. */
   readonly readyReplicas?: number
   /** Latest generation observed. */
   readonly observedGeneration?: number
@@ -722,33 +722,33 @@ export type EnvVar = {
   readonly value: string
 }
 
-/** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+/** Public address, through an existing Gateway or Ingress. Clients reach the server at https://<hostname> with its usual path. */
 export type Exposure = {
-  /** Name that clients use, of this server alone. */
+  /** Host name that clients use. No other server may have it. */
   readonly hostname: string
-  /** Makes an HTTPRoute at this Gateway. Needs the Gateway API and the setting integrations.gatewayAPI of the installation. */
+  /** Creates an HTTPRoute for this Gateway. Requires the Gateway API and the installation setting integrations.gatewayAPI. */
   readonly gateway?: ExposureGateway
   /** Ingress to create for the server. */
   readonly ingress?: ExposureIngress
 }
 
-/** Makes an HTTPRoute at this Gateway. Needs the Gateway API and the setting integrations.gatewayAPI of the installation. */
+/** Creates an HTTPRoute for this Gateway. Requires the Gateway API and the installation setting integrations.gatewayAPI. */
 export type ExposureGateway = {
   /** Name of the Gateway. */
   readonly name: string
-  /** Its namespace; default: the one of this object. The Gateway decides whose routes it takes. */
+  /** Namespace of the Gateway; default: the namespace of this object. The Gateway decides which namespaces may attach routes. */
   readonly namespace?: string
-  /** One of its listeners. */
+  /** Name of a listener of the Gateway. */
   readonly sectionName?: string
 }
 
 /** Ingress to create for the server. */
 export type ExposureIngress = {
-  /** Its IngressClass; default: that of the cluster. */
+  /** Name of the IngressClass; default: the default class of the cluster. */
   readonly className?: string
   /** Secret with the certificate of the host name. Unset: the controller's default certificate. */
   readonly tlsSecretName?: string
-  /** Annotations, for the controller or for cert-manager. */
+  /** Annotations for the Ingress controller or cert-manager. */
   readonly annotations?: { readonly [name: string]: string }
 }
 
@@ -756,51 +756,51 @@ export type ExposureIngress = {
 export type FailureHandling = {
   /** Time between health checks. */
   readonly healthCheckInterval: string
-  /** Limit of one check; less than the interval. 0s means no limit. */
+  /** Timeout for one check; less than the interval. 0s means no timeout. */
   readonly healthCheckTimeout: string
   /** Consecutive failures before a backend is unhealthy. */
   readonly unhealthyThreshold: number
-  /** fail: a request fails when any backend it needs is down; best_effort: it continues with the available ones. */
+  /** fail: a request fails when any backend that it needs is unavailable; best_effort: it continues with the available backends. */
   readonly partialFailureMode: "fail" | "best_effort"
   /** How often health and phase are reported. */
   readonly statusReportingInterval: string
-  /** Stops calls to a backend that keeps failing, and retries it after a pause. */
+  /** Stops calls to a backend that keeps failing, and retries after a pause. */
   readonly circuitBreaker: CircuitBreaker
 }
 
-/** Left alone: what fits all members. */
+/** Exception: the rule skips content that matches all members. */
 export type GuardrailException = {
   /** Names of backends. */
   readonly backends?: readonly string[]
-  /** Their original names. */
+  /** Original names of tools. */
   readonly tools?: readonly string[]
-  /** JSON pointers into the result or the params, each with all beneath it; the segment * is any one. */
+  /** JSON pointers into the result or the params; each includes everything below it, and the segment * matches any segment. */
   readonly pointers?: readonly string[]
 }
 
-/** Where a guardrail applies. */
+/** Where the rule applies. */
 export type GuardrailMatch = {
   /** Names of backends. */
   readonly backends?: readonly string[]
-  /** Original names of tools: calls of these only. */
+  /** Original names of tools. When set, the rule applies only to calls of these tools. */
   readonly tools?: readonly string[]
 }
 
-/** Left alone: what fits all members. */
+/** Exception: the rule skips calls that match all members. */
 export type GuardrailPlace = {
   /** Names of backends. */
   readonly backends?: readonly string[]
-  /** Their original names. */
+  /** Original names of tools. */
   readonly tools?: readonly string[]
 }
 
-/** Looks into arguments and results of calls. Off while unset. */
+/** Inspects the arguments and results of calls. Off when unset. */
 export type Guardrails = {
   /** Rules for secrets and personal data. */
   readonly redact?: readonly RedactRule[]
-  /** Rules for the sizes of arguments and results. */
+  /** Size limits for arguments and results. */
   readonly sizes?: readonly SizeRule[]
-  /** Rules for hidden characters, and for delimiters around texts. */
+  /** Rules for hidden characters, and for delimiters around text. */
   readonly mark?: readonly MarkRule[]
 }
 
@@ -847,14 +847,14 @@ export type IdentityFromToken = {
   readonly emailPath?: string
 }
 
-/** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+/** Name of an identity provider whose login needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
 export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" | "atlassian" | "slack" | "salesforce" | "snowflake" | "cognito"
 
-/** How clients are authenticated; set type anonymous explicitly when no authentication is wanted. */
+/** How clients are authenticated; set type anonymous explicitly to disable authentication. */
 export type IncomingAuth = {
-  /** anonymous lets everybody in; oidc validates tokens against oidcConfigRef. */
+  /** anonymous: all clients are accepted; oidc: tokens are validated against oidcConfigRef. */
   readonly type: "anonymous" | "oidc"
-  /** A shared MCPOIDCConfig with the values that are particular to this server. */
+  /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** Authorization policies; excludes authzConfigRef. */
   readonly authzConfig?: AuthzConfig
@@ -898,7 +898,7 @@ export type InnerStep = {
   readonly arguments?: { readonly [name: string]: unknown }
   /** Template that decides whether the iteration runs. */
   readonly condition?: string
-  /** Limit of one iteration; 0s means no limit of its own. */
+  /** Timeout for one iteration; 0s means no separate timeout. */
   readonly timeout?: string
   /** What to do when the step fails. */
   readonly onError?: OnError
@@ -906,7 +906,7 @@ export type InnerStep = {
 
 /** Tokens of Kubernetes service accounts. */
 export type KubernetesServiceAccountOidc = {
-  /** Only tokens of this service account are accepted; any service account of the cluster when unset. */
+  /** Accepts only tokens of this service account; default: any service account of the cluster. */
   readonly serviceAccount?: string
   /** Namespace of the service account; default: that of the server. */
   readonly namespace?: string
@@ -925,11 +925,11 @@ export type LocalObjectRef = {
   readonly name: string
 }
 
-/** A definition, as a list of the backend has it: an object, or its JSON text where an object could not hold its numbers. */
+/** A definition as it appears in a list of the backend: an object, or its JSON text when an object cannot represent its numbers. */
 export type LockedForm = {
   /** The whole item, as an object. */
   readonly definition?: { readonly [name: string]: unknown }
-  /** The whole item, as JSON text; in place of definition. */
+  /** The whole item, as JSON text; alternative to definition. */
   readonly definitionText?: string
 }
 
@@ -937,23 +937,23 @@ export type LockedForm = {
 export type LockedItem = {
   /** The whole item, as an object. */
   readonly definition?: { readonly [name: string]: unknown }
-  /** The whole item, as JSON text; in place of definition. */
+  /** The whole item, as JSON text; alternative to definition. */
   readonly definitionText?: string
-  /** Name that the backend gives it. */
+  /** Name of the item at the backend. */
   readonly name: string
-  /** Other definitions that are approved as well, for backends that show different ones to different callers. */
+  /** Alternative definitions that are approved as well, for backends that show different definitions to different callers. */
   readonly variants?: readonly LockedForm[]
   /** For readers; not compared. */
   readonly note?: string
 }
 
-/** What the server says of itself. */
+/** Server information as the backend reports it. */
 export type LockedServer = {
   /** For readers; not compared. */
   readonly name?: string
   /** For readers; not compared. */
   readonly version?: string
-  /** Approved instructions of the server; unset: none are approved. */
+  /** Approved instructions of the server. When unset, no instructions are approved. */
   readonly instructions?: string
 }
 
@@ -963,17 +963,17 @@ export type MCPAuthzConfig = {
   readonly kind: "MCPAuthzConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Authorization policies, written once and named by authzConfigRef of servers, proxies and virtual servers. */
+  /** Authorization policies shared through authzConfigRef of servers, proxies and virtual servers. */
   readonly spec: MCPAuthzConfigSpec
   /** Observed state. */
   readonly status?: MCPAuthzConfigStatus
 }
 
-/** Authorization policies, written once and named by authzConfigRef of servers, proxies and virtual servers. */
+/** Authorization policies shared through authzConfigRef of servers, proxies and virtual servers. */
 export type MCPAuthzConfigSpec = {
   /** Kind of policy engine: cedarv1, httpv1 or authzenv1. */
   readonly type: string
-  /** Settings of that engine. Checked by the webhook. */
+  /** Settings of the policy engine. Checked by the webhook. */
   readonly config: { readonly [name: string]: unknown }
 }
 
@@ -985,33 +985,33 @@ export type MCPExternalAuthConfig = {
   readonly kind: "MCPExternalAuthConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** One way to authenticate to a backend: type, and the one block of the same name. Named by externalAuthConfigRef of servers, proxies, entries and virtual servers. */
+  /** One way to authenticate to a backend: type, plus the object of the same name. Referenced by externalAuthConfigRef of servers, proxies, entries and virtual servers. */
   readonly spec: MCPExternalAuthConfigSpec
   /** Observed state. */
   readonly status?: MCPExternalAuthConfigStatus
 }
 
-/** One way to authenticate to a backend: type, and the one block of the same name. Named by externalAuthConfigRef of servers, proxies, entries and virtual servers. */
+/** One way to authenticate to a backend: type, plus the object of the same name. Referenced by externalAuthConfigRef of servers, proxies, entries and virtual servers. */
 export type MCPExternalAuthConfigSpec = {
-  /** Selects the kind of external authentication; the object of the same name holds its settings, unauthenticated has none. */
+  /** Kind of external authentication. The object of the same name holds its settings; unauthenticated has none. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth"
-  /** For type cloudSts: requests are signed with temporary cloud credentials (SigV4) of a role. Needs a role that trusts your issuer. */
+  /** For type cloudSts: signs requests with temporary cloud credentials (SigV4) of a role. Needs a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
-  /** For type basicAuth: Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be literal. */
+  /** For type basicAuth: sends Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be literal. */
   readonly basicAuth?: BasicAuthConfig
-  /** For type bearerToken: Authorization: Bearer with a fixed token from a Secret. */
+  /** For type bearerToken: sends Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
-  /** For type embeddedAuthServer: no outgoing strategy, but the authorization server itself, inside of the server that refers to it. */
+  /** For type embeddedAuthServer: not a strategy for backends, but the authorization server that runs inside the server that references it. */
   readonly embeddedAuthServer?: EmbeddedAuthServerConfig
-  /** For type headerInjection: one header with a fixed value from a Secret. */
+  /** For type headerInjection: sends one header with a fixed value from a Secret. */
   readonly headerInjection?: HeaderInjectionConfig
-  /** For type obo: a token on behalf of the caller, from a directory provider. Needs GATEHOUSE_ENABLE_OBO=true on hooks and runtime. */
+  /** For type obo: sends a token on behalf of the caller, from a directory provider. Needs GATEHOUSE_ENABLE_OBO=true on hooks and runtime. */
   readonly obo?: OboConfig
-  /** For type tokenExchange: a token made for the backend from the caller's (RFC 8693). Needs a token endpoint that trusts your issuer. */
+  /** For type tokenExchange: exchanges the caller's token for a token for the backend (RFC 8693). Needs a token endpoint that trusts your issuer. */
   readonly tokenExchange?: TokenExchangeConfig
-  /** For type upstreamInject: the caller's own token of an upstream provider. Needs the embedded authorization server. */
+  /** For type upstreamInject: sends the caller's own token of an upstream provider. Needs the embedded authorization server. */
   readonly upstreamInject?: UpstreamInjectConfig
-  /** For type xaa: a token by identity assertion across two authorization servers. Needs an upstream ID token. */
+  /** For type xaa: sends a token obtained by identity assertion across two authorization servers. Needs an upstream ID token. */
   readonly xaa?: XaaConfig
 }
 
@@ -1023,21 +1023,21 @@ export type MCPGroup = {
   readonly kind: "MCPGroup"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** A group has no list of members: each member names its group in spec.groupRef. */
+  /** A group does not list its members: each member names its group in spec.groupRef. */
   readonly spec: MCPGroupSpec
   /** Observed state. */
   readonly status?: MCPGroupStatus
 }
 
-/** A group has no list of members: each member names its group in spec.groupRef. */
+/** A group does not list its members: each member names its group in spec.groupRef. */
 export type MCPGroupSpec = {
-  /** What the group is for, in words. */
+  /** Purpose of the group. */
   readonly description?: string
 }
 
 /** Observed state. */
 export type MCPGroupStatus = {
-  /** Ready once the members have been listed, also when there are none. */
+  /** Ready after the members have been listed, even when there are none. */
   readonly phase: "Ready" | "Pending" | "Failed"
   /** Names of the member MCPServers, sorted. */
   readonly servers?: readonly string[]
@@ -1057,19 +1057,19 @@ export type MCPGroupStatus = {
   readonly conditions?: readonly Condition[]
 }
 
-/** How incoming tokens are validated. Audience, scopes and resource URL belong to the reference, because they differ per server. */
+/** How incoming tokens are validated. Audience, scopes and resource URL differ per server, so they are part of the reference. */
 export type MCPOIDCConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPOIDCConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Whose tokens are accepted, written once and named by oidcConfigRef of servers, proxies and virtual servers. */
+  /** Validation of tokens, shared through oidcConfigRef of servers, proxies and virtual servers. */
   readonly spec: MCPOIDCConfigSpec
   /** Observed state. */
   readonly status?: MCPOIDCConfigStatus
 }
 
-/** A shared MCPOIDCConfig with the values that are particular to this server. */
+/** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
 export type MCPOIDCConfigReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
@@ -1081,9 +1081,9 @@ export type MCPOIDCConfigReference = {
   readonly scopes?: readonly string[]
 }
 
-/** Whose tokens are accepted, written once and named by oidcConfigRef of servers, proxies and virtual servers. */
+/** Validation of tokens, shared through oidcConfigRef of servers, proxies and virtual servers. */
 export type MCPOIDCConfigSpec = {
-  /** kubernetesServiceAccount: tokens of the cluster; inline: those of any OIDC provider. */
+  /** kubernetesServiceAccount: accept tokens of the cluster; inline: accept tokens of any OIDC provider. */
   readonly type: "kubernetesServiceAccount" | "inline"
   /** Used only when type is kubernetesServiceAccount. */
   readonly kubernetesServiceAccount?: KubernetesServiceAccountOidc
@@ -1109,7 +1109,7 @@ export type MCPRemoteProxy = {
 export type MCPRemoteProxySpec = {
   /** URL of the remote MCP server. */
   readonly remoteUrl: string
-  /** Lifts the block of private address ranges, never that of loopback and metadata addresses. */
+  /** Allows private address ranges. Loopback and metadata addresses stay blocked. */
   readonly allowPrivateEndpoint: boolean
   /** Transport of the remote MCP server. */
   readonly transport: "sse" | "streamable-http"
@@ -1117,15 +1117,15 @@ export type MCPRemoteProxySpec = {
   readonly proxyPort: number
   /** How clients are authenticated. Without it the proxy runs without authentication. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** MCPExternalAuthConfig that says how the proxy authenticates to the remote server. */
+  /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Embedded authorization server of this proxy. */
   readonly authServerRef?: AuthServerRef
   /** MCPToolConfig that filters and renames tools. */
   readonly toolConfigRef?: ObjectRef
-  /** A shared MCPTelemetryConfig. */
+  /** Reference to a shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
-  /** Shared MCPWebhookConfig: webhooks that are asked about calls and their results. */
+  /** Shared MCPWebhookConfig: webhooks that receive calls and their results. */
   readonly webhookConfigRef?: ObjectRef
   /** The MCPGroup this proxy belongs to. */
   readonly groupRef?: ObjectRef
@@ -1141,7 +1141,7 @@ export type MCPRemoteProxySpec = {
   readonly resources?: ResourceRequirements
   /** Existing service account of the proxy; one is generated when unset. */
   readonly serviceAccount?: string
-  /** Trust X-Forwarded-* headers when building public URLs. */
+  /** Trusts X-Forwarded-* headers when building public URLs. */
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
@@ -1149,9 +1149,9 @@ export type MCPRemoteProxySpec = {
   readonly resourceOverrides?: ResourceOverrides
   /** Session affinity of the proxy Service. */
   readonly sessionAffinity: SessionAffinity
-  /** Replicas of the proxy. Unset: left to an autoscaler. */
+  /** Replicas of the proxy. When unset, an autoscaler sets the count. */
   readonly replicas?: number
-  /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+  /** Public address, through an existing Gateway or Ingress. Clients reach the server at https://<hostname> with its usual path. */
   readonly exposure?: Exposure
   /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
   readonly tls?: ServingTLS
@@ -1165,13 +1165,13 @@ export type MCPRemoteProxySpec = {
 
 /** Observed state. */
 export type MCPRemoteProxyStatus = {
-  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the version before serve), Terminating or Failed. See message and the Ready condition for why. */
+  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the previous version serve), Terminating or Failed. See message and the Ready condition for the reason. */
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed" | "Terminating"
-  /** Why the phase is what it is, in words. */
+  /** Reason for the phase. */
   readonly message?: string
   /** Address of the proxy inside the cluster. */
   readonly url?: string
-  /** Address of the proxy outside the cluster, with the path of the MCP endpoint; while spec.exposure is set. */
+  /** Address of the proxy outside the cluster, with the path of the MCP endpoint; set while spec.exposure is set. */
   readonly externalUrl?: string
   /** Observed replicas, for the scale subresource. */
   readonly replicas?: number
@@ -1203,25 +1203,25 @@ export type MCPServer = {
   readonly kind: "MCPServer"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** The server to run (image, args, env, transport), and the proxy in front of it that clients and virtual servers talk to. */
+  /** The server to run (image, args, env, transport), and the proxy in front of it that clients and virtual servers connect to. */
   readonly spec: MCPServerSpec
   /** Observed state. */
   readonly status?: MCPServerStatus
 }
 
-/** Declares a remote MCP endpoint as a member of a group. Creates nothing. */
+/** Declares a remote MCP endpoint as a member of a group. Creates no objects. */
 export type MCPServerEntry = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPServerEntry"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** A remote MCP server that virtual servers of the group call directly. Nothing is started for it. */
+  /** A remote MCP server that virtual servers of the group call directly, without a proxy. */
   readonly spec: MCPServerEntrySpec
   /** Observed state. */
   readonly status?: MCPServerEntryStatus
 }
 
-/** A remote MCP server that virtual servers of the group call directly. Nothing is started for it. */
+/** A remote MCP server that virtual servers of the group call directly, without a proxy. */
 export type MCPServerEntrySpec = {
   /** URL of the remote MCP server. */
   readonly remoteUrl: string
@@ -1229,9 +1229,9 @@ export type MCPServerEntrySpec = {
   readonly transport: "sse" | "streamable-http"
   /** The MCPGroup this entry belongs to. */
   readonly groupRef: ObjectRef
-  /** Lifts the block of private address ranges, never that of loopback and metadata addresses. */
+  /** Allows private address ranges. Loopback and metadata addresses stay blocked. */
   readonly allowPrivateEndpoint: boolean
-  /** MCPExternalAuthConfig that says how the virtual server authenticates to this endpoint. */
+  /** MCPExternalAuthConfig for authentication to this endpoint. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Headers added to every request to the remote server. */
   readonly headerForward?: HeaderForwardConfig
@@ -1241,7 +1241,7 @@ export type MCPServerEntrySpec = {
 
 /** Observed state. */
 export type MCPServerEntryStatus = {
-  /** Valid, Pending or Failed. See the conditions for why. */
+  /** Valid, Pending or Failed. See the conditions for the reason. */
   readonly phase: "Valid" | "Pending" | "Failed"
   /** Latest generation observed. */
   readonly observedGeneration?: number
@@ -1258,13 +1258,13 @@ export type MCPServerSecret = {
   readonly targetEnvName?: string
 }
 
-/** The server to run (image, args, env, transport), and the proxy in front of it that clients and virtual servers talk to. */
+/** The server to run (image, args, env, transport), and the proxy in front of it that clients and virtual servers connect to. */
 export type MCPServerSpec = {
   /** Container image of the MCP server. */
   readonly image: string
-  /** How the proxy talks to the server. */
+  /** Transport between the proxy and the server. */
   readonly transport: "stdio" | "streamable-http" | "sse"
-  /** What clients see; honoured only for transport stdio. */
+  /** Transport that clients use; only for transport stdio. */
   readonly proxyMode: "sse" | "streamable-http"
   /** Port of the proxy and its Service. */
   readonly proxyPort: number
@@ -1278,11 +1278,11 @@ export type MCPServerSpec = {
   readonly volumes?: readonly Volume[]
   /** Compute resources of the server container (mcp), not of the proxy. */
   readonly resources?: ResourceRequirements
-  /** Secrets given to the server container as environment. */
+  /** Secrets passed to the server container as environment variables. */
   readonly secrets?: readonly MCPServerSecret[]
   /** Existing service account of the server pod; one is generated when unset. */
   readonly serviceAccount?: string
-  /** Which network access the server may have; enforced by a NetworkPolicy. */
+  /** Network access of the server, enforced by a NetworkPolicy. */
   readonly permissionProfile?: PermissionProfileRef
   /** Strategic-merge patch over the server pod; its container is named mcp. Checked by the webhook, not by the schema. */
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
@@ -1298,31 +1298,31 @@ export type MCPServerSpec = {
   readonly audit?: AuditSwitch
   /** MCPToolConfig that filters and renames tools. */
   readonly toolConfigRef?: ObjectRef
-  /** MCPExternalAuthConfig that says how the proxy authenticates to the server. */
+  /** MCPExternalAuthConfig for authentication to the server. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Embedded authorization server of this proxy. */
   readonly authServerRef?: AuthServerRef
-  /** A shared MCPTelemetryConfig. */
+  /** Reference to a shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
-  /** Shared MCPWebhookConfig: webhooks that are asked about calls and their results. */
+  /** Shared MCPWebhookConfig: webhooks that receive calls and their results. */
   readonly webhookConfigRef?: ObjectRef
   /** The MCPGroup this server belongs to. */
   readonly groupRef?: ObjectRef
-  /** Trust X-Forwarded-* headers when building public URLs. */
+  /** Trusts X-Forwarded-* headers when building public URLs. */
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
   /** Session affinity of the Services of the proxy and of the server. With None, requests of a client may reach any replica, which requires a stateless server. */
   readonly sessionAffinity: SessionAffinity
-  /** Replicas of the proxy, at most 1 for transport stdio. Unset: left to an autoscaler. */
+  /** Replicas of the proxy, at most 1 for transport stdio. When unset, an autoscaler sets the count. */
   readonly replicas?: number
-  /** Lets a HorizontalPodAutoscaler decide the number of proxies. Not for transport stdio. */
+  /** Lets a HorizontalPodAutoscaler set the number of proxies. Not for transport stdio. */
   readonly autoscaling?: Autoscaling
-  /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+  /** Public address, through an existing Gateway or Ingress. Clients reach the server at https://<hostname> with its usual path. */
   readonly exposure?: Exposure
   /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
   readonly tls?: ServingTLS
-  /** Replicas of the server itself. Unset: left to an autoscaler. */
+  /** Replicas of the server itself. When unset, an autoscaler sets the count. */
   readonly backendReplicas?: number
   /** Where sessions are stored. */
   readonly sessionStorage?: SessionStorageConfig
@@ -1332,15 +1332,15 @@ export type MCPServerSpec = {
 
 /** Observed state. */
 export type MCPServerStatus = {
-  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the version before serve), Stopped (no replicas), Terminating or Failed. See message and the Ready condition for why. */
+  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the previous version serve), Stopped (no replicas), Terminating or Failed. See message and the Ready condition for the reason. */
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed" | "Terminating" | "Stopped"
-  /** Why the phase is what it is, in words. */
+  /** Reason for the phase. */
   readonly message?: string
   /** Address of the proxy inside the cluster, with the path of the MCP endpoint. */
   readonly url?: string
-  /** Address for clients outside the cluster, with the path of the MCP endpoint; while spec.exposure is set. */
+  /** Address for clients outside the cluster, with the path of the MCP endpoint; set while spec.exposure is set. */
   readonly externalUrl?: string
-  /** Pods of the proxy that are ready. */
+  /** Number of proxy pods that are ready. */
   readonly readyReplicas?: number
   /** Observed replicas of the proxy, for the scale subresource. */
   readonly replicas?: number
@@ -1372,13 +1372,13 @@ export type MCPTelemetryConfig = {
   readonly kind: "MCPTelemetryConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Where traces and metrics go, written once and named by telemetryConfigRef. */
+  /** Export of traces and metrics, shared through telemetryConfigRef. */
   readonly spec: MCPTelemetryConfigSpec
   /** Observed state. */
   readonly status?: MCPTelemetryConfigStatus
 }
 
-/** A shared MCPTelemetryConfig. */
+/** Reference to a shared MCPTelemetryConfig. */
 export type MCPTelemetryConfigReference = {
   /** Name of the MCPTelemetryConfig. */
   readonly name: string
@@ -1386,11 +1386,11 @@ export type MCPTelemetryConfigReference = {
   readonly serviceName?: string
 }
 
-/** Where traces and metrics go, written once and named by telemetryConfigRef. */
+/** Export of traces and metrics, shared through telemetryConfigRef. */
 export type MCPTelemetryConfigSpec = {
   /** OpenTelemetry export of traces and metrics. */
   readonly openTelemetry?: OpenTelemetryConfig
-  /** Metrics at /metrics of the port that serves MCP. */
+  /** Metrics at /metrics on the port that serves MCP. */
   readonly prometheus?: PrometheusConfig
 }
 
@@ -1402,15 +1402,15 @@ export type MCPToolConfig = {
   readonly kind: "MCPToolConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Which tools are shown, and under which names and descriptions; written once and named by toolConfigRef. */
+  /** Which tools are shown, with their names and descriptions; shared through toolConfigRef. */
   readonly spec: MCPToolConfigSpec
   /** Observed state. */
   readonly status?: MCPToolConfigStatus
 }
 
-/** Which tools are shown, and under which names and descriptions; written once and named by toolConfigRef. */
+/** Which tools are shown, with their names and descriptions; shared through toolConfigRef. */
 export type MCPToolConfigSpec = {
-  /** Tools that are offered, by their name after overrides and before any conflict prefix; empty means all. */
+  /** Tools to offer, by their names after overrides and before any conflict prefix; empty means all. */
   readonly toolsFilter?: readonly string[]
   /** Overrides by the original tool name. */
   readonly toolsOverride?: { readonly [name: string]: ToolOverride }
@@ -1418,21 +1418,21 @@ export type MCPToolConfigSpec = {
 
 export type MCPToolConfigStatus = ConfigStatus
 
-/** What was approved of one backend: whole definitions of its tools, prompts and resource templates. */
+/** The approved definitions of one backend: its tools, prompts and resource templates. */
 export type MCPToolLock = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPToolLock"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** What was approved of one backend. Whoever may write the object approves. */
+  /** The approved definitions of one backend. Everyone with write access to the object can approve. */
   readonly spec: MCPToolLockSpec
-  /** How what the backend offers compares with the lock, as running virtual servers report it. */
+  /** Comparison of the backend's definitions with the lock, as reported by running virtual servers. */
   readonly status?: MCPToolLockStatus
 }
 
 export type MCPToolLockSpec = ToolLockSpec
 
-/** How what the backend offers compares with the lock, as running virtual servers report it. */
+/** Comparison of the backend's definitions with the lock, as reported by running virtual servers. */
 export type MCPToolLockStatus = {
   /** Latest generation observed. */
   readonly observedGeneration?: number
@@ -1440,43 +1440,43 @@ export type MCPToolLockStatus = {
   readonly conditions?: readonly Condition[]
   /** Items by state. */
   readonly counts?: ToolLockCounts
-  /** The first items that are not pinned. */
+  /** The first items that do not match the lock. */
   readonly drift?: readonly ToolLockDrift[]
 }
 
-/** Webhooks that are asked about calls and their results, shared by several servers. */
+/** Webhooks that receive calls and their results, shared by several servers. */
 export type MCPWebhookConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPWebhookConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Webhooks, written once and named by webhookConfigRef of servers. They are asked in the order of the lists: the mutating ones first. */
+  /** Webhooks, shared through webhookConfigRef of servers. They run in list order; mutating webhooks run first. */
   readonly spec: MCPWebhookConfigSpec
   /** Observed state. */
   readonly status?: MCPWebhookConfigStatus
 }
 
-/** Webhooks, written once and named by webhookConfigRef of servers. They are asked in the order of the lists: the mutating ones first. */
+/** Webhooks, shared through webhookConfigRef of servers. They run in list order; mutating webhooks run first. */
 export type MCPWebhookConfigSpec = {
-  /** May change arguments and results; each sees what those before it have made. */
+  /** Webhooks that may change arguments and results. Each receives the output of the previous one. */
   readonly mutating?: readonly Webhook[]
-  /** May refuse; asked about what the mutating ones have made. */
+  /** Webhooks that may reject a call. They receive the output of the mutating webhooks. */
   readonly validating?: readonly Webhook[]
 }
 
 export type MCPWebhookConfigStatus = ConfigStatus
 
-/** What is done about texts that hide instructions to a model. */
+/** What to do with text that hides instructions to a model. */
 export type MarkRule = {
-  /** In logs and metrics. */
+  /** Name used in logs and metrics. */
   readonly name: string
-  /** Control sequences, marks of direction, zero-width and tag characters in results, and in what lists and the instructions of servers say. observe: counted; mark: become visible, as \u{200b}; strip: removed; refuse: no result, and not in the list. */
+  /** Control sequences, bidirectional marks, zero-width and tag characters in results, list items and server instructions. observe: count; mark: make visible, as \u{200b}; strip: remove; refuse: reject the result, or omit the item from the list. */
   readonly hiddenCharacters?: "observe" | "mark" | "strip" | "refuse"
-  /** Texts of tools stand between delimiters that name backend and tool; what looks like one within a text is escaped. */
+  /** Encloses text from tools in delimiters that name the backend and the tool. Lookalike delimiters within the text are escaped. */
   readonly delimiters?: boolean
-  /** Where it applies; default everywhere. */
+  /** Where the rule applies; default: everywhere. */
   readonly match?: GuardrailMatch
-  /** What the rule leaves alone. */
+  /** Exceptions to the rule. */
   readonly except?: readonly GuardrailException[]
 }
 
@@ -1490,7 +1490,7 @@ export type MetadataOverrides = {
 
 /** Volume that keeps the downloaded model; none when unset. */
 export type ModelCache = {
-  /** Turns the volume on; without it the model is downloaded at every start. */
+  /** Enables the volume. Without it, the model is downloaded at every start. */
   readonly enabled: boolean
   /** Storage class of the volume. */
   readonly storageClassName?: string
@@ -1510,9 +1510,9 @@ export type OAuth2UpstreamConfig = {
   readonly clientId?: string
   /** Redirect target; default {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
-  /** Scopes asked for at the upstream. */
+  /** Scopes requested from the upstream. */
   readonly scopes?: readonly string[]
-  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  /** Name of an identity provider whose login needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1538,9 +1538,9 @@ export type OAuth2UpstreamFile = {
   readonly clientId?: string
   /** Redirect target; default {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
-  /** Scopes asked for at the upstream. */
+  /** Scopes requested from the upstream. */
   readonly scopes?: readonly string[]
-  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  /** Name of an identity provider whose login needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1560,7 +1560,7 @@ export type OAuth2UpstreamFile = {
 
 /** An OpenID Connect provider. */
 export type OIDCUpstreamConfig = {
-  /** Issuer; endpoints are found by discovery. */
+  /** Issuer; its endpoints are discovered. */
   readonly issuerUrl: string
   /** Client id at the upstream. */
   readonly clientId: string
@@ -1568,7 +1568,7 @@ export type OIDCUpstreamConfig = {
   readonly redirectUri?: string
   /** Scopes requested; set them explicitly when a provider-specific parameter asks for offline access. */
   readonly scopes: readonly string[]
-  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  /** Name of an identity provider whose login needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1582,7 +1582,7 @@ export type OIDCUpstreamConfig = {
 
 /** An OpenID Connect provider. */
 export type OIDCUpstreamFile = {
-  /** Issuer; endpoints are found by discovery. */
+  /** Issuer; its endpoints are discovered. */
   readonly issuerUrl: string
   /** Client id at the upstream. */
   readonly clientId: string
@@ -1590,7 +1590,7 @@ export type OIDCUpstreamFile = {
   readonly redirectUri?: string
   /** Scopes requested; set them explicitly when a provider-specific parameter asks for offline access. */
   readonly scopes: readonly string[]
-  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  /** Name of an identity provider whose login needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1627,23 +1627,23 @@ export type ObjectRef = {
   readonly name: string
 }
 
-/** On-behalf-of exchange. Fields are optional here; what is needed is checked when the resource is reconciled. */
+/** On-behalf-of exchange. Fields are optional in the schema; required fields are checked when the resource is reconciled. */
 export type OboConfig = {
   /** Backend target of the exchanged token; used when scopes is empty. */
   readonly audience?: string
   /** Delegated scopes; take precedence over audience. */
   readonly scopes?: readonly string[]
-  /** Login host of a sovereign cloud, with an optional path before the tenant. The client secret and the user assertion are posted to it. */
+  /** Login host of a sovereign cloud, with an optional path before the tenant. Receives the client secret and the user assertion. */
   readonly authority?: string
-  /** Directory tenant: its id, or a domain. */
+  /** Directory tenant: id or domain. */
   readonly tenantId?: string
   /** Application id of the confidential client. */
   readonly clientId?: string
   /** Secret key that holds the client secret. */
   readonly clientSecretRef?: SecretRef
-  /** Duration before expiry at which a cached token counts as expired, for example 30s. */
+  /** Duration before expiry at which a cached token is treated as expired, for example 30s. */
   readonly cacheSkew?: string
-  /** Upstream whose token is the assertion; default: the token of the caller. */
+  /** Upstream whose token is the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
 }
 
@@ -1663,7 +1663,7 @@ export type OboStrategy = {
   readonly scopes?: readonly string[]
   /** Upstream whose token is the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
-  /** Margin before expiry at which a cached token counts as expired. */
+  /** Margin before expiry at which a cached token is treated as expired. */
   readonly cacheSkewSeconds?: number
 }
 
@@ -1688,7 +1688,7 @@ export type OpenTelemetryConfig = {
   readonly enabled: boolean
   /** OTLP endpoint, host:port or a URL whose scheme is stripped. */
   readonly endpoint?: string
-  /** Plain text to the collector. */
+  /** Connects to the collector without TLS. */
   readonly insecure: boolean
   /** Literal headers sent to the collector. */
   readonly headers?: { readonly [name: string]: string }
@@ -1700,7 +1700,7 @@ export type OpenTelemetryConfig = {
   readonly metrics?: OpenTelemetryMetrics
   /** Traces sent to the collector. */
   readonly tracing?: OpenTelemetryTracing
-  /** Adds the attribute names of older conventions. */
+  /** Also writes the attribute names of older conventions. */
   readonly useLegacyAttributes: boolean
   /** Trust anchors of the collector. */
   readonly caBundleRef?: CABundleSource
@@ -1716,19 +1716,19 @@ export type OpenTelemetryMetrics = {
 export type OpenTelemetryTracing = {
   /** Sends traces. */
   readonly enabled: boolean
-  /** Share of traces recorded, 0.0 to 1.0. */
+  /** Share of traces that are recorded, 0.0 to 1.0. */
   readonly samplingRate: string
 }
 
-/** Log level, time limits of calls to backends, health checks, circuit breaker. */
+/** Log level, timeouts for calls to backends, health checks, circuit breaker. */
 export type Operational = {
   /** Logging level; info when unset. */
   readonly logLevel?: "debug"
   /** Timeouts of backend requests. */
   readonly timeouts: Timeouts
-  /** Largest result of one call that a backend may return, in bytes of JSON. Over it the call fails with an error. Unset: 64 MiB. */
+  /** Maximum size of a result from a backend, in bytes of JSON. A larger result makes the call fail with an error. Default: 64 MiB. */
   readonly maxResultBytes?: number
-  /** Processes of a pod that share its port, for more than one core; 1 when unset. More than 1 excludes the console and pinning.noLock: pin. A change counts from the next start. */
+  /** Number of processes of a pod that share its port, to use more than one core; default: 1. A value above 1 excludes the console and pinning.noLock: pin. Changes apply after a restart. */
   readonly workers?: number
   /** Health checks and failures. */
   readonly failureHandling: FailureHandling
@@ -1744,13 +1744,13 @@ export type Optimizer = {
   readonly embeddingModel?: string
   /** Extra request headers; only for compat. */
   readonly embeddingHeaders?: { readonly [name: string]: string }
-  /** Limit of one request to the embedding service. */
+  /** Timeout for one request to the embedding service. */
   readonly embeddingServiceTimeout: string
-  /** 0.0 is all keyword, 1.0 all semantic. */
+  /** Weight of semantic search: 0.0 uses only keywords, 1.0 only semantic search. */
   readonly hybridSearchSemanticRatio: string
-  /** Tools returned by one search. */
+  /** Maximum number of tools that one search returns. */
   readonly maxToolsToReturn: number
-  /** Largest distance of a semantic result, 0 identical to 2 unrelated. */
+  /** Maximum distance of a semantic result, from 0 (identical) to 2 (unrelated). */
   readonly semanticDistanceThreshold: string
 }
 
@@ -1758,9 +1758,9 @@ export type Optimizer = {
 export type OutgoingAuth = {
   /** discovered: use the externalAuthConfigRef of each backend; inline: only what is configured here. */
   readonly source: "discovered" | "inline"
-  /** For backends that have no entry in backends and no externalAuthConfigRef of their own. */
+  /** Strategy for backends with neither an entry in backends nor an externalAuthConfigRef. */
   readonly default?: BackendAuth
-  /** By backend name; an entry here wins over what the backend itself refers to. */
+  /** Strategies by backend name. An entry takes precedence over the backend's own externalAuthConfigRef. */
   readonly backends?: { readonly [name: string]: BackendAuth }
 }
 
@@ -1792,7 +1792,7 @@ export type OutputProperty = {
   readonly type: "string" | "integer" | "number" | "boolean" | "object" | "array"
   /** Meaning of the property, for clients. Part of the output schema of the tool. */
   readonly description?: string
-  /** Template; for objects it may give a JSON string. */
+  /** Template; for objects it may return a JSON string. */
   readonly value?: string
   /** Nested properties of the same shape. */
   readonly properties?: { readonly [name: string]: unknown }
@@ -1800,29 +1800,29 @@ export type OutputProperty = {
   readonly default?: unknown
 }
 
-/** Which network access the server may have; enforced by a NetworkPolicy. */
+/** Network access of the server, enforced by a NetworkPolicy. */
 export type PermissionProfileRef = {
-  /** builtin: a profile known by name; configmap: a JSON profile in a ConfigMap. */
+  /** builtin: a predefined profile; configmap: a JSON profile in a ConfigMap. */
   readonly type: "builtin" | "configmap"
-  /** none or network for type builtin, else the name of a ConfigMap. */
+  /** For type builtin: none or network. For type configmap: the name of a ConfigMap. */
   readonly name: string
   /** Key of the profile in the ConfigMap. */
   readonly key?: string
 }
 
-/** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
+/** Compares the definitions of backends with MCPToolLocks. Off when unset. A lock may override onChanged, onNew and onRemoved for its backend. */
 export type Pinning = {
-  /** What becomes of an item that is not as it was approved. observe: told in status and metrics; warn: in the log as well; freeze: clients see the approved definition, and arguments must fit it; block: neither listed nor callable. */
+  /** What to do with an item that differs from the lock. observe: report it in status and metrics; warn: also log it; freeze: clients see the approved definition, and arguments must match it; block: neither listed nor callable. */
   readonly onChanged: "observe" | "warn" | "freeze" | "block"
-  /** What becomes of an item that the lock of its backend does not have. */
+  /** What to do with an item that is not in the lock of its backend. */
   readonly onNew: "observe" | "warn" | "block"
-  /** How it is told that a backend does not offer an approved item. */
+  /** How to report an approved item that the backend no longer offers. */
   readonly onRemoved: "observe" | "warn"
-  /** What becomes of a backend that has no lock. allow: it is served as without pinning; block: nothing of it is offered but resources; pin: what it offers when it is first seen is approved, and its lock written to a folder of this machine, so not on a cluster. */
+  /** What to do with a backend without a lock. allow: serve it without pinning; block: offer only its resources; pin: approve its definitions on first sight and write the lock to a local folder, so not available on a cluster. */
   readonly noLock: "allow" | "block" | "pin"
 }
 
-/** Metrics at /metrics of the port that serves MCP. */
+/** Metrics at /metrics on the port that serves MCP. */
 export type PrometheusConfig = {
   /** Serves /metrics on the transport port. */
   readonly enabled: boolean
@@ -1850,17 +1850,17 @@ export type ProxyFile = {
   readonly name: string
   /** URI of the target MCP server; excludes stdio. */
   readonly targetUri?: string
-  /** The target is a program that speaks MCP on its standard streams; excludes targetUri. */
+  /** The target is a program that uses MCP on its standard streams; excludes targetUri. */
   readonly stdio?: StdioTarget
-  /** The target is a container that speaks MCP on its standard streams, which are attached to over the Kubernetes API; excludes targetUri and stdio. In a pod only. */
+  /** The target is a container that uses MCP on its standard streams. The proxy attaches to them over the Kubernetes API; only in a pod. Excludes targetUri and stdio. */
   readonly attach?: AttachTarget
   /** Transport of the target. */
   readonly transport: "streamable-http" | "sse"
-  /** What clients see; differs from transport only for a stdio target. */
+  /** Transport that clients use; may differ from transport only for a stdio target. */
   readonly proxyMode: "streamable-http" | "sse"
-  /** Tell the target which requests belong to one caller, by a digest of the caller in X-Gatehouse-Caller. For the bridge of a stdio server, which keeps the processes of its callers apart. */
+  /** Sends a digest of the caller to the target in X-Gatehouse-Caller. The bridge of a stdio server uses it to run a separate process for each caller. */
   readonly identifyCallers: boolean
-  /** Addresses the target may have: any; private: all but loopback and metadata; public: no private ranges either. Checked on the address dialled. */
+  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked on the address that is dialled. */
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with the trust anchors of the target. */
   readonly targetCaBundlePath?: string
@@ -1868,15 +1868,15 @@ export type ProxyFile = {
   readonly host: string
   /** Port to listen on; 0 lets the system choose. */
   readonly port: number
-  /** Exact values of the Origin header that are allowed; derived for loopback listeners. */
+  /** Exact values of the Origin header that are allowed; default for a loopback listener: its own origins. */
   readonly allowedOrigins?: readonly string[]
   /** Resource URL in the protected-resource metadata (RFC 9728). */
   readonly resourceUrl?: string
-  /** Trust X-Forwarded-* headers when building public URLs. */
+  /** Trusts X-Forwarded-* headers when building public URLs. */
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
-  /** How clients are authenticated; absent means they are not. */
+  /** How clients are authenticated; when unset, clients are not authenticated. */
   readonly oidc?: ProxyOidc
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
@@ -1888,9 +1888,9 @@ export type ProxyFile = {
   readonly rateLimiting?: RateLimitConfig
   /** Where sessions are stored. The Redis password comes from an environment variable. */
   readonly sessionStorage?: RuntimeSessionStorage
-  /** Which tools are offered, and under which names. */
+  /** Tools to offer, with their names. */
   readonly tools?: ProxyTools
-  /** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
+  /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
   readonly webhooks?: RuntimeWebhooks
   /** Headers added to every request to the target. */
   readonly headerForward?: ProxyHeaderForward
@@ -1938,13 +1938,13 @@ export type ProxyOidc = {
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Only tokens of this subject are accepted; any when unset. */
+  /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
   /** File that holds the client secret; wins over clientSecretEnv. */
   readonly clientSecretFile?: string
 }
 
-/** Which tools are offered, and under which names. */
+/** Tools to offer, with their names. */
 export type ProxyTools = {
   /** Names of the tools offered, after overrides; empty means all. */
   readonly filter?: readonly string[]
@@ -1952,29 +1952,29 @@ export type ProxyTools = {
   readonly overrides?: { readonly [name: string]: ToolOverride }
 }
 
-/** A budget of tool calls. Counted by backend and by the tool's name there, whatever clients call it. */
+/** A budget for tool calls. Counted by backend and original tool name, whatever name clients call. */
 export type Quota = {
-  /** Names the quota in refusals, metrics, events and the audit log; under it the counters are stored. */
+  /** Name of the quota in rejections, metrics, events and the audit log, and the key of its counters. */
   readonly name: string
-  /** The calls that are counted; unset: all. */
+  /** The calls that are counted; default: all. */
   readonly match?: QuotaMatch
-  /** Whose budget it is. user: each issuer and subject; group: each group of the caller's token, of which all are counted; client: each OAuth client (client_id or azp); server: all callers together. Callers without a group or client share a budget. */
+  /** Who shares a budget. user: each issuer and subject; group: each group in the caller's token, all of which are charged; client: each OAuth client (client_id or azp); server: all callers together. Callers without a group or client share a budget. */
   readonly per: "user" | "group" | "client" | "server"
-  /** How long a budget lasts: the hour, day or month of UTC. */
+  /** Length of the window: an hour, day or month in UTC. */
   readonly window: "hour" | "day" | "month"
   /** The budget, in units. */
   readonly limit: number
-  /** What is counted. calls: calls that reach a backend; cost: micro-units, as costs and backends say; resultBytes: bytes of results, which are known afterwards, so that the last call may exceed the budget. */
+  /** What is counted. calls: calls that reach a backend; cost: micro-units, as costs and backends report; resultBytes: bytes of results. Result sizes are unknown until a call ends, so the last call may exceed the budget. */
   readonly unit: "calls" | "cost" | "resultBytes"
-  /** What becomes of calls over the budget. block: refused until the window ends; warn: told to operators alone. */
+  /** What to do with calls over the budget. block: reject them until the window ends; warn: notify only operators. */
   readonly action: "warn" | "block"
 }
 
-/** The calls that are counted; unset: all. */
+/** The calls that are counted; default: all. */
 export type QuotaMatch = {
   /** Name of a backend. */
   readonly backend?: string
-  /** Name of a tool at its backend, not as clients see it. */
+  /** Original name of a tool at its backend. */
   readonly tool?: string
 }
 
@@ -1982,7 +1982,7 @@ export type QuotaMatch = {
 export type RateLimitBucket = {
   /** Capacity and burst size. */
   readonly maxTokens: number
-  /** Time in which an empty bucket fills up; the rate is maxTokens per refillPeriod. */
+  /** Time in which an empty bucket refills; the rate is maxTokens per refillPeriod. */
   readonly refillPeriod: string
 }
 
@@ -1992,11 +1992,11 @@ export type RateLimitConfig = {
   readonly perUser?: RateLimitBucket
   /** One bucket for the whole server. */
   readonly shared?: RateLimitBucket
-  /** Buckets of single tools, on top of the others. */
+  /** Rate limits of single tools, in addition to the limits above. */
   readonly tools?: readonly RateLimitTool[]
 }
 
-/** Buckets of one tool. */
+/** Rate limits of one tool. */
 export type RateLimitTool = {
   /** Tool name as clients see it. */
   readonly name: string
@@ -2006,21 +2006,21 @@ export type RateLimitTool = {
   readonly shared?: RateLimitBucket
 }
 
-/** What is looked for, and what becomes of it. */
+/** What to look for, and what to do with a match. */
 export type RedactRule = {
-  /** In masks, logs and metrics. */
+  /** Name used in masks, logs and metrics. */
   readonly name: string
-  /** Built-in patterns; iban and paymentCard with the right checksum. */
+  /** Built-in patterns. iban and paymentCard match only numbers with a valid checksum. */
   readonly patterns?: readonly ("apiKey" | "privateKey" | "jwt" | "email" | "iban" | "paymentCard")[]
-  /** Regular expressions in the syntax of RE2; lazy ones find as much as greedy ones. */
+  /** Regular expressions in RE2 syntax. Lazy quantifiers match as much as greedy ones. */
   readonly expressions?: readonly string[]
-  /** mask: becomes [redacted:NAME]; refuse: no call, or no result; observe: counted. */
+  /** mask: replace the match with [redacted:NAME]; refuse: reject the call or the result; observe: only count the match. */
   readonly action: "mask" | "refuse" | "observe"
-  /** results: what comes from backends; arguments: what goes to them. */
+  /** results: content from backends; arguments: content sent to backends. */
   readonly direction: "results" | "arguments" | "both"
-  /** Where it applies; default everywhere. */
+  /** Where the rule applies; default: everywhere. */
   readonly match?: GuardrailMatch
-  /** What the rule leaves alone. */
+  /** Exceptions to the rule. */
   readonly except?: readonly GuardrailException[]
 }
 
@@ -2110,7 +2110,7 @@ export type RemoteAuth = {
   readonly scopeParamName?: string
   /** Does not open a browser. */
   readonly skipBrowser: boolean
-  /** Limit of the login. */
+  /** Timeout for the login. */
   readonly timeout: string
 }
 
@@ -2145,13 +2145,13 @@ export type RoleMapping = {
   readonly claim?: string
   /** CEL expression over the map claims; excludes claim. */
   readonly matcher?: string
-  /** Lower is evaluated first; without it the mapping comes last, ties keep their order. */
+  /** Evaluation order, lowest first. A mapping without a priority comes last; ties keep their order. */
   readonly priority?: number
 }
 
 /** Rules that decide which calls a client may make. */
 export type RuntimeAuthz = {
-  /** cedar: policies; httpv1: an external decision point; authzenv1: one that speaks OpenID AuthZEN; none. */
+  /** cedar: policies; httpv1: an external decision point; authzenv1: an external decision point that implements OpenID AuthZEN; none: no authorization. */
   readonly type: "cedar" | "none" | "httpv1" | "authzenv1"
   /** Required when type is httpv1. */
   readonly httpv1?: RuntimeDecisionPoint
@@ -2159,9 +2159,9 @@ export type RuntimeAuthz = {
   readonly authzenv1?: RuntimeAuthzenPoint
   /** Cedar policies, for type cedar. */
   readonly policies?: readonly string[]
-  /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
+  /** Cedar policies that are evaluated and recorded next to the enforced policies, without affecting decisions. */
   readonly shadowPolicies?: readonly string[]
-  /** True: shadowPolicies are evaluated in place of policies. False: in addition to them. */
+  /** true: shadowPolicies are evaluated instead of policies. false: in addition to them. */
   readonly shadowReplaces?: boolean
   /** Cedar entities as a JSON document. Without it, transitive "in" checks on absent entities are false. */
   readonly entitiesJson: string
@@ -2171,21 +2171,21 @@ export type RuntimeAuthz = {
   readonly roleClaimName?: string
   /** Entity type of the principal parents made from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
-  /** Upstream whose access token supplies the claims; empty: claims of the issued token. */
+  /** Upstream whose access token supplies the claims. Empty: claims of the issued token. */
   readonly primaryUpstreamProvider?: string
 }
 
-/** An external policy decision point that speaks the OpenID AuthZEN Authorization API 1.0, asked about each request. */
+/** An external policy decision point that implements the OpenID AuthZEN Authorization API 1.0, queried for each request. */
 export type RuntimeAuthzenPoint = {
-  /** How it is reached. */
+  /** Connection to the decision point. */
   readonly http: RuntimeDecisionPointHttp
-  /** What questions hold beside subject, action and resource. */
+  /** Optional parts of a query, in addition to subject, action and resource. */
   readonly context?: AuthzenContext
-  /** Which claims the properties of the subject have, and under which names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
+  /** Claims sent as properties of the subject, and their names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
   readonly claimMapping: AuthzenClaims
-  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
@@ -2197,53 +2197,53 @@ export type RuntimeBackend = {
   readonly url: string
   /** Transport of the backend. */
   readonly transport: "sse" | "streamable-http"
-  /** entry means a direct remote MCP server. */
+  /** entry: a direct remote MCP server. */
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
   readonly caBundlePath?: string
-  /** Metadata; the key group is set by the service. */
+  /** Metadata; the server sets the key group. */
   readonly metadata?: { readonly [name: string]: string }
-  /** Addresses the backend may have: any; private: not loopback; public: no private ranges either. Link-local and metadata addresses are refused by all. Checked on the address dialled. */
+  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked on the address that is dialled. */
   readonly addresses: "any" | "private" | "public"
-  /** Environment variable with the headers that are added to requests to this backend, as JSON. The backend is excluded while it is not set. */
+  /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string
 }
 
-/** An external policy decision point, asked over HTTP about each request. */
+/** An external policy decision point, queried over HTTP for each request. */
 export type RuntimeDecisionPoint = {
-  /** How it is reached. */
+  /** Connection to the decision point. */
   readonly http: RuntimeDecisionPointHttp
-  /** What questions hold beside principal, operation and resource. */
+  /** Optional parts of a query, in addition to principal, operation and resource. */
   readonly context?: DecisionContext
-  /** Which claims the principal has, and under which names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
+  /** Claims sent in the principal, and their names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
   readonly claimMapping: DecisionClaims
-  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
-/** How it is reached. */
+/** Connection to the decision point. */
 export type RuntimeDecisionPointHttp = {
-  /** Base URL; questions go to <url>/decision (httpv1), to <url>/access/v1/evaluation and <url>/access/v1/evaluations (authzenv1). */
+  /** Base URL. Queries are sent to <url>/decision (httpv1), or to <url>/access/v1/evaluation and <url>/access/v1/evaluations (authzenv1). */
   readonly url: string
-  /** Longest time for one response, 100ms to 60s. */
+  /** Timeout for one response, 100ms to 60s. */
   readonly timeout: string
-  /** Trust whatever certificate the decision point shows. Who can stand in its place decides everything: for tests only. */
+  /** Accept any certificate from the decision point. An attacker who intercepts the connection can then allow every request, so use it for tests only. */
   readonly insecureSkipVerify: boolean
-  /** File with PEM certificates that are trusted beside the system's. */
+  /** File with PEM certificates to trust in addition to the system roots. */
   readonly caBundlePath?: string
-  /** File with the PEM certificate of mutual TLS. */
+  /** File with the PEM client certificate for mutual TLS. */
   readonly clientCertificatePath?: string
-  /** File with its PEM key. */
+  /** File with the PEM private key of the client certificate. */
   readonly clientKeyPath?: string
-  /** File with the token that the decision point wants of its clients. */
+  /** File with the token that authenticates the gateway to the decision point. */
   readonly bearerTokenPath?: string
 }
 
 /** How clients are authenticated. */
 export type RuntimeIncomingAuth = {
-  /** anonymous or local: everybody; oidc: tokens are validated. */
+  /** anonymous or local: all clients are accepted without authentication; oidc: tokens are validated. */
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
@@ -2253,11 +2253,11 @@ export type RuntimeIncomingAuth = {
 
 /** An approved item, as JSON text. */
 export type RuntimeLockedItem = {
-  /** Name that the backend gives it. */
+  /** Name of the item at the backend. */
   readonly name: string
   /** The whole item, as JSON text. */
   readonly definition: string
-  /** Other definitions that are approved as well, as JSON text. */
+  /** Alternative approved definitions, as JSON text. */
   readonly variants?: readonly string[]
 }
 
@@ -2289,15 +2289,15 @@ export type RuntimeOidc = {
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Only tokens of this subject are accepted; any when unset. */
+  /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
 }
 
 /** How the server authenticates to backends. */
 export type RuntimeOutgoingAuth = {
-  /** discovered: what backends refer to; inline: only what is configured here. */
+  /** discovered: use the authentication that each backend references; inline: use only what is configured here. */
   readonly source: "inline" | "discovered"
-  /** For backends without an entry. */
+  /** Strategy for backends without an entry. */
   readonly default?: OutgoingStrategy
   /** Strategies by backend name. */
   readonly backends?: { readonly [name: string]: OutgoingStrategy }
@@ -2315,15 +2315,15 @@ export type RuntimeSessionStorage = {
   readonly keyPrefix?: string
 }
 
-/** What was approved of one backend. */
+/** The approved definitions of one backend. */
 export type RuntimeToolLock = {
   /** Name of the MCPToolLock, for reports. */
   readonly name?: string
   /** Name of the backend. */
   readonly backend: string
-  /** How definitions are compared. A lock of a scheme that this version does not know is refused. */
+  /** Scheme for comparing definitions. A lock with an unknown scheme is rejected. */
   readonly scheme: "gatehouse.pin.v1"
-  /** Approved instructions of the server; unset: none are approved. */
+  /** Approved instructions of the server. When unset, no instructions are approved. */
   readonly instructions?: string
   /** Approved tools. */
   readonly tools?: readonly RuntimeLockedItem[]
@@ -2331,57 +2331,57 @@ export type RuntimeToolLock = {
   readonly prompts?: readonly RuntimeLockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly RuntimeLockedItem[]
-  /** Goes before config.pinning.onChanged of the server. */
+  /** Overrides config.pinning.onChanged of the server. */
   readonly onChanged?: "observe" | "warn" | "freeze" | "block"
-  /** Goes before config.pinning.onNew of the server. */
+  /** Overrides config.pinning.onNew of the server. */
   readonly onNew?: "observe" | "warn" | "block"
-  /** Goes before config.pinning.onRemoved of the server. */
+  /** Overrides config.pinning.onRemoved of the server. */
   readonly onRemoved?: "observe" | "warn"
-  /** Members of _meta that change by themselves and are not compared. */
+  /** Members of _meta that change without review and are not compared. */
   readonly ignore?: readonly string[]
-  /** Differences that count as none. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
+  /** Differences to ignore. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
   readonly accept?: readonly ("schemaNarrower" | "icons")[]
-  /** Why the lock cannot be used. Nothing of the backend counts as approved then. */
+  /** Why the lock cannot be used. When set, no definition of the backend is approved. */
   readonly failure?: string
 }
 
-/** A webhook that is asked about calls or their results. */
+/** A webhook that receives calls or their results. */
 export type RuntimeWebhook = {
   /** Name of the webhook in logs, metrics and conditions. */
   readonly name: string
-  /** Where requests are posted to. */
+  /** URL that requests are posted to. */
   readonly url: string
-  /** Longest time for one response, 1s to 30s. */
+  /** Timeout for one response, 1s to 30s. */
   readonly timeout: string
-  /** What becomes of a call when the webhook gives no valid response. fail: it is refused; ignore: it goes on as if the webhook were not there. A denial is a response. */
+  /** What to do with a call when the webhook returns no valid response. fail: reject the call; ignore: continue as if the webhook did not exist. A denial is a valid response. */
   readonly failurePolicy: "fail" | "ignore"
-  /** request: asked before the call is authorized; response: asked about its result or error, before the client gets it. */
+  /** request: called before the call is authorized; response: called with the result or error before the client receives it. */
   readonly phase: "request" | "response"
-  /** audit: asked and told about, without any effect on calls. */
+  /** audit: call the webhook and report its decisions, without enforcing them. */
   readonly mode: "enforce" | "audit"
-  /** What the webhook is asked about; everything that it can be asked about when unset. */
+  /** The calls that the webhook receives; default: all calls that webhooks support. */
   readonly match?: WebhookMatch
-  /** When the webhook is not asked any more for a while, and failurePolicy decides at once. */
+  /** Circuit breaker: after repeated failures, the webhook is skipped for a while and failurePolicy applies immediately. */
   readonly circuitBreaker: DecisionCircuit
-  /** Trust whatever certificate the webhook shows, and allow plain http. Who can stand in its place decides everything: for tests only. */
+  /** Accept any certificate from the webhook, and allow plain http. An attacker who intercepts the connection can then decide every call, so use it for tests only. */
   readonly insecureSkipVerify: boolean
-  /** File with PEM certificates that are trusted beside the system's. */
+  /** File with PEM certificates to trust in addition to the system roots. */
   readonly caBundlePath?: string
-  /** File with the PEM certificate of mutual TLS. */
+  /** File with the PEM client certificate for mutual TLS. */
   readonly clientCertificatePath?: string
-  /** File with its PEM key. */
+  /** File with the PEM private key of the client certificate. */
   readonly clientKeyPath?: string
   /** File with the secret that signs requests: HMAC-SHA256 of '<unix time>.<body>'. */
   readonly hmacSecretPath?: string
-  /** Environment variable that holds that secret, in place of a file. */
+  /** Environment variable that holds the secret; alternative to hmacSecretPath. */
   readonly hmacSecretEnv?: string
 }
 
-/** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
+/** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
 export type RuntimeWebhooks = {
-  /** May change arguments and results; each sees what those before it have made. */
+  /** Webhooks that may change arguments and results. Each receives the output of the previous one. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** May refuse; asked about what the mutating ones have made. */
+  /** Webhooks that may reject a call. They receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
@@ -2400,25 +2400,25 @@ export type SensitiveHeader = {
   readonly secretKeyRef: SecretRef
 }
 
-/** Lets a HorizontalPodAutoscaler decide the number of pods. */
+/** Lets a HorizontalPodAutoscaler set the number of pods. */
 export type ServerAutoscaling = {
-  /** Least number of pods. */
+  /** Minimum number of pods. */
   readonly minReplicas: number
-  /** Greatest number of pods. */
+  /** Maximum number of pods. */
   readonly maxReplicas: number
-  /** Use of CPU to aim at, in percent of what the container requests. Unset, and without another target: 80. */
+  /** Target CPU utilization, in percent of what the container requests. When unset and without another target: 80. */
   readonly targetCPU?: number
-  /** Sessions of clients per pod to aim at. Needs an adapter that serves the metric gatehouse_vmcp_sessions to autoscalers. */
+  /** Target number of client sessions per pod. Needs an adapter that provides the metric gatehouse_vmcp_sessions to autoscalers. */
   readonly targetSessions?: number
 }
 
 /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
 export type ServingTLS = {
-  /** Secret of type kubernetes.io/tls (tls.crt, tls.key). With ca.crt, virtual servers can have this one as a backend. */
+  /** Secret of type kubernetes.io/tls (tls.crt, tls.key). With ca.crt, virtual servers can use this server as a backend. */
   readonly secretName: string
 }
 
-/** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
+/** Session affinity of the Service. None suits stateless servers and load balancers with their own affinity. */
 export type SessionAffinity = "ClientIP" | "None"
 
 /** Where sessions are stored. */
@@ -2429,21 +2429,21 @@ export type SessionStorageConfig = {
   readonly address?: string
   /** Redis database number. */
   readonly db: number
-  /** Prefix of every key, for a Redis that others use too. */
+  /** Prefix of every key, for a Redis server that is shared with other applications. */
   readonly keyPrefix?: string
   /** Secret that holds the Redis password. */
   readonly passwordRef?: SecretRef
 }
 
-/** The largest arguments and results of some calls. Of several rules that fit a call, the smallest number holds. */
+/** Size limits for arguments and results. When several rules match a call, the lowest limit applies. */
 export type SizeRule = {
-  /** In errors, logs and metrics. */
+  /** Name used in errors, logs and metrics. */
   readonly name: string
-  /** Largest result, in bytes of JSON as the backend sends it. Over it the call fails with an error; nothing is cut off. */
+  /** Maximum result size, in bytes of JSON as sent by the backend. A larger result makes the call fail with an error; results are never truncated. */
   readonly maxResultBytes?: number
-  /** Largest arguments, in bytes of JSON. Over it the backend is not asked. */
+  /** Maximum size of the arguments, in bytes of JSON. A call with larger arguments is rejected before the backend is called. */
   readonly maxArgumentBytes?: number
-  /** Where it applies; default everywhere. */
+  /** Where the rule applies; default: everywhere. */
   readonly match?: GuardrailMatch
   /** Where the rule does not apply. */
   readonly except?: readonly GuardrailPlace[]
@@ -2459,7 +2459,7 @@ export type StatefulSetOverrides = {
   readonly podTemplateMetadataOverrides?: MetadataOverrides
 }
 
-/** A program that speaks MCP on its standard streams. */
+/** A program that uses MCP on its standard streams. */
 export type StdioTarget = {
   /** Program to run. */
   readonly command: string
@@ -2477,15 +2477,15 @@ export type Telemetry = {
   readonly enablePrometheusMetricsPath: boolean
   /** URL of the OTLP collector that receives traces and metrics. */
   readonly endpoint?: string
-  /** Environment variables read into span attributes. */
+  /** Environment variables to add to spans as attributes. */
   readonly environmentVariables?: readonly string[]
-  /** Headers sent to the collector. Literal in a resource; in a file of the runtime `${NAME}` stands for the variable NAME of the environment, and `$${NAME}` for itself. */
+  /** Headers sent to the collector. Literal in a resource. In a runtime file, `${NAME}` expands to the environment variable NAME; `$${NAME}` is a literal `${NAME}`. */
   readonly headers?: { readonly [name: string]: string }
-  /** Plain text to the collector. */
+  /** Connects to the collector without TLS. */
   readonly insecure: boolean
   /** Sends metrics. */
   readonly metricsEnabled: boolean
-  /** Share of traces recorded, 0.0 to 1.0. */
+  /** Share of traces that are recorded, 0.0 to 1.0. */
   readonly samplingRate: string
   /** Service name; default: the server name. */
   readonly serviceName?: string
@@ -2493,7 +2493,7 @@ export type Telemetry = {
   readonly serviceVersion?: string
   /** Sends traces. */
   readonly tracingEnabled: boolean
-  /** Adds the attribute names of older conventions. */
+  /** Also writes the attribute names of older conventions. */
   readonly useLegacyAttributes: boolean
 }
 
@@ -2501,7 +2501,7 @@ export type Telemetry = {
 export type Timeouts = {
   /** Timeout for a request to a backend without an entry in perWorkload. */
   readonly default: string
-  /** By backend name. */
+  /** Timeouts by backend name. */
   readonly perWorkload?: { readonly [name: string]: string }
 }
 
@@ -2571,23 +2571,23 @@ export type TokenResponseMapping = {
   readonly scopePath: string
 }
 
-/** Annotation overrides; only those set replace the backend's. */
+/** Annotation overrides; each one that is set replaces the backend's annotation. */
 export type ToolAnnotations = {
-  /** Title shown to people. */
+  /** Title for display. */
   readonly title?: string | null
-  /** The tool changes nothing. */
+  /** The tool does not modify its environment. */
   readonly readOnlyHint?: boolean | null
-  /** The tool may destroy something. */
+  /** The tool may perform destructive updates. */
   readonly destructiveHint?: boolean | null
-  /** Calling it again with the same arguments changes nothing more. */
+  /** Repeated calls with the same arguments have no further effect. */
   readonly idempotentHint?: boolean | null
-  /** The tool reaches out to a world that others change too. */
+  /** The tool interacts with an open world of external entities. */
   readonly openWorldHint?: boolean | null
 }
 
 /** The backend that offers these items. */
 export type ToolLockBackendRef = {
-  /** Kind of the backend. Backend: one that is written out in spec.config.backends of a VirtualMCPServer, in the file of a virtual server, or behind gatehouse proxy. */
+  /** Kind of the backend. Backend: a backend from spec.config.backends of a VirtualMCPServer, from the file of a virtual server, or behind gatehouse proxy. */
   readonly kind: "MCPServer" | "MCPRemoteProxy" | "MCPServerEntry" | "Backend"
   /** Name of the backend. */
   readonly name: string
@@ -2595,37 +2595,37 @@ export type ToolLockBackendRef = {
 
 /** Items by state. */
 export type ToolLockCounts = {
-  /** Items that are as they were approved. */
+  /** Items that match the lock. */
   readonly pinned?: number
-  /** Items that the lock does not have. */
+  /** Items that are not in the lock. */
   readonly new?: number
-  /** Items that are not as they were approved. */
+  /** Items that differ from the lock. */
   readonly changed?: number
-  /** Approved items that are not offered. */
+  /** Approved items that the backend does not offer. */
   readonly removed?: number
 }
 
-/** An item that is not as it was approved. */
+/** An item that does not match the lock. */
 export type ToolLockDrift = {
   /** tool, prompt, resourceTemplate or instructions. */
   readonly kind: string
-  /** Name that the backend gives it; hidden characters are written out. */
+  /** Name of the item at the backend; hidden characters are escaped. */
   readonly name: string
   /** How the item differs from the lock: new, changed or removed. */
   readonly state: "new" | "changed" | "removed"
   /** Parts that differ: text, input, output, hints, execution, icons, meta, other. */
   readonly parts?: readonly string[]
-  /** Digest of what is offered. */
+  /** Digest of the offered definition. */
   readonly digest?: string
 }
 
-/** What was approved of one backend. Whoever may write the object approves. */
+/** The approved definitions of one backend. Everyone with write access to the object can approve. */
 export type ToolLockSpec = {
   /** The backend that offers these items. */
   readonly backendRef: ToolLockBackendRef
-  /** How definitions are compared. A lock of a scheme that this version does not know is refused. */
+  /** Scheme for comparing definitions. A lock with an unknown scheme is rejected. */
   readonly scheme: "gatehouse.pin.v1"
-  /** What the server says of itself. */
+  /** Server information as the backend reports it. */
   readonly server?: LockedServer
   /** Approved tools. */
   readonly tools?: readonly LockedItem[]
@@ -2633,25 +2633,25 @@ export type ToolLockSpec = {
   readonly prompts?: readonly LockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly LockedItem[]
-  /** Goes before config.pinning.onChanged of the server. */
+  /** Overrides config.pinning.onChanged of the server. */
   readonly onChanged?: "observe" | "warn" | "freeze" | "block"
-  /** Goes before config.pinning.onNew of the server. */
+  /** Overrides config.pinning.onNew of the server. */
   readonly onNew?: "observe" | "warn" | "block"
-  /** Goes before config.pinning.onRemoved of the server. */
+  /** Overrides config.pinning.onRemoved of the server. */
   readonly onRemoved?: "observe" | "warn"
-  /** Members of _meta that change by themselves and are not compared. */
+  /** Members of _meta that change without review and are not compared. */
   readonly ignore?: readonly string[]
-  /** Differences that count as none. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
+  /** Differences to ignore. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
   readonly accept?: readonly ("schemaNarrower" | "icons")[]
 }
 
-/** Replaces parts of one tool's description. */
+/** Overrides parts of one tool's definition. */
 export type ToolOverride = {
   /** Name shown to clients. */
   readonly name?: string
   /** Description shown to clients. */
   readonly description?: string
-  /** Annotation overrides; only those set replace the backend's. */
+  /** Annotation overrides; each one that is set replaces the backend's annotation. */
   readonly annotations?: ToolAnnotations
 }
 
@@ -2671,7 +2671,7 @@ export type UpstreamInjectStrategy = {
 export type UpstreamProvider = {
   /** Unique name; used for routing and session binding. */
   readonly name: string
-  /** oidc: a provider with discovery; oauth2: one with endpoints of its own. */
+  /** oidc: a provider with discovery; oauth2: a provider with explicit endpoints. */
   readonly type: "oidc" | "oauth2"
   /** Required when type is oidc. */
   readonly oidcConfig?: OIDCUpstreamConfig
@@ -2703,11 +2703,11 @@ export type UserInfoConfig = {
   readonly httpMethod: "GET" | "POST"
   /** Headers to add to the userinfo request. */
   readonly additionalHeaders?: { readonly [name: string]: string }
-  /** Names of the fields; the first non-empty value wins. */
+  /** Field names; the first non-empty value is used. */
   readonly fieldMapping?: UserInfoFieldMapping
 }
 
-/** Names of the fields; the first non-empty value wins. */
+/** Field names; the first non-empty value is used. */
 export type UserInfoFieldMapping = {
   /** Fields that may hold the subject. */
   readonly subjectFields: readonly string[]
@@ -2729,14 +2729,14 @@ export type VirtualMCPCompositeToolDefinition = {
   readonly status?: VirtualMCPCompositeToolDefinitionStatus
 }
 
-/** One workflow, written once and offered as a tool by every virtual server that names it in compositeToolRefs. */
+/** One workflow, offered as a tool by every virtual server that names it in compositeToolRefs. */
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
 /** Observed state. */
 export type VirtualMCPCompositeToolDefinitionStatus = {
-  /** Whether the workflow can be run; validationErrors says what is wrong. */
+  /** Whether the workflow is valid; validationErrors lists the errors. */
   readonly validationStatus?: "Valid" | "Invalid" | "Unknown"
-  /** What is wrong with the workflow. */
+  /** Errors in the workflow. */
   readonly validationErrors?: readonly string[]
   /** Names of the virtual servers that use the workflow, sorted. */
   readonly referencingVirtualServers?: readonly string[]
@@ -2748,13 +2748,13 @@ export type VirtualMCPCompositeToolDefinitionStatus = {
   readonly conditions?: readonly Condition[]
 }
 
-/** How the virtual server behaves: which tools it shows and under which names, workflows, limits, health checks, audit. */
+/** Behavior of the virtual server: the tools that it shows and their names, workflows, limits, health checks, audit. */
 export type VirtualMCPConfig = {
-  /** Name that clients see; the name of the resource when unset. */
+  /** Server name that clients see; default: the name of the resource. */
   readonly name?: string
-  /** Name of the group. On a cluster spec.groupRef decides. */
+  /** Name of the group. On a cluster, spec.groupRef takes precedence. */
   readonly groupRef?: string
-  /** Free-form notes on this server; nothing reads them. */
+  /** Free-form notes on this server; ignored by Gatehouse. */
   readonly metadata?: { readonly [name: string]: string }
   /** Which tools of the backends clients see, and under which names. */
   readonly aggregation?: Aggregation
@@ -2762,31 +2762,31 @@ export type VirtualMCPConfig = {
   readonly audit?: Audit
   /** Backends that are not members of the group; used when outgoingAuth.source is inline. */
   readonly backends?: readonly ConfiguredBackend[]
-  /** The tool execute_tool_script, with which clients run Starlark scripts over the tools they may use. Off unless enabled. */
+  /** The tool execute_tool_script, which runs a client's Starlark script over the tools that the client may use. Off unless enabled. */
   readonly codeMode?: CodeMode
   /** Workflows to offer as tools: names of VirtualMCPCompositeToolDefinitions in the same namespace. */
   readonly compositeToolRefs?: readonly ObjectRef[]
-  /** Workflows to offer as tools, written out here. */
+  /** Workflows to offer as tools, defined inline. */
   readonly compositeTools?: readonly CompositeTool[]
-  /** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
+  /** The web console of this server, on a separate port. Off unless enabled; always requires a login. */
   readonly console?: Console
-  /** Looks into arguments and results of calls. Off while unset. */
+  /** Inspects the arguments and results of calls. Off when unset. */
   readonly guardrails?: Guardrails
-  /** How clients are authenticated. On a cluster spec.incomingAuth decides. */
+  /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
   readonly incomingAuth?: RuntimeIncomingAuth
-  /** How the server authenticates to backends. On a cluster spec.outgoingAuth decides. */
+  /** How the server authenticates to backends. On a cluster, spec.outgoingAuth takes precedence. */
   readonly outgoingAuth?: RuntimeOutgoingAuth
-  /** Log level, time limits of calls to backends, health checks, circuit breaker. */
+  /** Log level, timeouts for calls to backends, health checks, circuit breaker. */
   readonly operational?: Operational
   /** Tool discovery: clients see only find_tool and call_tool. */
   readonly optimizer?: Optimizer
   /** Incoming request headers forwarded unchanged to every backend. A client controls them unless a trusted proxy in front sets them. */
   readonly passthroughHeaders?: readonly string[]
-  /** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
+  /** Compares the definitions of backends with MCPToolLocks. Off when unset. A lock may override onChanged, onNew and onRemoved for its backend. */
   readonly pinning?: Pinning
-  /** How much of the tools somebody may use in an hour, a day or a month. Off while unset. */
+  /** Limits on tool use per hour, day or month. Off when unset. */
   readonly quotas?: readonly Quota[]
-  /** What a call costs, in micro-units, by backend/tool or by backend for all its other tools; 0 when unset. What a backend reports in the result's _meta as gatehouse.dev/cost takes the place of it. */
+  /** Cost of a call in micro-units, by backend/tool, or by backend for all its other tools; 0 when unset. A backend can override it with gatehouse.dev/cost in the result's _meta. */
   readonly costs?: { readonly [name: string]: number }
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
@@ -2802,23 +2802,23 @@ export type VirtualMCPServer = {
   readonly kind: "VirtualMCPServer"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** What the virtual server stands for (groupRef), how clients get in (incomingAuth), how it gets out to each backend (outgoingAuth), and how it behaves (config). */
+  /** The backends of the virtual server (groupRef), authentication of clients (incomingAuth) and to backends (outgoingAuth), and its behavior (config). */
   readonly spec: VirtualMCPServerSpec
   /** Observed state. */
   readonly status?: VirtualMCPServerStatus
 }
 
-/** What the virtual server stands for (groupRef), how clients get in (incomingAuth), how it gets out to each backend (outgoingAuth), and how it behaves (config). */
+/** The backends of the virtual server (groupRef), authentication of clients (incomingAuth) and to backends (outgoingAuth), and its behavior (config). */
 export type VirtualMCPServerSpec = {
   /** The MCPGroup that defines the backends. */
   readonly groupRef: ObjectRef
-  /** How clients are authenticated; set type anonymous explicitly when no authentication is wanted. */
+  /** How clients are authenticated; set type anonymous explicitly to disable authentication. */
   readonly incomingAuth: IncomingAuth
   /** How the server authenticates to backends. */
   readonly outgoingAuth?: OutgoingAuth
-  /** Embedded authorization server. It becomes the incoming OIDC provider; its issuer must be the one of the OIDC config. */
+  /** Embedded authorization server. It becomes the incoming OIDC provider; its issuer must match the issuer of the OIDC config. */
   readonly authServerConfig?: EmbeddedAuthServerConfig
-  /** How the virtual server behaves: which tools it shows and under which names, workflows, limits, health checks, audit. */
+  /** Behavior of the virtual server: the tools that it shows and their names, workflows, limits, health checks, audit. */
   readonly config?: VirtualMCPConfig
   /** Existing EmbeddingServer, used by the optimizer. */
   readonly embeddingServerRef?: ObjectRef
@@ -2828,37 +2828,37 @@ export type VirtualMCPServerSpec = {
   readonly passthroughHeaders?: readonly string[]
   /** Strategic-merge patch over the pod; its container is named vmcp. Checked by the webhook, not by the schema. */
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
-  /** Number of replicas. Unset: the count is left to an autoscaler or another controller. */
+  /** Number of replicas. When unset, an autoscaler or another controller sets the count. */
   readonly replicas?: number
-  /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+  /** Public address, through an existing Gateway or Ingress. Clients reach the server at https://<hostname> with its usual path. */
   readonly exposure?: Exposure
   /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
   readonly tls?: ServingTLS
-  /** Lets a HorizontalPodAutoscaler decide the number of pods. */
+  /** Lets a HorizontalPodAutoscaler set the number of pods. */
   readonly autoscaling?: ServerAutoscaling
   /** Existing service account; one is generated when unset. */
   readonly serviceAccount?: string
   /** Type of the Service that clients connect to. */
   readonly serviceType: "ClusterIP" | "NodePort" | "LoadBalancer"
-  /** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
+  /** Session affinity of the Service. None suits stateless servers and load balancers with their own affinity. */
   readonly sessionAffinity: SessionAffinity
   /** Where sessions are stored. */
   readonly sessionStorage?: SessionStorageConfig
-  /** A shared MCPTelemetryConfig. */
+  /** Reference to a shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
-  /** Shared MCPWebhookConfig: webhooks that are asked about calls and their results. */
+  /** Shared MCPWebhookConfig: webhooks that receive calls and their results. */
   readonly webhookConfigRef?: ObjectRef
 }
 
 /** Observed state. */
 export type VirtualMCPServerStatus = {
-  /** Pending, Ready, Degraded (some backends cannot be used, or a rollout is stuck while pods of the version before serve) or Failed. See message and the Ready condition for why. */
+  /** Pending, Ready, Degraded (some backends are unavailable, or a rollout is stuck while pods of the previous version serve) or Failed. See message and the Ready condition for the reason. */
   readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"
-  /** Why the phase is what it is, in words. */
+  /** Reason for the phase. */
   readonly message?: string
   /** Address for clients inside the cluster, with the path of the MCP endpoint. */
   readonly url?: string
-  /** Address for clients outside the cluster, with the path of the MCP endpoint; while spec.exposure is set. */
+  /** Address for clients outside the cluster, with the path of the MCP endpoint; set while spec.exposure is set. */
   readonly externalUrl?: string
   /** Routable backends: ready plus unauthenticated. */
   readonly backendCount?: number
@@ -2884,11 +2884,11 @@ export type VirtualMCPServerStatus = {
 
 /** Configuration file of a virtual server. */
 export type VmcpFile = {
-  /** Name that clients see; the name of the resource when unset. */
+  /** Server name that clients see; default: the name of the resource. */
   readonly name: string
-  /** Name of the group. On a cluster spec.groupRef decides. */
+  /** Name of the group. On a cluster, spec.groupRef takes precedence. */
   readonly groupRef: string
-  /** Free-form notes on this server; nothing reads them. */
+  /** Free-form notes on this server; ignored by Gatehouse. */
   readonly metadata?: { readonly [name: string]: string }
   /** Which tools of the backends clients see, and under which names. */
   readonly aggregation: Aggregation
@@ -2896,31 +2896,31 @@ export type VmcpFile = {
   readonly audit?: Audit
   /** Backends that are not members of the group; used when outgoingAuth.source is inline. */
   readonly backends?: readonly RuntimeBackend[]
-  /** The tool execute_tool_script, with which clients run Starlark scripts over the tools they may use. Off unless enabled. */
+  /** The tool execute_tool_script, which runs a client's Starlark script over the tools that the client may use. Off unless enabled. */
   readonly codeMode?: CodeMode
   /** Workflows to offer as tools: names of VirtualMCPCompositeToolDefinitions in the same namespace. */
   readonly compositeToolRefs?: readonly ObjectRef[]
-  /** Workflows to offer as tools, written out here. */
+  /** Workflows to offer as tools, defined inline. */
   readonly compositeTools?: readonly CompositeTool[]
-  /** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
+  /** The web console of this server, on a separate port. Off unless enabled; always requires a login. */
   readonly console?: Console
-  /** Looks into arguments and results of calls. Off while unset. */
+  /** Inspects the arguments and results of calls. Off when unset. */
   readonly guardrails?: Guardrails
-  /** How clients are authenticated. On a cluster spec.incomingAuth decides. */
+  /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
   readonly incomingAuth: RuntimeIncomingAuth
-  /** How the server authenticates to backends. On a cluster spec.outgoingAuth decides. */
+  /** How the server authenticates to backends. On a cluster, spec.outgoingAuth takes precedence. */
   readonly outgoingAuth: RuntimeOutgoingAuth
-  /** Log level, time limits of calls to backends, health checks, circuit breaker. */
+  /** Log level, timeouts for calls to backends, health checks, circuit breaker. */
   readonly operational: Operational
   /** Tool discovery: clients see only find_tool and call_tool. */
   readonly optimizer?: Optimizer
   /** Incoming request headers forwarded unchanged to every backend. A client controls them unless a trusted proxy in front sets them. */
   readonly passthroughHeaders?: readonly string[]
-  /** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
+  /** Compares the definitions of backends with MCPToolLocks. Off when unset. A lock may override onChanged, onNew and onRemoved for its backend. */
   readonly pinning?: Pinning
-  /** How much of the tools somebody may use in an hour, a day or a month. Off while unset. */
+  /** Limits on tool use per hour, day or month. Off when unset. */
   readonly quotas?: readonly Quota[]
-  /** What a call costs, in micro-units, by backend/tool or by backend for all its other tools; 0 when unset. What a backend reports in the result's _meta as gatehouse.dev/cost takes the place of it. */
+  /** Cost of a call in micro-units, by backend/tool, or by backend for all its other tools; 0 when unset. A backend can override it with gatehouse.dev/cost in the result's _meta. */
   readonly costs?: { readonly [name: string]: number }
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
@@ -2928,9 +2928,9 @@ export type VmcpFile = {
   readonly sessionStorage?: RuntimeSessionStorage
   /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */
   readonly telemetry?: Telemetry
-  /** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
+  /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
   readonly webhooks?: RuntimeWebhooks
-  /** What was approved of the backends; several locks of one backend count as one. Without pinning they have no effect. */
+  /** Approved definitions of the backends; several locks of one backend are merged. Ignored without pinning. */
   readonly toolLocks?: readonly RuntimeToolLock[]
 }
 
@@ -2946,25 +2946,25 @@ export type Volume = {
   readonly readOnly: boolean
 }
 
-/** A webhook that is asked about calls or their results. */
+/** A webhook that receives calls or their results. */
 export type Webhook = {
   /** Name of the webhook in logs, metrics and conditions. */
   readonly name: string
-  /** Where requests are posted to. */
+  /** URL that requests are posted to. */
   readonly url: string
-  /** Longest time for one response, 1s to 30s. */
+  /** Timeout for one response, 1s to 30s. */
   readonly timeout: string
-  /** What becomes of a call when the webhook gives no valid response. fail: it is refused; ignore: it goes on as if the webhook were not there. A denial is a response. */
+  /** What to do with a call when the webhook returns no valid response. fail: reject the call; ignore: continue as if the webhook did not exist. A denial is a valid response. */
   readonly failurePolicy: "fail" | "ignore"
-  /** request: asked before the call is authorized; response: asked about its result or error, before the client gets it. */
+  /** request: called before the call is authorized; response: called with the result or error before the client receives it. */
   readonly phase: "request" | "response"
-  /** audit: asked and told about, without any effect on calls. */
+  /** audit: call the webhook and report its decisions, without enforcing them. */
   readonly mode: "enforce" | "audit"
-  /** What the webhook is asked about; everything that it can be asked about when unset. */
+  /** The calls that the webhook receives; default: all calls that webhooks support. */
   readonly match?: WebhookMatch
-  /** When the webhook is not asked any more for a while, and failurePolicy decides at once. */
+  /** Circuit breaker: after repeated failures, the webhook is skipped for a while and failurePolicy applies immediately. */
   readonly circuitBreaker: DecisionCircuit
-  /** How the webhook and the gateway prove who they are. */
+  /** TLS settings for the connection to the webhook. */
   readonly tlsConfig?: WebhookTls
   /** Secret that signs requests: HMAC-SHA256 of '<unix time>.<body>'. */
   readonly hmacSecretRef?: SecretRef
@@ -2972,31 +2972,31 @@ export type Webhook = {
 
 /** Webhooks of a proxy. */
 export type WebhookFile = {
-  /** May change arguments and results; each sees what those before it have made. */
+  /** Webhooks that may change arguments and results. Each receives the output of the previous one. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** May refuse; asked about what the mutating ones have made. */
+  /** Webhooks that may reject a call. They receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
-/** What the webhook is asked about; everything that it can be asked about when unset. */
+/** The calls that the webhook receives; default: all calls that webhooks support. */
 export type WebhookMatch = {
-  /** Methods of MCP; all four when unset. */
+  /** MCP methods; default: all four. */
   readonly methods?: readonly ("tools/call" | "prompts/get" | "resources/read" | "completion/complete")[]
-  /** Backends that calls go to. Tools of the gateway itself and workflows have none; the steps of workflows have. */
+  /** Backends of the calls. The gateway's own tools and workflows have no backend; the steps of workflows have one. */
   readonly backends?: readonly string[]
-  /** Tools, by the names that their backends give them. With it the webhook is asked about calls of these tools only. */
+  /** Original names of tools at their backends. When set, the webhook receives only calls of these tools. */
   readonly tools?: readonly string[]
 }
 
-/** How the webhook and the gateway prove who they are. */
+/** TLS settings for the connection to the webhook. */
 export type WebhookTls = {
-  /** PEM certificates that are trusted beside the system's. */
+  /** PEM certificates to trust in addition to the system roots. */
   readonly caSecretRef?: SecretRef
-  /** PEM certificate of mutual TLS. */
+  /** PEM client certificate for mutual TLS. */
   readonly clientCertSecretRef?: SecretRef
   /** Secret key that holds the PEM private key of the client certificate. */
   readonly clientKeySecretRef?: SecretRef
-  /** Trust whatever certificate the webhook shows, and allow plain http. Who can stand in its place decides everything: for tests only. */
+  /** Accept any certificate from the webhook, and allow plain http. An attacker who intercepts the connection can then decide every call, so use it for tests only. */
   readonly insecureSkipVerify: boolean
 }
 
@@ -3022,9 +3022,9 @@ export type WorkflowStep = {
   readonly condition?: string
   /** Ids of steps that must complete first. */
   readonly dependsOn?: readonly string[]
-  /** Outputs used when the step is skipped or fails with onError continue. */
+  /** Output used when the step is skipped, or fails with onError continue. */
   readonly defaultResults?: unknown
-  /** Limit of this step; 0s means the default of 5m. */
+  /** Timeout for this step; 0s means the default of 5m. */
   readonly timeout?: string
   /** What to do when the step fails. */
   readonly onError?: OnError
@@ -3036,15 +3036,15 @@ export type WorkflowStep = {
   readonly onDecline?: OnAnswer
   /** What to do when the user cancels or dismisses. */
   readonly onCancel?: OnAnswer
-  /** Template that gives a JSON array, for type forEach. */
+  /** Template that returns a JSON array, for type forEach. */
   readonly collection?: string
   /** Loop variable, for type forEach. */
   readonly itemVar: string
   /** Largest collection accepted, for type forEach. */
   readonly maxIterations: number
-  /** Iterations running at once, for type forEach. */
+  /** Maximum number of concurrent iterations, for type forEach. */
   readonly maxParallel: number
-  /** The step repeated by forEach; only of type tool. */
+  /** Step that forEach repeats; only of type tool. */
   readonly step?: InnerStep
 }
 
@@ -3058,13 +3058,13 @@ export type WorkloadReference = {
 
 /** Tools of one workload. */
 export type WorkloadTools = {
-  /** Name of the backend: of an MCPServer, MCPRemoteProxy or MCPServerEntry in the group. */
+  /** Name of an MCPServer, MCPRemoteProxy or MCPServerEntry in the group. */
   readonly workload: string
   /** Hides all tools of this workload; composite tools can still call them. */
   readonly excludeAll: boolean
-  /** Names of the tools shown; others stay routable for composite tools. Ignored when toolConfigRef is set. */
+  /** Names of the tools to show; other tools stay available to composite tools. Ignored when toolConfigRef is set. */
   readonly filter?: readonly string[]
-  /** Overrides by the backend's own tool name, applied before conflict resolution. Ignored when toolConfigRef is set. */
+  /** Overrides by original tool name, applied before conflict resolution. Ignored when toolConfigRef is set. */
   readonly overrides?: { readonly [name: string]: ToolOverride }
   /** MCPToolConfig that replaces filter and overrides. */
   readonly toolConfigRef?: ObjectRef

@@ -1,17 +1,22 @@
-/** Checks of guardrails that the schema cannot say: expressions that cannot be used, and settings that can match nothing. */
+/** Guardrail checks that JSON Schema cannot express: expressions that cannot be used, and settings that never match. */
 import type { RedactRule } from '../generated/types.ts'
 import { PatternError } from '../workflow/pattern.ts'
 import { fieldsOf, listOf } from '../validation/fields.ts'
 import { below, type Violation } from '../validation/violations.ts'
 import { LinearExpression } from './expression.ts'
 
-/** Instructions of all expressions together: each takes time to check and to compile, and at each character of a text. */
+/**
+ * Limit on the instructions of all expressions together. Each instruction takes time to check and compile, and at each
+ * character of a text.
+ */
 const maxTotalSize = 5_000
 
-/** What one counts for that cannot be used. */
+/** Size assumed for an expression that cannot be used. */
 const unusableSize = 100
 
-/** `guardrails` has passed the schema; `path` is where it stands. */
+/**
+ * Returns the violations of `guardrails`, which must have passed the schema. `path` is its location in the document.
+ */
 export function guardrailViolations(guardrails: unknown, path: string): readonly Violation[] {
   let left = maxTotalSize
   const expressions = rulesIn(guardrails, path, ['redact']).flatMap(({ rule, at }) =>
@@ -20,7 +25,7 @@ export function guardrailViolations(guardrails: unknown, path: string): readonly
       const checked = checkOf(source)
       left -= typeof checked === 'number' ? checked : unusableSize
       const isTooMuch = typeof checked === 'number' && left < 0
-      const problem = isTooMuch ? 'with those before it, the expressions of all rules are too large' : checked
+      const problem = isTooMuch ? 'the expressions of all rules up to this one are too large' : checked
       if (typeof problem === 'number') return []
       return [{ path: below(below(at, 'expressions'), i), message: `cannot be used: ${problem}` }]
     }),
@@ -28,18 +33,21 @@ export function guardrailViolations(guardrails: unknown, path: string): readonly
   return [...namesTwice(guardrails, path), ...expressions]
 }
 
-/** Logs and metrics know rules by their names alone. The schema keeps them apart within one list. */
+/**
+ * Logs and metrics identify rules by name only. The schema checks uniqueness within one list; this check covers all
+ * lists.
+ */
 function namesTwice(guardrails: unknown, path: string): readonly Violation[] {
   const known = new Map<unknown, string>()
   return rulesIn(guardrails, path, allLists).flatMap(({ rule, at, list }) => {
     const other = known.get(rule['name'])
     known.set(rule['name'], other ?? list)
     if (other === undefined || other === list) return []
-    return [{ path: below(at, 'name'), message: `a rule of ${other} has this name: each has its own` }]
+    return [{ path: below(at, 'name'), message: `duplicate name: a rule in ${other} has it too` }]
   })
 }
 
-/** The size of an expression, or what is wrong with it. */
+/** Returns the size of an expression, or an error message. */
 function checkOf(source: string): number | string {
   try {
     return new LinearExpression(source, { checksOnly: true }).size
@@ -50,8 +58,8 @@ function checkOf(source: string): number | string {
 }
 
 /**
- * What is legal and does nothing: exceptions that leave nothing alone, because the rule does not look there, and sizes that no
- * result gets to. `maxResultBytes`: of `operational`, in the same configuration.
+ * Warns about valid settings without effect: exceptions that exclude nothing, because the rule does not apply there,
+ * and limits that no result can reach. `maxResultBytes` is the limit from `operational` in the same configuration.
  */
 export function guardrailWarnings(
   guardrails: unknown,
@@ -65,7 +73,7 @@ function idleSizes(guardrails: unknown, path: string, most = Number.POSITIVE_INF
   return listOf(fieldsOf(guardrails)['sizes']).flatMap((rule, i) => {
     const given = fieldsOf(rule)['maxResultBytes']
     if (typeof given !== 'number' || given <= most) return []
-    const message = `is above operational.maxResultBytes (${most}): no result of a backend may be so large`
+    const message = `exceeds operational.maxResultBytes (${most}), so the rule never applies`
     return [{ path: `${below(below(path, 'sizes'), i)}.maxResultBytes`, message }]
   })
 }
@@ -82,14 +90,14 @@ function idleExceptions(guardrails: unknown, path: string): readonly Violation[]
           .filter((member) => isApart(match[member], exception[member]))
           .map((member) => ({
             path: below(place, member),
-            message: `none of them is in match.${member}: it excepts nothing`,
+            message: `none of them is in match.${member}: the exception has no effect`,
           })),
         ...listOf(exception['pointers']).flatMap((pointer, k) =>
           isElsewhere(String(pointer), direction)
             ? [
                 {
                   path: below(below(place, 'pointers'), k),
-                  message: `the rule looks at ${direction} only: it excepts nothing`,
+                  message: `the rule applies to ${direction} only: the exception has no effect`,
                 },
               ]
             : [],
@@ -104,7 +112,7 @@ function isApart(wanted: unknown, excepted: unknown): boolean {
   return !excepted.some((one) => wanted.includes(one))
 }
 
-/** Members of params that no result has, and the other way round. */
+/** True when the pointer names a member that only params have and the rule applies to results, or vice versa. */
 function isElsewhere(pointer: string, direction: string): boolean {
   const [, first = ''] = pointer.split('/')
   if (direction === 'results') return first === 'arguments'

@@ -1,36 +1,36 @@
 /**
- * Finds all that a regular expression of RE2 can match in a text, in time linear in the text: a simulation of all states at
- * once, which can stop after any character and go on later, and needs no more of the text than the character that follows.
+ * Finds all matches of an RE2 regular expression in a text, in linear time, by simulating all states at once. The
+ * search can stop after any character and continue later; it only looks ahead by one character.
  *
- * What is found is the union of all matches, and lazy repetition means the same as greedy: for redaction a match too long is
- * better than one too short, and nothing is read twice.
- * Source: R. Cox, "Regular LinearExpression Matching: the Virtual Machine Approach" (the simulation).
+ * The result is the union of all matches, and lazy quantifiers are treated as greedy. For redaction, a match that is
+ * too long is better than one that is too short. Each character is read once.
+ * Source: R. Cox, "Regular Expression Matching: the Virtual Machine Approach" (the simulation).
  */
 import { compileProgram, PatternError, type PatternProgram } from '../workflow/pattern.ts'
 
-/** Instructions of one expression: each may be active at each character. */
+/** Limit on the instructions of one expression. Each may be active at each character. */
 const maxInstructions = 500
 
-/** Instructions of the engine, by its own numbers. */
+/** Instruction codes of the engine. */
 const op = { alt: 1, altMatch: 2, capture: 3, emptyWidth: 4, fail: 5, match: 6, nop: 7 } as const
 const empty = { beginLine: 1, endLine: 2, beginText: 4, endText: 8, boundary: 16, noBoundary: 32 } as const
 const anyContext = 63
 const asciiSize = 128
 
-/** An expression, checked and compiled; shared by all searches. */
+/** A validated and compiled expression. All searches share it. */
 export class LinearExpression {
   readonly start: number
   readonly size: number
   readonly kinds: Uint8Array
   readonly outs: Uint16Array
   readonly args: Uint16Array
-  /** 1 for ASCII characters with which a match can begin. */
+  /** 1 for ASCII characters that can start a match. */
   readonly firsts: Uint8Array = new Uint8Array(asciiSize)
   readonly #program: PatternProgram
-  /** For each instruction, 1 for the ASCII characters that it takes. */
+  /** For each instruction, 1 for the ASCII characters that it accepts. */
   readonly #ascii: Uint8Array
 
-  /** Throws PatternError. With `checksOnly` it is good for nothing else. */
+  /** Throws PatternError. With `checksOnly`, the expression cannot be used for searches. */
   constructor(source: string, options: { readonly checksOnly?: boolean } = {}) {
     const program = compileProgram(source, maxInstructions, options)
     this.#program = program
@@ -51,21 +51,21 @@ export class LinearExpression {
       for (let c = 0; c < asciiSize; c++) if (this.takes(begin.pcs[k] ?? 0, c)) this.firsts[c] = 1
   }
 
-  /** True when an instruction takes a character. */
+  /** True when an instruction accepts a character. */
   takes(pc: number, rune: number): boolean {
     if (rune < asciiSize) return this.#ascii[pc * asciiSize + rune] === 1
     return this.#program.getInst(pc).matchRune(rune)
   }
 }
 
-/** States that wait for a character, each with where its match began; in the order of these. */
+/** States that wait for a character, each with the start of its match, ordered by start. */
 class States {
   readonly #expression: LinearExpression
   readonly pcs: Int32Array
-  /** Doubles: a text may be long. */
+  /** Doubles, because a text may be long. */
   readonly starts: Float64Array
   count = 0
-  /** Where the longest match that ends here began; -1: none does. */
+  /** Start of the longest match that ends here, or -1. */
   matched = -1
   readonly #seen: Uint32Array
   readonly #stack: number[] = []
@@ -89,7 +89,7 @@ class States {
     }
   }
 
-  /** Adds what can be reached without a character. Starts must come in ascending order: the first stays. */
+  /** Adds all states that are reachable without a character. Starts must be ascending; the first start is kept. */
   add(from: number, start: number, context: number): void {
     const stack = this.#stack
     const { kinds, outs, args } = this.#expression
@@ -113,7 +113,7 @@ class States {
   }
 }
 
-/** One search through a text that comes in pieces. */
+/** One search through a text that arrives in pieces. */
 export class ExpressionSearch {
   readonly #expression: LinearExpression
   #states: States
@@ -121,10 +121,10 @@ export class ExpressionSearch {
   #text = ''
   #isLast = false
   #at = 0
-  /** Characters before `#text`. */
+  /** Number of characters before `#text`. */
   #base = 0
   #before = -1
-  /** Begin and end of each match, in characters from the beginning, ascending and apart. */
+  /** Start and end of each match, in characters from the beginning of the text, ascending and disjoint. */
   readonly spans: number[] = []
 
   constructor(expression: LinearExpression) {
@@ -133,7 +133,7 @@ export class ExpressionSearch {
     this.#next = new States(expression)
   }
 
-  /** Begins another text. */
+  /** Resets the search for a new text. */
   begin(): void {
     this.#states.clear()
     this.#text = ''
@@ -144,7 +144,7 @@ export class ExpressionSearch {
     this.spans.length = 0
   }
 
-  /** The next piece; the one before must have been searched. */
+  /** Adds the next piece. The previous piece must have been searched. */
   push(piece: string, isLast: boolean): void {
     this.#base += this.#at
     this.#text = this.#at < this.#text.length ? this.#text.slice(this.#at) + piece : piece
@@ -152,11 +152,14 @@ export class ExpressionSearch {
     this.#isLast = isLast
   }
 
-  /** Goes on for about so many steps; answers how many it took. Less than that: it is done with what it has. */
+  /**
+   * Continues for about this many steps and returns the number of steps taken. A smaller number means that the current
+   * piece is finished.
+   */
   advance(steps: number): number {
     const { start, firsts } = this.#expression
     const text = this.#text
-    // A character of two units, and the one that follows it, must be there in full.
+    // A surrogate pair and the character after it must be complete.
     const end = this.#isLast ? text.length : text.length - 4
     let taken = 0
     while (this.#at < end && taken < steps) {
@@ -189,7 +192,7 @@ export class ExpressionSearch {
     this.#next = states
   }
 
-  /** Over characters with which nothing begins. */
+  /** Skips characters that cannot start a match. */
   #skip(text: string, end: number, firsts: Uint8Array): number {
     const from = this.#at
     let i = from
@@ -216,7 +219,7 @@ export class ExpressionSearch {
   }
 }
 
-/** What holds between two characters; -1 stands for none. */
+/** Returns the conditions that hold between two characters; -1 means no character. */
 function contextOf(before: number, after: number): number {
   let context = isWord(before) === isWord(after) ? empty.noBoundary : empty.boundary
   if (before < 0) context |= empty.beginText | empty.beginLine

@@ -1,3 +1,3 @@
-/** What hooks and the runtime share of the guardrails: regular expressions, and the checks that the schema cannot say. */
+/** Guardrail code that hooks and runtime share: regular expressions, and checks that JSON Schema cannot express. */
 export { guardrailViolations, guardrailWarnings } from './check.ts'
 export { LinearExpression, ExpressionSearch } from './expression.ts'

@@ -8,7 +8,7 @@ import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fiel
 const schemaTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const
 export type SchemaType = (typeof schemaTypes)[number]
 
-/** Names of members and indexes of list items. */
+/** Member names and list indexes. */
 export type ValuePath = readonly (string | number)[]
 
 /** The schema comes from a server and may refer to itself. */
@@ -101,7 +101,7 @@ class TypeSearch {
     return parts.reduce(intersection, undefined)
   }
 
-  /** The types from the schema's own keywords. Empty when no accepted value can contain the path. */
+  /** Returns the types from the schema's own keywords. Empty when no accepted value can contain the path. */
   #own(schema: Fields, path: ValuePath): Types {
     const named = namedTypes(schema)
     const [step, ...rest] = path

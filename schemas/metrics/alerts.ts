@@ -1,7 +1,7 @@
 /**
- * Alerts on the metrics of the table. Rules for Prometheus and a runbook page for each are generated from these rows.
+ * Alerts on the metrics. Prometheus rules and a runbook page for each alert are generated from these rows.
  *
- * A metric is named by its row, so that a rule cannot ask for one that no program has.
+ * Rules refer to metrics by their rows, so a rule cannot query a metric that no program has.
  */
 import { attachMetrics } from './attach.ts'
 import { hooksMetrics, proxyMetrics } from './programs.ts'
@@ -11,14 +11,14 @@ import { serverMetrics } from './server.ts'
 export interface Alert {
   readonly name: string
   readonly expr: string
-  /** How long it must hold. */
+  /** How long the expression must be true. */
   readonly for: string
   readonly severity: 'critical' | 'warning' | 'info'
-  /** May name labels as Prometheus templates do. */
+  /** May contain Prometheus label templates. */
   readonly summary: string
-  /** What it means for users. */
+  /** Impact on users. */
   readonly meaning: string
-  /** What to do, in order. */
+  /** Steps to take, in order. */
   readonly steps: readonly string[]
 }
 
@@ -35,7 +35,10 @@ const hookCalls = prometheusName(hooksMetrics.hooksRequests)
 const attachUp = prometheusName(attachMetrics.attachUp)
 const proxied = prometheusName(proxyMetrics.proxyRequests)
 
-/** Errors that a client or a tool causes by itself burn no budget: refusals, limits, bad parameters, results with isError. */
+/**
+ * Errors caused by a client or a tool do not use up the error budget: rejections, limits, invalid parameters, results
+ * with isError.
+ */
 const ours = 'error_type!="",error_type!~"tool_error|401|403|404|429|-32600|-32601|-32602"'
 const burn = (window: string): string =>
   `sum by (job) (rate(${operations}{${ours}}[${window}])) / sum by (job) (rate(${operations}[${window}]))`
@@ -50,8 +53,8 @@ export const alertRules: readonly Alert[] = [
     summary: 'backend {{ $labels.target_workload_name }} is {{ $labels.status }}',
     meaning: 'Clients do not see the tools of this backend, or calls of them fail.',
     steps: [
-      'Read `problem_details` of `/status`: it names the cause, since when, and what to do.',
-      'For the error itself, look in the log for `event` `backend_health` and this `backend`.',
+      'Read `problem_details` of `/status`: it contains the cause, the start time and the next step.',
+      'For the error, search the log for `event` `backend_health` and this `backend`.',
       'Unauthenticated: check `outgoingAuth` of the backend and the secret behind it.',
     ],
   },
@@ -61,12 +64,12 @@ export const alertRules: readonly Alert[] = [
     for: '2m',
     severity: 'critical',
     summary:
-      '{{ $value | humanizePercentage }} of operations fail: a budget of 0.1 % for 30 days is gone in two days',
-    meaning: 'Operations of clients fail for reasons of the gateway or its backends.',
+      '{{ $value | humanizePercentage }} of operations fail: at this rate, a 30-day budget of 0.1 % lasts two days',
+    meaning: 'Client operations fail because of the gateway or its backends.',
     steps: [
-      'Which: the panel "Failed operations" of the dashboard, by `error_type`.',
-      'Which backend: `gatehouse_vmcp_backend_errors_total` by `target_workload_name`, and `calls_failed` of `/status`.',
-      'Errors of one backend alone: see GatehouseBackendDown. Of all: look at Redis, the policy engine and the log at level error.',
+      'To find the operations, see the panel "Failed operations" of the dashboard, by `error_type`.',
+      'To find the backend, see `gatehouse_vmcp_backend_errors_total` by `target_workload_name`, and `calls_failed` of `/status`.',
+      'If only one backend has errors, see GatehouseBackendDown. If all have errors, check Redis, the policy engine and the log at level error.',
     ],
   },
   {
@@ -76,10 +79,10 @@ export const alertRules: readonly Alert[] = [
     severity: 'warning',
     summary: 'the circuit of backend {{ $labels.target_workload_name }} is open',
     meaning:
-      'Calls of this backend are refused at once, to give it time. A trial is made after `circuitBreaker.timeout`.',
+      'Calls of this backend are rejected immediately so that it can recover. After `circuitBreaker.timeout`, one call is tried.',
     steps: [
       'Find out why its calls failed: `last_error` of the backend in `/status`, and `event` `backend_call_failed` in the log.',
-      'Nothing has to be done here once the backend answers again: the circuit closes with the first trial that succeeds.',
+      'No action is needed here after the backend recovers: the circuit closes with the first successful trial call.',
     ],
   },
   {
@@ -88,10 +91,10 @@ export const alertRules: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'sign-ins at {{ $labels.upstream }} fail',
-    meaning: 'Users cannot sign in at this identity provider, so new clients get no token.',
+    meaning: 'Users cannot sign in with this identity provider, so new clients get no token.',
     steps: [
-      'Look in the log for `event` `authorization_server` with `action` `login_failed`: `reason` says what the provider answered.',
-      'Check the client secret and the redirect URI at the provider, and whether it can be reached from the pod.',
+      'Search the log for `event` `authorization_server` with `action` `login_failed`: `reason` contains the response of the provider.',
+      'Check the client secret and the redirect URI at the provider, and that the pod can reach it.',
     ],
   },
   {
@@ -101,12 +104,12 @@ export const alertRules: readonly Alert[] = [
       `(sum by (job, strategy) (increase(${exchanges}{outcome="success"}[15m])) > sum by (job, strategy) (increase(${exchanges}{outcome="failure"}[15m])))`,
     for: '5m',
     severity: 'warning',
-    summary: 'credentials for backends cannot be obtained by {{ $labels.strategy }}',
+    summary: 'obtaining credentials for backends with {{ $labels.strategy }} fails',
     meaning: 'Calls of backends with this strategy fail before they are sent.',
     steps: [
-      'Look in the log for `event` `token_failed`: `reason` tells a refusal from an endpoint that cannot be reached.',
+      'Search the log for `event` `token_failed`: `reason` distinguishes a rejection from an unreachable endpoint.',
       '`upstream_token_missing` and `upstream_not_connected`: users have to sign in again.',
-      'Else check the token endpoint, the client and its secret in `outgoingAuth`.',
+      'Otherwise check the token endpoint, the client and its secret in `outgoingAuth`.',
     ],
   },
   {
@@ -114,12 +117,12 @@ export const alertRules: readonly Alert[] = [
     expr: `(${ends} - time()) / 86400 < 14`,
     for: '1h',
     severity: 'warning',
-    summary: 'certificate {{ $labels.certificate }} ends in {{ $value | humanize }} days',
+    summary: 'certificate {{ $labels.certificate }} expires in {{ $value | humanize }} days',
     meaning: 'After that, connections that need the certificate fail.',
     steps: [
-      '`serving`: the certificate of the hooks. With cert-manager look at the Certificate; else run `gatehouse-hooks certificates issue` again.',
-      '`caBundle of …`: put the renewed authority into the bundle of that backend.',
-      'Both are read again by themselves; nothing has to be restarted.',
+      '`serving`: the certificate of the hooks. With cert-manager, check the Certificate; otherwise run `gatehouse-hooks certificates issue` again.',
+      '`caBundle of …`: add the renewed certificate authority to the bundle of that backend.',
+      'Both are reloaded automatically; no restart is needed.',
     ],
   },
   {
@@ -127,11 +130,11 @@ export const alertRules: readonly Alert[] = [
     expr: `increase(${lost}[10m]) > 0`,
     for: '0m',
     severity: 'critical',
-    summary: '{{ $value | humanize }} lines of the audit log are lost',
-    meaning: 'Requests go on, but the record of who did what has gaps.',
+    summary: '{{ $value | humanize }} lines of the audit log were lost',
+    meaning: 'Requests continue, but the audit log has gaps.',
     steps: [
-      'The disk of `audit.logFile` is full, or the reader of standard output is too slow: `err` of `event` `audit_lost` says which.',
-      'Make space, or put the file on a volume of its own.',
+      'The disk of `audit.logFile` is full, or the reader of standard output is too slow: see `err` of `event` `audit_lost` in the log.',
+      'Free disk space, or put the file on a separate volume.',
     ],
   },
   {
@@ -139,11 +142,11 @@ export const alertRules: readonly Alert[] = [
     expr: `max by (job) (${problems}{type="config_refused"}) > 0`,
     for: '1m',
     severity: 'warning',
-    summary: 'a changed configuration cannot be used; the one before goes on',
-    meaning: 'Users see the old state. A restart of the pod would fail.',
+    summary: 'a changed configuration is invalid; the previous one stays in use',
+    meaning: 'The change has no effect. A restart of the pod would fail.',
     steps: [
-      'Run `gatehouse vmcp validate --config` on the file: it names every error.',
-      'On Kubernetes look at the conditions of the resource and of what it refers to.',
+      'Run `gatehouse vmcp validate --config` on the file: it lists every error.',
+      'On Kubernetes, check the conditions of the resource and of the objects that it references.',
     ],
   },
   {
@@ -152,19 +155,19 @@ export const alertRules: readonly Alert[] = [
     for: '1h',
     severity: 'info',
     summary: 'changed settings wait for a restart',
-    meaning: 'Audit, telemetry, session storage or the console run with the settings of the last start.',
-    steps: ['Restart the server; on Kubernetes `kubectl rollout restart` of its Deployment.'],
+    meaning: 'Audit, telemetry, session storage or the console still run with the previous settings.',
+    steps: ['Restart the server; on Kubernetes, run `kubectl rollout restart` on its Deployment.'],
   },
   {
     name: 'GatehouseSessionStorageDown',
     expr: `max by (job) (${problems}{type="session_storage"}) > 0`,
     for: '2m',
     severity: 'critical',
-    summary: 'session storage cannot be reached',
+    summary: 'session storage is unreachable',
     meaning: 'Clients cannot open or continue sessions.',
     steps: [
-      'Check that Redis runs, and its address and password.',
-      'Check network policies between the pod and Redis.',
+      'Check that Redis is running, and check its address and password.',
+      'Check the network policies between the pod and Redis.',
     ],
   },
   {
@@ -172,8 +175,8 @@ export const alertRules: readonly Alert[] = [
     expr: uncounted.map((name) => `(sum by (job, server) (increase(${name}[5m])) > 0)`).join(' or '),
     for: '2m',
     severity: 'warning',
-    summary: 'calls of {{ $labels.server }} are let through uncounted',
-    meaning: 'Rate limits and quotas do not hold while Redis cannot be asked.',
+    summary: 'calls of {{ $labels.server }} are allowed without being counted',
+    meaning: 'Rate limits and quotas are not enforced while Redis is unavailable.',
     steps: ['See GatehouseSessionStorageDown: limits and quotas use the same Redis.'],
   },
   {
@@ -182,26 +185,26 @@ export const alertRules: readonly Alert[] = [
     for: '10m',
     severity: 'warning',
     summary: '{{ $value | humanizePercentage }} of the requests through a proxy fail',
-    meaning: 'The MCP server behind the proxy fails or cannot be reached.',
+    meaning: 'The MCP server behind the proxy fails or is unreachable.',
     steps: [
-      'The log of the proxy names the cause: "the target could not be used" or "no credential for the target could be obtained".',
-      '`/readyz` of the proxy says whether the target answers and whether the login is good.',
+      'The log of the proxy contains the cause: "the target could not be used" or "no credential for the target could be obtained".',
+      '`/readyz` of the proxy reports whether the target responds and whether the login is valid.',
     ],
   },
   {
     name: 'GatehouseAttachDown',
-    // During a rollout two proxies may be there, of which one is attached.
+    // During a rollout, two proxies may run, and only one of them is attached.
     expr: `max by (job, server) (${attachUp}) == 0`,
     for: '5m',
     severity: 'critical',
-    summary: 'the stdio server {{ $labels.server }} is not attached to',
+    summary: 'the proxy is not attached to the stdio server {{ $labels.server }}',
     meaning:
-      'Requests for this MCPServer fail after they have waited for 30 seconds, and the pod of its proxy is not ready.',
+      'Requests for this MCPServer fail after a wait of 30 seconds, and the pod of its proxy is not ready.',
     steps: [
-      'Read the condition `Attached` of the MCPServer: reason and message name the next step, and docs/guides/stdio-servers.md lists the reasons.',
-      'The log of the container `attach` has the same: `event` `attach_state` with `reason`, `why` and `fix`.',
+      'Read the condition `Attached` of the MCPServer: its message contains the next step, and docs/guides/stdio-servers.md lists the reasons.',
+      'The log of the container `attach` contains the same details: `event` `attach_state` with `reason`, `why` and `fix`.',
       '`CrashLoopBackOff`, `ContainerEnded`: `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
-      '`AccessRefused`: compare the Role `mcp-NAME-proxy` with what Metacontroller may grant. `ApiServerUnreachable`: let the pod of the proxy reach the API server.',
+      '`AccessRefused`: compare the Role `mcp-NAME-proxy` with the rights that Metacontroller may grant. `ApiServerUnreachable`: allow the proxy pod to connect to the API server.',
     ],
   },
   {
@@ -210,15 +213,15 @@ export const alertRules: readonly Alert[] = [
     for: '10m',
     severity: 'warning',
     summary: '{{ $value | humanizePercentage }} of the hook calls fail',
-    meaning: 'Changes of resources take no effect, and their status stands still.',
+    meaning: 'Changes to resources have no effect, and their status is not updated.',
     steps: [
-      'Look at the log of the hooks for "a hook failed".',
-      'Compare the versions of hooks and CRDs: CRDs are applied first.',
+      'Search the log of the hooks for "a hook failed".',
+      'Compare the versions of hooks and CRDs; CRDs must be updated first.',
     ],
   },
 ]
 
-/** Path of the page of an alert below docs/. */
+/** Returns the path of an alert's page, below docs/. */
 export function runbookPath({ name }: Alert): string {
   return `runbooks/${name
     .replace(/^Gatehouse/, '')

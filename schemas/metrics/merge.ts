@@ -1,7 +1,7 @@
 /**
- * The metrics of several processes of one server as one page. Counters and histograms are added up, and what a process
- * that is gone has counted stays in the sum, for a counter must not go back. Of gauges, those that measure how much there
- * is are added up; of the others the greatest counts, of times the earliest.
+ * Merges the metrics of several processes of one server into one page. Counters and histograms are summed, including
+ * the last values of exited processes, because a counter must not decrease. Gauges that measure an amount are summed.
+ * For other gauges the maximum is used, for times the minimum.
  * Source: Prometheus exposition format 0.0.4.
  */
 import { processMetrics } from './programs.ts'
@@ -15,7 +15,7 @@ interface Family {
   readonly isCounted: boolean
   /** The lines before the first value. */
   readonly head: string
-  /** By name and labels, in order of appearance. */
+  /** Values by name and labels, in order of appearance. */
   readonly series: Map<string, number>
 }
 
@@ -35,10 +35,13 @@ const gaugeRules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 
 export class MergedPages {
   #last: ReadonlyMap<string, Page> = new Map()
-  /** What processes have counted that are gone. */
+  /** Counts of exited processes. */
   readonly #gone: Page = new Map()
 
-  /** `texts` by process; the same process has the same name in every call, and no other one has it. */
+  /**
+   * Returns the merged page. `texts` are the pages by process; a process keeps its key across calls, and keys are never
+   * reused.
+   */
   render(texts: ReadonlyMap<string, string>): string {
     const pages = new Map([...texts].map(([id, text]) => [id, read(text)]))
     for (const [id, page] of this.#last)
@@ -72,7 +75,7 @@ function combined(rule: Rule, a: number, b: number): number {
   return rule === 'greatest' ? Math.max(a, b) : Math.min(a, b)
 }
 
-/** Lines that are no value and no comment of a family are left out. */
+/** Parses a page. Skips lines that are neither a value nor a comment of a family. */
 function read(page: string): Page {
   const families: Page = new Map()
   let head = ''

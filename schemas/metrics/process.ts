@@ -1,9 +1,9 @@
-/** What every program tells of itself. Read at each scrape. */
+/** Metrics that every program reports about its process, read at each scrape. */
 import { readdirSync } from 'node:fs'
 import { processMetrics } from './programs.ts'
 import { metricText, type MetricSample } from './text.ts'
 
-/** When this process started, Unix seconds; the same in every scrape. */
+/** Start time of this process in Unix seconds, constant across scrapes. */
 const startedAt = Math.round(performance.timeOrigin) / 1_000
 
 export type ProcessSamples = { readonly [M in keyof typeof processMetrics]: readonly MetricSample[] }
@@ -20,7 +20,7 @@ export function processSamples(version: string): ProcessSamples {
   }
 }
 
-/** The samples as text. */
+/** Returns the samples as text. */
 export function processText(version: string): string {
   const samples = processSamples(version)
   return Object.entries(processMetrics)

@@ -1,4 +1,4 @@
-/** The metrics of the proxy and of the hooks server, and those that every program has. */
+/** Metrics of the proxy and of the hooks server, and metrics that every program has. */
 import type { MetricRow } from './row.ts'
 
 /** Every program has these. */
@@ -29,14 +29,14 @@ export const processMetrics = {
     name: 'process_open_fds',
     kind: 'gauge',
     observed: true,
-    help: 'Open file descriptors of the process, where the system tells (Linux)',
+    help: 'Open file descriptors of the process, where the operating system reports them (Linux)',
     labels: [],
   },
   buildInfo: {
     name: 'gatehouse_build_info',
     kind: 'gauge',
     observed: true,
-    help: '1, with the version of the program and of Node',
+    help: 'Always 1; the labels contain the version of the program and of Node',
     labels: ['version', 'node'],
   },
 } as const satisfies Record<string, MetricRow>
@@ -63,7 +63,7 @@ export const proxyMetrics = {
     kind: 'histogram',
     unit: 's',
     bounds: requestBounds,
-    help: 'Time to the end of the response, but for streams',
+    help: 'Time to the end of the response, except streams',
     labels: [],
   },
   proxyWorkers: {
@@ -85,7 +85,7 @@ export const hooksMetrics = {
   hooksDenied: {
     name: 'gatehouse_hooks_admission_denied',
     kind: 'counter',
-    help: 'Objects refused by admission',
+    help: 'Objects rejected by admission',
     labels: ['kind'],
   },
   hooksDuration: {
@@ -106,7 +106,7 @@ export const hooksMetrics = {
     name: 'gatehouse_certificate_expiry_timestamp_seconds',
     kind: 'gauge',
     observed: true,
-    help: 'When certificates end that this program serves or trusts, as Unix time',
+    help: 'Expiry time of certificates that this program serves or trusts, as Unix time',
     labels: ['certificate'],
   },
 } as const satisfies Record<string, MetricRow>

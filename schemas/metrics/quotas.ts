@@ -1,30 +1,30 @@
-/** Quotas: how full they are, and what they refuse. */
+/** Quota metrics: usage, and calls over the limit. */
 import type { MetricRow } from './row.ts'
 
 export const quotaMetrics = {
   quotaUsage: {
     name: 'gatehouse_quota_usage_ratio',
     kind: 'gauge',
-    help: 'What the fullest budget of a quota has used of its limit in this window, as this replica saw it; 1: all of it',
+    help: 'Share of the limit used by the fullest budget of a quota in this window, as seen by this replica; 1 means fully used',
     labels: ['server', 'quota', 'per'],
     observed: true,
   },
   quotaExceeded: {
     name: 'gatehouse_quota_exceeded_calls',
     kind: 'counter',
-    help: 'Calls over a quota: refused with action block, told with action warn',
+    help: 'Calls over a quota: rejected with action block, reported with action warn',
     labels: ['server', 'quota', 'per', 'action'],
   },
   quotaFailOpen: {
     name: 'gatehouse_quota_fail_open',
     kind: 'counter',
-    help: 'Calls let through, or uses lost, because the store of the quotas could not be asked',
+    help: 'Calls allowed, or uses not counted, because the quota store was unavailable',
     labels: ['server'],
   },
   quotaStoreErrors: {
     name: 'gatehouse_quota_store_errors',
     kind: 'counter',
-    help: 'Errors of the store of the quotas',
+    help: 'Errors of the quota store',
     labels: ['server', 'error_type'],
   },
 } as const satisfies Record<string, MetricRow>

@@ -1,6 +1,6 @@
-/** One metric: what it is called, what it counts, by which labels. */
+/** A metric: name, meaning and labels. */
 export interface MetricRow {
-  /** Name for OTLP; see prometheusName for the scraped one. */
+  /** Name for OTLP. See prometheusName for the name in a scrape. */
   readonly name: string
   readonly kind: 'counter' | 'up_down_counter' | 'gauge' | 'histogram'
   /** `s` for seconds. */
@@ -10,11 +10,11 @@ export interface MetricRow {
   readonly legacy?: readonly string[]
   /** Upper bounds of the buckets. */
   readonly bounds?: readonly number[]
-  /** Read at each scrape from whoever owns the value, and not told by events. */
+  /** Read from its owner at each scrape, instead of being updated by events. */
   readonly observed?: boolean
 }
 
-/** The name of the scraped series: dots become underscores, seconds and counters get their suffix. */
+/** Returns the name of the scraped series: dots become underscores, and seconds and counters get a suffix. */
 export function prometheusName(row: MetricRow): string {
   const name = row.name.replaceAll('.', '_')
   const withUnit = row.unit === 's' ? `${name}_seconds` : name

@@ -1,9 +1,11 @@
 /**
- * The metrics of a virtual server, its embedded authorization server included. docs/metrics.md is generated from this.
+ * Metrics of a virtual server and its embedded authorization server. docs/metrics.md is generated from this table.
  *
- * A label has few values: nothing that a client can make up freely is one, so addresses of clients and resource URIs stand
- * on spans only. Labels in `legacy` are doubles under older names, written while useLegacyAttributes is on.
- * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP and generative AI.
+ * Labels have few values. A value that a client can choose freely is never a label, so client addresses and resource
+ * URIs are recorded only on spans. Labels in `legacy` repeat other labels under older names, while useLegacyAttributes
+ * is on.
+ * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP
+ * and generative AI.
  */
 import { guardrailMetrics } from './guardrails.ts'
 import { quotaMetrics } from './quotas.ts'
@@ -38,7 +40,7 @@ export const serverMetrics = {
   mcpRequests: {
     name: 'gatehouse_mcp_requests',
     kind: 'counter',
-    help: 'Requests of clients',
+    help: 'Client requests',
     labels: request,
   },
   mcpRequestDuration: {
@@ -50,19 +52,19 @@ export const serverMetrics = {
   mcpActiveConnections: {
     name: 'gatehouse_mcp_active_connections',
     kind: 'up_down_counter',
-    help: 'Requests and event streams that are open',
+    help: 'Open requests and event streams',
     labels: ['server', 'transport', 'connection_type'],
   },
   mcpToolCalls: {
     name: 'gatehouse_mcp_tool_calls',
     kind: 'counter',
-    help: 'Tool calls of clients',
+    help: 'Client tool calls',
     labels: ['server', 'tool', 'status'],
   },
   serverOperationDuration: {
     name: 'mcp.server.operation.duration',
     ...seconds,
-    help: 'Duration of MCP operations of clients',
+    help: 'Duration of client MCP operations',
     labels: [
       'mcp.method.name',
       'jsonrpc.protocol.version',
@@ -95,124 +97,124 @@ export const serverMetrics = {
   serverSessionDuration: {
     name: 'mcp.server.session.duration',
     ...seconds,
-    help: 'Life of sessions of clients',
+    help: 'Lifetime of client sessions',
     labels: ['mcp.protocol.version', 'network.transport', 'network.protocol.name'],
   },
   sessions: {
     name: 'gatehouse_vmcp_sessions',
     kind: 'gauge',
     observed: true,
-    help: 'Sessions of clients in this process',
+    help: 'Client sessions in this process',
     labels: [],
   },
   requestsWaiting: {
     name: 'gatehouse_requests_waiting',
     kind: 'gauge',
     observed: true,
-    help: 'Requests that wait for their turn, because this process has more to do than time for it',
+    help: 'Requests waiting in the queue because this process is overloaded',
     labels: [],
   },
   overloadRefusals: {
     name: 'gatehouse_overload_refusals',
     kind: 'counter',
     observed: true,
-    help: 'Requests refused with 503 because they would have had to wait too long, or because there was no memory for their bodies',
+    help: 'Requests rejected with 503 because the wait would have been too long, or because there was no memory for their bodies',
     labels: [],
   },
   backendHealth: {
     name: 'gatehouse_vmcp_backend_health',
     kind: 'gauge',
     observed: true,
-    help: 'Health of each backend: 1 for the status it has, 0 for the others',
+    help: 'Health of each backend: 1 for the current status, 0 for all others',
     labels: ['target.workload_name', 'status'],
   },
   backendCircuit: {
     name: 'gatehouse_vmcp_backend_circuit',
     kind: 'gauge',
     observed: true,
-    help: 'Circuit of each backend that has one: 1 for the state it is in, 0 for the others',
+    help: 'Circuit breaker of each backend that has one: 1 for the current state, 0 for all others',
     labels: ['target.workload_name', 'state'],
   },
   pinnedItems: {
     name: 'gatehouse_vmcp_pinned_items',
     kind: 'gauge',
     observed: true,
-    help: 'Tools, prompts, resource templates and instructions of each backend that is compared with a lock, by state: pinned, new, changed, removed',
+    help: 'Tools, prompts, resource templates and instructions of each backend with a lock, by state: pinned, new, changed, removed',
     labels: ['target.workload_name', 'state'],
   },
   pinRefusals: {
     name: 'gatehouse_vmcp_pin_refusals',
     kind: 'counter',
-    help: 'Calls that were refused because what they name is not as it was approved, by reason: tool_changed, tool_new, lock_invalid, no_lock',
+    help: 'Calls rejected because the definition does not match the lock, by reason: tool_changed, tool_new, lock_invalid, no_lock',
     labels: ['target.workload_name', 'reason'],
   },
   problems: {
     name: 'gatehouse_problems',
     kind: 'gauge',
     observed: true,
-    help: 'What is wrong now, as problem_details of /status lists it, by type of event',
+    help: 'Current problems, as in problem_details of /status, by event type',
     labels: ['type'],
   },
   events: {
     name: 'gatehouse_events',
     kind: 'counter',
-    help: 'Events of the server, by type, as the log names them',
+    help: 'Events of the server, by the event type in the log',
     labels: ['type'],
   },
   certificateExpiry: {
     name: 'gatehouse_certificate_expiry_timestamp_seconds',
     kind: 'gauge',
     observed: true,
-    help: 'When certificates end that this program serves or trusts, as Unix time',
+    help: 'Expiry time of certificates that this program serves or trusts, as Unix time',
     labels: ['certificate'],
   },
   configReloads: {
     name: 'gatehouse_config_reloads',
     kind: 'counter',
-    help: 'Changes of the configuration, by what became of them: success or failure',
+    help: 'Configuration changes by result: success or failure',
     labels: ['outcome'],
   },
   authorizationDecisions: {
     name: 'gatehouse_authorization_decisions',
     kind: 'counter',
-    help: 'Decisions of policies about requests: allowed, denied or error',
+    help: 'Policy decisions about requests: allowed, denied or error',
     labels: ['server', 'decision'],
   },
   authorizationShadowDecisions: {
     name: 'gatehouse_authorization_shadow_decisions',
     kind: 'counter',
-    help: 'What shadow policies would have decided about requests: same, would_deny or would_allow',
+    help: 'Decisions that shadow policies would have made about requests: same, would_deny or would_allow',
     labels: ['server', 'outcome'],
   },
   decisionPointAnswers: {
     name: 'gatehouse_decision_point_answers',
     kind: 'counter',
-    help: 'Questions to the external decision point, by what came of them: allow, deny, cached_allow, cached_deny, or why there was no response',
+    help: 'Queries to the external decision point, by result: allow, deny, cached_allow, cached_deny, or the reason for a missing response',
     labels: ['server', 'outcome'],
   },
   decisionPointDuration: {
     name: 'gatehouse_decision_point_duration',
     ...seconds,
-    help: 'Time from a question to the external decision point to its response, or to the failure',
+    help: 'Time from a query to the external decision point to its response or failure',
     labels: ['server'],
   },
   webhookCalls: {
     name: 'gatehouse_webhook_calls',
     kind: 'counter',
-    help: 'Requests to webhooks, by what came of them: allowed, denied, mutated, or why there was no valid response',
+    help: 'Requests to webhooks, by result: allowed, denied, mutated, or the reason for a missing or invalid response',
     labels: ['server', 'webhook', 'phase', 'outcome'],
   },
   webhookDuration: {
     name: 'gatehouse_webhook_duration',
     ...seconds,
-    help: 'Time from a request to a webhook to its response, or to the failure',
+    help: 'Time from a request to a webhook to its response or failure',
     labels: ['server', 'webhook'],
   },
   ...guardrailMetrics,
   tokenExchanges: {
     name: 'gatehouse_token_exchanges',
     kind: 'counter',
-    help: 'Credentials for backends that were asked for, by strategy and outcome',
+    help: 'Requests for backend credentials, by strategy and outcome',
     labels: ['strategy', 'outcome'],
   },
   authServerEvents: {
@@ -236,13 +238,13 @@ export const serverMetrics = {
   backendsExcluded: {
     name: 'gatehouse_vmcp_backends_excluded',
     kind: 'gauge',
-    help: 'Backends of the configuration that cannot be set up and are not served',
+    help: 'Backends of the configuration that are excluded because they cannot be set up',
     labels: [],
   },
   authServerSecretUses: {
     name: 'gatehouse_authserver_old_secret_uses',
     kind: 'gauge',
-    help: 'What still needs an older HMAC secret: stored records and refresh tokens; 0 of both: it can be dropped',
+    help: 'Stored records and refresh tokens that still need an older HMAC secret; when both are 0, the secret can be removed',
     labels: ['secret', 'kind'],
   },
   backendRequests: {
@@ -269,19 +271,19 @@ export const serverMetrics = {
   revisionReclassifications: {
     name: 'gatehouse_vmcp_backend_revision_reclassifications',
     kind: 'counter',
-    help: 'Backends found to speak another protocol revision than before',
+    help: 'Times that the protocol revision of a backend changed',
     labels: ['target.workload_name', 'mcp.protocol.revision'],
   },
   malformedItems: {
     name: 'gatehouse_vmcp_malformed_items',
     kind: 'counter',
-    help: 'Items of lists of backends that are malformed, each time a list is read, by what becomes of them: repaired or left_out',
+    help: 'Malformed items in lists of backends, counted at each read, by action: repaired or left_out',
     labels: ['target.workload_name', 'action'],
   },
   listReadFailures: {
     name: 'gatehouse_vmcp_list_read_failures',
     kind: 'counter',
-    help: 'Reads of lists of backends that failed; the last lists stay in use',
+    help: 'Failed reads of lists of backends; the previous lists stay in use',
     labels: ['target.workload_name'],
   },
   workflowExecutions: {
@@ -311,7 +313,7 @@ export const serverMetrics = {
   optimizerFindToolErrors: {
     name: 'gatehouse_vmcp_optimizer_find_tool_errors',
     kind: 'counter',
-    help: 'Searches that failed, or went on by keywords alone',
+    help: 'Searches that failed, or used only keywords',
     labels: [],
   },
   optimizerFindToolDuration: {
@@ -331,7 +333,7 @@ export const serverMetrics = {
     name: 'gatehouse_vmcp_optimizer_token_savings_percent',
     kind: 'histogram',
     bounds: percentBounds,
-    help: 'Share of tool descriptions that a search left out',
+    help: 'Share of tool descriptions that a search omitted',
     labels: [],
   },
   optimizerCallToolRequests: {
@@ -361,7 +363,7 @@ export const serverMetrics = {
   policyEngineFailures: {
     name: 'gatehouse_policy_engine_failures',
     kind: 'counter',
-    help: 'Decisions refused because the policy engine failed; it is replaced each time',
+    help: 'Requests denied because the policy engine failed; the engine is replaced each time',
     labels: ['server'],
   },
   ...quotaMetrics,
@@ -374,13 +376,13 @@ export const serverMetrics = {
   rateLimitRedisErrors: {
     name: 'gatehouse_rate_limit_redis_errors',
     kind: 'counter',
-    help: 'Errors of the store of the rate limiter',
+    help: 'Errors of the rate limiter store',
     labels: [...limiter, 'error_type'],
   },
   rateLimitFailOpen: {
     name: 'gatehouse_rate_limit_fail_open',
     kind: 'counter',
-    help: 'Calls let through because the rate limiter could not decide',
+    help: 'Calls allowed because the rate limiter could not decide',
     labels: limiter,
   },
   rateLimitCheckLatency: {

@@ -1,5 +1,5 @@
 /**
- * Metrics in the text form that Prometheus scrapes, for programs that count by themselves.
+ * Writes metrics in the text format that Prometheus scrapes, for programs that keep their own counters.
  * Source: Prometheus exposition format 0.0.4.
  */
 import { type MetricRow, prometheusName } from './row.ts'
@@ -18,7 +18,7 @@ export interface HistogramSample {
 
 export type MetricSample = readonly [value: number, labels?: LabelValues]
 
-/** A counter or gauge with all its series. */
+/** Returns a counter or gauge with all its series. */
 export function metricText(row: MetricRow, samples: Iterable<MetricSample>): string {
   const name = prometheusName(row)
   const lines = [...samples].map(([value, labels = {}]) => `${name}${labelText(labels)} ${value}`)

@@ -1,2 +1,5 @@
-/** What is used of the CEL library: a part of the program that is loaded with the first expression (`schemas/validation/cel.ts`). */
+/**
+ * The subset of the CEL library in use. A program part that is loaded with the first expression
+ * (`schemas/validation/cel.ts`).
+ */
 export { celEnv, isCelError, isCelList, isCelMap, isCelUint, parse, plan } from '@bufbuild/cel'

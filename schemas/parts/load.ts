@@ -1,7 +1,7 @@
 /**
- * Parts of the program that few need: large libraries, loaded with their first use and at once, so that a server without that
- * use does not hold them in memory. From source they are the files of this folder; in a build they are `<name>.js` (or
- * `.mjs`) beside the program (`manifests/bundle/options.ts` lists them).
+ * Loads large libraries synchronously on first use, so that a server that does not need them saves the memory. From
+ * source, they are the files of this folder. In a build, they are `<name>.js` (or `.mjs`) next to the program
+ * (`manifests/bundle/options.ts` lists them).
  */
 import { createRequire } from 'node:module'
 import { extname } from 'node:path'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export type PartName = 'cel-library' | 'pattern-library' | 'schema-library'
 
-/** What the part exports. */
+/** Returns the exports of the part. */
 export function loadPart(name: PartName): unknown {
   const here = import.meta.url
   return createRequire(here)(`./${name}${extname(fileURLToPath(here))}`)

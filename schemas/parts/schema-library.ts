@@ -1,4 +1,6 @@
-/** The compiler of JSON Schemas: a part of the program that is loaded with the first schema (`schemas/workflow/schema-check.ts`). */
+/**
+ * The JSON Schema compiler. A program part that is loaded with the first schema (`schemas/workflow/schema-check.ts`).
+ */
 import addFormats from 'ajv-formats'
 
 export { Ajv2020 } from 'ajv/dist/2020.js'

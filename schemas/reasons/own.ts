@@ -1,18 +1,17 @@
-/** Reasons that are in the object itself, or in its pods. */
+/** Reasons about the object itself or its pods. */
 import type { ReasonRow } from './row.ts'
 
 export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['AmbiguousName'],
     means:
-      "two backends' names differ in punctuation only (`a-b`, `a.b`), and one has `headerForward`, which needs a name of its own",
+      "two backends' names differ in punctuation only (`a-b`, `a.b`), and one has `headerForward`, which needs a unique name",
     step: 'rename one of them',
   },
   {
     reasons: ['ChildConflict'],
-    means:
-      'condition `ChildrenOwned`: an object under the name of a child, of whatever kind, belongs to somebody else',
-    step: 'rename the resource, or remove what holds the name',
+    means: 'condition `ChildrenOwned`: an object with the name of a child, of any kind, has another owner',
+    step: 'rename the resource, or remove the other object',
   },
   {
     reasons: [
@@ -23,8 +22,8 @@ export const ownReasons: readonly ReasonRow[] = [
       'Invalid',
       'SchemaInvalid',
     ],
-    means: 'the spec is refused',
-    step: 'mend the spec: the message lists every error by path',
+    means: 'the spec is invalid',
+    step: 'fix the spec: the message lists every error by path',
   },
   {
     reasons: ['ConfigTooLarge'],
@@ -33,28 +32,28 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['MemoryStorageWithReplicas'],
-    means: 'several replicas of an authorization server keep clients, codes and tokens in their own memory',
+    means: 'several replicas of an authorization server keep clients, codes and tokens in memory',
     isWarning: true,
     step: 'set `storage` of type `redis`',
   },
   {
     reasons: ['NoOutgoingStrategy'],
     means: 'a backend refers to a configuration of type `embeddedAuthServer`',
-    step: 'name another type: this is no way to sign in to a backend, which is called without credentials',
+    step: 'use another type: this type does not authenticate to a backend, so it is called without credentials',
   },
   {
     reasons: ['DeploymentFailed', 'DeploymentNotReady'],
     means: 'the pods are not ready',
-    step: 'look at the pods with `kubectl describe pod`; the reason of the container is in the message',
+    step: 'check the pods with `kubectl describe pod`; the message contains the reason of the container',
   },
   {
     reasons: ['EntryNotValid'],
-    means: 'an MCPServerEntry with `headerForward` is not valid; it is left out',
-    step: 'mend that object: its own condition `Valid` says why',
+    means: 'an MCPServerEntry with `headerForward` is invalid and excluded',
+    step: 'fix that object: its condition `Valid` contains the reason',
   },
   {
     reasons: ['DuplicateMemberName'],
-    means: 'members of different kinds have one name',
+    means: 'members of different kinds have the same name',
     step: 'rename all but one: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used',
   },
   {
@@ -66,56 +65,56 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['EphemeralKeysWithReplicas'],
     means:
-      'several replicas of an authorization server make signing keys of their own, and refuse the tokens of one another',
+      'several replicas of an authorization server each generate a signing key, and reject the tokens of the other replicas',
     isWarning: true,
-    step: 'set what the message names, from a Secret',
+    step: 'set the fields in the message, from a Secret',
   },
   {
     reasons: ['EnterpriseRequired'],
-    means: 'type `obo` without its handler',
+    means: 'type `obo` without `GATEHOUSE_ENABLE_OBO`',
     step: 'set `GATEHOUSE_ENABLE_OBO=true` on hooks and runtime',
   },
   {
     reasons: ['InvalidPodTemplateSpec'],
     means: '`podTemplateSpec` cannot be merged',
-    step: 'mend `podTemplateSpec`: the message names the path',
+    step: 'fix `podTemplateSpec`: the message contains the path',
   },
   {
     reasons: ['MultiUpstreamNotSupported'],
     means: 'several upstream providers on a single-server kind',
-    step: 'leave one provider, or use a VirtualMCPServer, which takes several',
+    step: 'keep one provider, or use a VirtualMCPServer, which supports several',
   },
   {
     reasons: ['PartlyEnforced'],
     means: 'a permission profile names hosts or paths, which a NetworkPolicy cannot enforce',
     isWarning: true,
-    step: 'know that these are not enforced: the message names them',
+    step: 'check that this is acceptable: the message lists what is not enforced',
   },
   {
     reasons: ['PermissionProfileInvalid'],
-    means: 'the permission profile is missing or not JSON',
-    step: 'create or mend it: the message names the ConfigMap and key',
+    means: 'the permission profile is missing or not valid JSON',
+    step: 'create or fix it: the message contains the ConfigMap and key',
   },
   {
     reasons: ['ProblemsReported'],
     means:
-      'condition `ServesWithoutProblems` (present only then): the running pods report what is wrong: a backend that is down, a store that cannot be reached, a changed file that was refused, names in conflict',
-    step: 'do what the message says of each problem, as `/status` and the console do',
+      'condition `ServesWithoutProblems` (present only then): the running pods report problems: a backend that is down, an unreachable store, a changed file that was rejected, conflicting names',
+    step: 'follow the step in the message for each problem; `/status` and the console show the same steps',
   },
   {
     reasons: ['RecreateRequired'],
-    means: 'a field changed that Kubernetes does not allow to change',
-    step: 'delete and create the resource again',
+    means: 'an immutable field was changed',
+    step: 'delete and recreate the resource',
   },
   {
     reasons: ['RemoteURLInvalid'],
-    means: 'the address is refused',
-    step: 'private addresses need `allowPrivateEndpoint`; metadata and loopback addresses are never allowed',
+    means: 'the address is not allowed',
+    step: 'private addresses require `allowPrivateEndpoint`; metadata and loopback addresses are never allowed',
   },
   {
     reasons: ['RolloutStalled'],
-    means: 'the new pods do not become ready, and those of the version before serve',
-    step: 'look at the newest pods; mend the manifest, or take the last change back',
+    means: 'the new pods do not become ready, so pods of the previous version serve',
+    step: 'check the newest pods; fix the manifest, or revert the last change',
   },
   {
     reasons: ['SessionStorageMissingForReplicas'],
@@ -130,38 +129,39 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['AttachDisabled'],
-    means: 'a stdio server has no command, and this installation attaches to no container',
+    means: 'a stdio server has no command, and this installation does not attach to containers',
     step: 'give a `command` to the container `mcp` of `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
   },
   {
     reasons: ['CrashLoopBackOff'],
-    means: 'a container ends as soon as it is started; condition `Attached`: that of a stdio server',
+    means:
+      'a container exits right after it starts; in the condition `Attached`, the container of a stdio server',
     step: 'read `kubectl logs POD -c CONTAINER --previous`; a stdio server must speak MCP on its standard streams',
   },
   {
     reasons: ['StdioTransportCapAt1'],
-    means: 'a stdio server runs one replica whatever was asked',
+    means: 'a stdio server always runs one replica, regardless of `replicas`',
     isWarning: true,
     step: '',
   },
   {
     reasons: ['DependencyCycle', 'TemplateInvalid', 'WorkflowNotReady'],
-    means: "a workflow's template does not parse, or the workflow has errors",
-    step: 'mend the workflow: `status.validationErrors` lists them',
+    means: 'a template of the workflow does not parse, or the workflow has errors',
+    step: 'fix the workflow: `status.validationErrors` lists them',
   },
   {
     reasons: ['GatewayAPINotEnabled'],
-    means: '`spec.exposure.gateway` where the installation makes no HTTPRoutes',
-    step: '[exposure.md](exposure.md) says how to enable them, or use `spec.exposure.ingress`',
+    means: '`spec.exposure.gateway` is set, but the installation does not create HTTPRoutes',
+    step: 'enable them as in [exposure.md](exposure.md), or use `spec.exposure.ingress`',
   },
   {
     reasons: ['HostnameClaimed'],
-    means: 'an older server of the namespace has this `spec.exposure.hostname`',
-    step: 'take another host name, or take it from the other one',
+    means: 'an older server of the namespace has the same `spec.exposure.hostname`',
+    step: 'use another host name, or remove it from the other server',
   },
   {
     reasons: ['PublicURLMismatch'],
-    means: 'clients are told a URL of another host than `spec.exposure.hostname`',
-    step: 'leave `resourceUrl` out, or make it and the issuer URLs of that host',
+    means: '`resourceUrl` has another host than `spec.exposure.hostname`',
+    step: 'remove `resourceUrl`, or use that host in it and in the issuer URLs',
   },
 ]

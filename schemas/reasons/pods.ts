@@ -1,4 +1,4 @@
-/** Reasons that Kubernetes gives for pods, containers and workloads. */
+/** Reasons that Kubernetes sets on pods, containers and workloads. */
 import type { ReasonRow } from './row.ts'
 
 export const podReasons: readonly ReasonRow[] = [
@@ -7,7 +7,7 @@ export const podReasons: readonly ReasonRow[] = [
     means: 'the image cannot be fetched',
     step: 'check the name of the image and `imagePullSecrets`',
   },
-  { reasons: ['InvalidImageName'], means: 'the name of the image is none', step: 'check `spec.image`' },
+  { reasons: ['InvalidImageName'], means: 'the image name is invalid', step: 'check `spec.image`' },
   {
     reasons: ['CreateContainerConfigError'],
     means: 'a Secret or ConfigMap that the container needs, or a key of it, is missing',
@@ -15,8 +15,8 @@ export const podReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['CreateContainerError', 'RunContainerError', 'ContainerCannotRun', 'StartError'],
-    means: 'the container cannot be started: often its command does not exist in the image',
-    step: 'check `command` and `args`; the message says what the node said',
+    means: 'the container cannot be started; often, its command does not exist in the image',
+    step: 'check `command` and `args`; the message contains the error of the node',
   },
   {
     reasons: ['OOMKilled'],
@@ -25,32 +25,32 @@ export const podReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['Unschedulable'],
-    means: 'no node takes the pod',
-    step: 'add or free nodes, or ask for less: the message says what no node has',
+    means: 'no node can run the pod',
+    step: 'add or free nodes, or request less: the message lists the missing resources',
   },
   {
     reasons: ['Evicted'],
-    means: 'the node had to remove the pod, mostly for want of memory or disk',
-    step: 'request what the pod uses, or free the node',
+    means: 'the node evicted the pod, usually because it ran out of memory or disk space',
+    step: 'set the requests to the actual usage, or free the node',
   },
   {
     reasons: ['FailedMount', 'FailedAttachVolume'],
     means: 'a volume cannot be mounted',
-    step: 'check the Secret, ConfigMap or claim that the message names',
+    step: 'check the Secret, ConfigMap or claim in the message',
   },
   {
     reasons: ['FailedCreate', 'ReplicaFailure'],
-    means: 'the API server refuses the pods: a quota, a pod security level or an admission policy',
-    step: 'mend what the message names',
+    means: 'the API server rejects the pods: a quota, a pod security level or an admission policy',
+    step: 'fix the cause in the message',
   },
   {
     reasons: ['ProgressDeadlineExceeded'],
     means: 'new pods did not become ready in time',
-    step: 'look at the newest pods; mend the manifest, or take the last change back',
+    step: 'check the newest pods; fix the manifest, or revert the last change',
   },
   {
     reasons: ['Unhealthy', 'ContainersNotReady'],
-    means: 'the container runs and does not pass its probe',
+    means: 'the container runs, but its probe fails',
     step: 'read the logs of the container',
   },
 ]

@@ -1,60 +1,62 @@
-/** Reasons that are about what an object refers to: other objects, Secrets, identity, backends. */
+/** Reasons about referenced objects: other resources, Secrets, identity, backends. */
 import type { ReasonRow } from './row.ts'
 
 export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AmbiguousSubjectProvider'],
-    means: '`subjectProviderName` is not given, and there are several upstreams to choose from',
-    step: 'name one in `subjectProviderName`',
+    means: '`subjectProviderName` is not set, and there are several upstreams',
+    step: 'set one in `subjectProviderName`',
   },
   {
     reasons: ['AuthConfigNotFound', 'ExternalAuthConfigNotFound'],
-    means: 'the MCPExternalAuthConfig is not there',
-    step: 'create it in the same namespace, or mend the name',
+    means: 'the MCPExternalAuthConfig does not exist',
+    step: 'create it in the same namespace, or fix the name',
   },
   {
     reasons: ['AuthInvalid'],
     means: 'a Secret, or a key in it, is missing',
-    step: 'create or mend the Secret: the message names it and the key',
+    step: 'create or fix the Secret: the message contains its name and the key',
   },
   {
     reasons: ['AuthServerConfigInvalid'],
-    means: 'the embedded authorization server cannot start so',
-    step: 'mend the configuration: the message lists every error; often it is an http issuer without `insecureAllowHTTP`',
+    means: 'the embedded authorization server cannot start with this configuration',
+    step: 'fix the configuration: the message lists every error; often it is an http issuer without `insecureAllowHTTP`',
   },
   {
     reasons: ['AuthServerRefNotFound'],
-    means: '`authServerRef` names nothing',
-    step: 'create the MCPExternalAuthConfig in the same namespace, or mend the name',
+    means: '`authServerRef` names a configuration that does not exist',
+    step: 'create the MCPExternalAuthConfig in the same namespace, or fix the name',
   },
   {
     reasons: ['AuthServerRefInvalidType', 'AuthServerRefInvalidConfig'],
-    means: '`authServerRef` names a configuration that is no embedded server, or one that cannot run here',
-    step: 'mend the reference or the configuration: the message says what is missing',
+    means:
+      '`authServerRef` names a configuration that is not an embedded server, or that is not supported here',
+    step: 'fix the reference or the configuration: the message contains the missing parts',
   },
   {
     reasons: ['AuthzConfigInvalid', 'AuthzPolicySyntaxInvalid'],
     means: 'a Cedar policy or entity does not parse',
-    step: 'mend the policy: the message names its index',
+    step: 'fix the policy: the message contains its index',
   },
   {
     reasons: ['AuthzConfigMapNotFound', 'AuthzConfigMapInvalid'],
-    means: 'the ConfigMap with policies is missing or not Cedar',
-    step: 'create or mend the ConfigMap; its key is `authz.json` unless you named another',
+    means: 'the ConfigMap with policies is missing or does not contain Cedar policies',
+    step: 'create or fix the ConfigMap; the default key is `authz.json`',
   },
   {
     reasons: ['AuthzConfigRefNotFound', 'AuthzConfigRefNotValid'],
     means: 'the MCPAuthzConfig is missing, invalid, or (for a VirtualMCPServer) not `cedarv1`',
-    step: 'create or mend it: its own condition `Valid` says why; a decision point of a VirtualMCPServer stands in `authzConfig`, type `httpv1` or `authzenv1`',
+    step: 'create or fix it: its condition `Valid` contains the reason; for a VirtualMCPServer, configure a decision point in `authzConfig`, type `httpv1` or `authzenv1`',
   },
   {
     reasons: ['AuthzPrimaryProviderRequiresAuthServer', 'AuthzUpstreamUnknown'],
-    means: '`primaryUpstreamProvider` without an embedded server, or not the name of one of its upstreams',
-    step: 'name one of `authServerConfig.upstreamProviders`',
+    means:
+      '`primaryUpstreamProvider` is set without an embedded server, or is not the name of one of its upstreams',
+    step: 'use one of `authServerConfig.upstreamProviders`',
   },
   {
     reasons: ['AuthzPrimaryUpstreamProviderDeprecated', 'PrimaryUpstreamProviderIgnored'],
-    means: 'the inline `primaryUpstreamProvider` is used, or means nothing on this kind',
+    means: 'the inline `primaryUpstreamProvider` is used, or has no effect on this kind',
     isWarning: true,
     step: 'use `authServerConfig.primaryUpstreamProvider`',
   },
@@ -68,32 +70,32 @@ export const referenceReasons: readonly ReasonRow[] = [
     reasons: ['BackendsExcluded'],
     means:
       'condition `BackendsValidated`: a virtual server excludes backends with a broken reference or setting, or with a Secret or file that is missing in the pod; the running server treats them as unavailable',
-    step: 'mend each backend that the message and `status.discoveredBackends` name',
+    step: 'fix each backend that the message and `status.discoveredBackends` name',
   },
   {
     reasons: ['BackendsPending'],
-    means: 'the pods run, and have not asked any backend yet',
+    means: 'the pods run, but have not checked any backend yet',
     step: 'wait; `status.discoveredBackends` fills',
   },
   {
     reasons: ['CABundleRefNotFound', 'CABundleRefInvalid'],
     means: 'the ConfigMap with the certificate authority, or its key, is missing',
-    step: 'create or mend the ConfigMap; its key is `ca.crt` unless you named another',
+    step: 'create or fix the ConfigMap; the default key is `ca.crt`',
   },
   {
     reasons: ['CompositeToolRefNotFound', 'CompositeToolRefInvalid'],
     means: 'a workflow definition is missing or invalid',
-    step: 'create it, or mend what its `status.validationErrors` lists',
+    step: 'create it, or fix the errors in its `status.validationErrors`',
   },
   {
     reasons: ['ConversionFailed'],
-    means: 'a strategy cannot be turned into runtime form; that backend is left out',
-    step: 'mend the strategy that the message names',
+    means: 'a strategy cannot be converted to the runtime configuration, so its backend is excluded',
+    step: 'fix the strategy in the message',
   },
   {
     reasons: ['EmbeddingServerNotFound', 'EmbeddingServerNotReady'],
-    means: "the optimizer's embedding service is not there, or still loading",
-    step: 'wait, or look at the EmbeddingServer',
+    means: "the optimizer's embedding service does not exist, or is still loading",
+    step: 'wait, or check the EmbeddingServer',
   },
   {
     reasons: ['GroupRefNotFound', 'GroupRefNotReady'],
@@ -103,37 +105,37 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['HeaderSecretNotFound'],
     means: "a forwarded header's Secret or key is missing",
-    step: 'create or mend the Secrets: the message names all of them',
+    step: 'create or fix the Secrets: the message lists all of them',
   },
   {
     reasons: ['InvalidExternalAuthConfig'],
-    means: 'the MCPExternalAuthConfig is there and not valid',
-    step: 'mend that object: its own condition `Valid` says why',
+    means: 'the MCPExternalAuthConfig is invalid',
+    step: 'fix that object: its condition `Valid` contains the reason',
   },
   {
     reasons: ['NoRoutableBackends', 'SomeBackendsUnhealthy'],
-    means: 'backends do not answer their health checks',
-    step: 'look at the backends: `status.discoveredBackends` says which and why',
+    means: 'health checks of backends fail',
+    step: 'check the backends: `status.discoveredBackends` lists them with the reasons',
   },
   {
     reasons: ['OIDCConfigRefNotFound', 'OIDCConfigRefNotValid'],
     means: 'the MCPOIDCConfig is missing or invalid',
-    step: 'mend that object: its own condition `Valid` says why',
+    step: 'fix that object: its condition `Valid` contains the reason',
   },
   {
     reasons: ['ReferencesNotReady'],
-    means: 'an MCPServerEntry waits for what it refers to',
-    step: 'mend what the other conditions name',
+    means: 'an MCPServerEntry waits for a referenced object',
+    step: 'fix the objects in the other conditions',
   },
   {
     reasons: ['SecretNotFound'],
     means: 'a Secret or key is missing',
-    step: 'create or mend the Secret: the message names it and the key',
+    step: 'create or fix the Secret: the message contains its name and the key',
   },
   {
     reasons: ['AccessRefused'],
-    means: 'condition `Attached`: the API server refuses the proxy what attaching needs',
-    step: 'look at the Role and RoleBinding of the proxy; does Metacontroller hold these rights?',
+    means: 'condition `Attached`: the API server denies the proxy a right that it needs to attach',
+    step: 'check the Role and RoleBinding of the proxy, and that Metacontroller has these rights',
   },
   {
     reasons: ['SubjectProviderUnknown'],
@@ -143,34 +145,34 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['WebhookConfigRefNotFound', 'WebhookConfigRefInvalid'],
     means: 'the MCPWebhookConfig is missing or invalid',
-    step: 'mend that object: its own condition `Valid` says why',
+    step: 'fix that object: its condition `Valid` contains the reason',
   },
   {
     reasons: ['TelemetryConfigRefNotFound', 'TelemetryConfigRefInvalid'],
     means: 'the MCPTelemetryConfig is missing or invalid',
-    step: 'mend that object: its own condition `Valid` says why',
+    step: 'fix that object: its condition `Valid` contains the reason',
   },
   {
     reasons: ['TLSSecretNotFound'],
     means:
       'the Secret of `spec.tls.secretName` (condition `TLSReady`) or of `spec.exposure.ingress.tlsSecretName` (`ExposureReady`), or one of its keys, is missing',
-    step: 'create it, or have cert-manager make it',
+    step: 'create it, or let cert-manager create it',
   },
   {
     reasons: ['TLSSecretInvalid'],
-    means: 'what the Secret of `spec.tls.secretName` holds cannot be served',
-    step: 'mend the Secret: the message names the key and says why; see [tls.md](tls.md)',
+    means: 'the certificate in the Secret of `spec.tls.secretName` cannot be used',
+    step: 'fix the Secret: the message contains the key and the reason; see [tls.md](tls.md)',
   },
   {
     reasons: ['ToolConfigNotFound', 'ToolConfigNotValid'],
     means:
-      'the MCPToolConfig is missing or invalid; a virtual server leaves out the backend that it is for, or only the tool that an override gives a reserved name, and serves the rest',
-    step: 'mend the MCPToolConfig: the message says what is wrong and names the tool that is left out',
+      'the MCPToolConfig is missing or invalid; a virtual server excludes its backend, or only the tool that an override renames to a reserved name, and serves the rest',
+    step: 'fix the MCPToolConfig: the message contains the error and the excluded tool',
   },
   {
     reasons: ['UnknownBackend'],
     means:
-      'a VirtualMCPServer has settings for a backend that is not a member of its group: without its credentials, timeout or filter the one that was meant is used all the same',
-    step: 'mend the name: the message names each field and the name that was probably meant',
+      'a VirtualMCPServer has settings for a backend that is not a member of its group: the intended backend is still used, but without these credentials, timeouts or filters',
+    step: 'fix the name: the message lists each field and a suggested name',
   },
 ]

@@ -1,10 +1,10 @@
-/** One line of the table of reasons. */
+/** A row of the table of reasons. */
 export interface ReasonRow {
   readonly reasons: readonly string[]
-  /** What is the matter. Markdown. */
+  /** Description of the problem, in Markdown. */
   readonly means: string
-  /** The next step; empty when there is nothing to do. Markdown. */
+  /** The next step, in Markdown; empty when no action is needed. */
   readonly step: string
-  /** Nothing is broken: something that was asked for is not done, or may surprise. */
+  /** True when nothing is broken, but a setting has no effect or may have a surprising one. */
   readonly isWarning?: boolean
 }

@@ -1,12 +1,12 @@
 /**
- * Names of backends in a virtual server's settings that no backend has. A misspelled name leaves a backend without its
- * credentials, its timeout or its filter, and nothing else shows it.
+ * Finds backend names in a virtual server's settings that match no backend. A misspelled name leaves a backend without
+ * its credentials, timeout or filter, and causes no other error.
  */
 import { prefixedName } from './reserved-tools.ts'
 import { fieldsOf, listOf } from './fields.ts'
 import { below, nearest, type Violation } from './violations.ts'
 
-/** The settings that name backends: those of the runtime's file, or of `spec.config`. May be of any state. */
+/** The settings that contain backend names, from the runtime's file or `spec.config`. Values may be invalid. */
 export interface NamingSettings {
   readonly outgoingAuth?: unknown
   readonly aggregation?: unknown
@@ -16,42 +16,42 @@ export interface NamingSettings {
   readonly compositeTools?: unknown
   readonly quotas?: unknown
   readonly costs?: unknown
-  /** Workflows that are defined in other documents. */
+  /** Workflows from other documents. */
   readonly definitions?: readonly WorkflowDefinition[]
-  /** What policies name, which `namedOrigins` reads. */
+  /** Backend names in policies, from `namedOrigins`. */
   readonly origins?: readonly NamedPlace[]
-  /** Webhooks that are defined in another document. */
+  /** Webhooks from another document. */
   readonly webhookConfig?: WebhookDefinition | undefined
 }
 
-/** Webhooks of another document: they are told at the reference to it. */
+/** Webhooks of another document. Problems are reported at the reference to it. */
 export interface WebhookDefinition {
   readonly path: string
   readonly title: string
   readonly webhooks: unknown
 }
 
-/** A workflow of another document: its steps are told at the reference to it. */
+/** A workflow of another document. Problems in its steps are reported at the reference to it. */
 export interface WorkflowDefinition {
   /** Path of the reference. */
   readonly path: string
-  /** What the other document is called in messages. */
+  /** Name of the other document in messages. */
   readonly title: string
   readonly steps: unknown
 }
 
 export interface UnknownBackend extends Violation {
-  /** The known name that was probably meant. */
+  /** The most similar known name. */
   readonly similar?: string
 }
 
-/** Bounds the time that the search for similar names takes. */
+/** Limits the time of the search for similar names. */
 const maxSuggestions = 3
 const maxCompared = 100
-/** Bounds the length of the result; a last line says how many more there are. */
+/** Limits the length of the result; a last line contains the number of omitted violations. */
 const maxViolations = 50
 
-/** One violation for each name in `settings` that is not among `known`; paths start with `parent`. */
+/** Returns one violation for each name in `settings` that is not in `known`. Paths start with `parent`. */
 export function unknownBackends(
   settings: NamingSettings,
   known: Iterable<string>,
@@ -65,10 +65,10 @@ export function unknownBackends(
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
     const where = within === undefined ? '' : `${within}: `
-    // Only a tool of a step can be here with the name of a backend.
+    // Only the tool of a step can equal the name of a backend here.
     if (names.has(name))
-      return { path, message: `${where}"${name}" is a backend and no tool: write "${name}.TOOL"` }
-    const message = `${where}there is no backend ${JSON.stringify(name)}`
+      return { path, message: `${where}"${name}" is a backend, not a tool: write "${name}.TOOL"` }
+    const message = `${where}unknown backend ${JSON.stringify(name)}`
     const similar = suggest(name)
     return similar === undefined
       ? { path, message }
@@ -87,14 +87,14 @@ function suggestions(names: readonly string[]): (name: string) => string | undef
   }
 }
 
-/** The name of a backend, and where it stands. */
+/** A backend name and its location. */
 export interface NamedPlace {
   readonly path: string
   readonly name: string
 }
 
 interface Named extends NamedPlace {
-  /** The place in another document. */
+  /** Location in another document. */
   readonly within?: string
 }
 
@@ -133,7 +133,7 @@ function sharedNames(definition: WebhookDefinition | undefined): readonly Named[
   return ruleNames(webhooks, 'spec').map((one) => ({ ...one, path, within: `${title}: ${one.path}` }))
 }
 
-/** Of lists whose entries have a `match`, guardrails and webhooks, and of what they leave alone. */
+/** Backend names in lists whose entries have a `match` (guardrails and webhooks), and in their exceptions. */
 function ruleNames(lists: unknown, path: string): readonly Named[] {
   return Object.entries(fieldsOf(lists)).flatMap(([list, rules]) =>
     listOf(rules).flatMap((rule, i) => {
@@ -154,8 +154,8 @@ function backendsOf(match: unknown, path: string): readonly Named[] {
 }
 
 /**
- * Steps of workflows whose tool, `backend.tool` or the name that clients see, is of no known backend. Only where the name that
- * clients see starts with that of its backend; else any name may be right.
+ * Returns the steps whose tool (`backend.tool` or the name that clients see) belongs to no known backend. Checks the
+ * client name only when names start with the backend's name; otherwise any name may be valid.
  */
 function stepNames(
   { aggregation, compositeTools, definitions = [] }: NamingSettings,
@@ -183,7 +183,7 @@ function stepNames(
   })
 }
 
-/** The tools that steps call, those of inner steps included. */
+/** Returns the tools that steps call, including inner steps. */
 function toolsOf(steps: unknown, path: string): readonly Named[] {
   return listOf(steps).flatMap((step, i) => {
     const { tool, step: inner } = fieldsOf(step)

@@ -1,4 +1,4 @@
-/** The generated bundle of all definitions, and how to find a way through it. */
+/** The generated bundle of all definitions, and functions to navigate it. */
 import { isFields } from './fields.ts'
 import { bundle } from '../generated/bundle.js'
 import type { Schema } from '../schema.ts'
@@ -7,17 +7,19 @@ export { bundle }
 
 const prefix = '#/$defs/'.length
 
-/** The definition called `name`; throws when there is none, which is an error of this program. */
+/** Returns the definition called `name`. Throws for an unknown name, which is a programming error. */
 export function definition(name: string): Schema {
   const schema = bundle.defs[name]
-  if (!schema) throw new Error(`no schema definition is called ${name}`)
+  if (!schema) throw new Error(`unknown schema definition ${name}`)
   return schema
 }
 
-/** Schema with a `$ref` -> what it comes to; filled as schemas are met, and there are only those of the bundle. */
+/** Cache of resolved references, by the schema with the `$ref`. Only contains schemas of the bundle. */
 const followed = new WeakMap<Schema, Schema>()
 
-/** Follows references. Annotations beside a `$ref` (default, x-expects) win over those of the definition. */
+/**
+ * Follows references. Annotations next to a `$ref` (default, x-expects) take precedence over those of the definition.
+ */
 export function resolved(schema: Schema): Schema {
   if (schema.$ref === undefined) return schema
   let target = followed.get(schema)
@@ -38,7 +40,9 @@ function follow(schema: Schema): Schema {
   return current
 }
 
-/** The schema of one field or list item below a resolved schema; undefined when it is free-form or not known. */
+/**
+ * Returns the schema of one field or list item below a resolved schema, or undefined when it is free-form or unknown.
+ */
 export function childSchema(schema: Schema, key: string | number): Schema | undefined {
   if (typeof key === 'number') return schema.items
   if (schema.properties && Object.hasOwn(schema.properties, key)) return schema.properties[key]
@@ -63,7 +67,10 @@ export function eachChild(
   }
 }
 
-/** Tells of a schema whether it, or any schema that it leads to, is of a sort. Found out once for each: they never change. */
+/**
+ * Returns a function that reports whether a schema, or any schema that it references, satisfies the predicate. Results
+ * are cached, because schemas never change.
+ */
 export function leadsTo(isOfSort: (schema: Schema) => boolean): (reference: Schema) => boolean {
   const known = new WeakMap<Schema, boolean>()
   return (reference) => {

@@ -1,11 +1,12 @@
 /**
- * Estimates what an expression costs to evaluate, from its syntax tree: CEL has no endless loops, but loops in loops.
+ * Estimates the cost of evaluating an expression from its syntax tree. CEL has no endless loops, but loops can be
+ * nested.
  *
- * A list that is written out counts with its length, every other one as if it had a thousand items.
+ * A list literal counts with its length; any other list is assumed to have a thousand items.
  */
 const unknownLength = 1000
 
-/** Steps of one evaluation, as far as the expression tells. `node` is a node of the tree, or any part of one. */
+/** Returns the estimated number of steps of one evaluation. `node` is a node of the tree, or any part of one. */
 export function costOf(node: unknown): number {
   if (typeof node !== 'object' || node === null) return 0
   const { case: kind, value }: { case?: unknown; value?: unknown } = node
@@ -31,7 +32,7 @@ interface Call {
   readonly args: readonly unknown[]
 }
 
-/** `x in list` looks at every item. */
+/** `x in list` visits every item. */
 function searchCost({ function: name, args }: Call): number {
   return name === '@in' ? lengthOf(args[1]) : 0
 }

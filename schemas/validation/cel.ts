@@ -1,23 +1,25 @@
 /**
- * The one place that knows the CEL library: compiles expressions and evaluates them on plain values.
+ * Compiles CEL expressions and evaluates them on plain values. The only user of the CEL library.
  *
- * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. `duration`, `matches` (RE2, linear time) and the
- * standard macros are there; no extension functions, so that a rule means the same in the Kubernetes API server.
- * Does no I/O. Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
+ * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. Supports `duration`, `matches` (RE2, linear
+ * time) and the standard macros, but no extension functions, so that a rule means the same in the Kubernetes API
+ * server. Does no I/O. Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
  */
 import type { CelInput } from '@bufbuild/cel'
 import { GatehouseError } from '../errors.ts'
 import { loadPart } from '../parts/load.ts'
 import { costOf } from './cel-cost.ts'
 
-/** Evaluates on the given variables. Throws GatehouseError INVALID_CONFIG when the evaluation fails. */
+/**
+ * Evaluates the expression with the given variables. Throws GatehouseError INVALID_CONFIG when the evaluation fails.
+ */
 export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unknown
 
 type Library = typeof import('../parts/cel-library.ts')
 
 let loaded: { readonly library: Library; readonly environment: ReturnType<Library['celEnv']> } | undefined
 
-/** The library is 0.5 MB of script, which a server without expressions does not load. */
+/** The library is 0.5 MB of script, so it is loaded on first use. */
 function cel() {
   if (!loaded) {
     const library = loadPart('cel-library') as Library
@@ -27,25 +29,25 @@ function cel() {
 }
 
 /**
- * Compiles a CEL expression. Throws GatehouseError INVALID_CONFIG with the position when it does not parse.
- * The result is a JavaScript value: booleans, strings, numbers, bigint for int, arrays and Maps.
+ * Compiles a CEL expression. Throws GatehouseError INVALID_CONFIG with the position of a syntax error. Results are
+ * JavaScript values: booleans, strings, numbers, bigint for int, arrays and Maps.
  */
 export function compileCel(expression: string): CelProgram {
   return programOf(parsed(expression))
 }
 
-/** Far more than a look through a caller's groups; a tenth of a second at most. */
+/** Far more than a search through a caller's groups needs; at most a tenth of a second. */
 const maxCost = 200_000
 
 /**
- * Compiles an expression that somebody else wrote, for data that a third one sends. Throws INVALID_CONFIG as compileCel
- * does, and when one evaluation may take long.
+ * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and when one evaluation may
+ * take long.
  */
 export function compileBoundedCel(expression: string): CelProgram {
   const tree = parsed(expression)
   if (costOf(tree.expr) <= maxCost) return programOf(tree)
   throw new GatehouseError('INVALID_CONFIG', {
-    detail: 'too expensive: loops over claims cannot stand in one another; write one of the lists out',
+    detail: 'too expensive: loops over claims cannot be nested; replace one of the lists with a literal',
   })
 }
 
@@ -69,7 +71,7 @@ function inputs(variables: Readonly<Record<string, unknown>>): Record<string, Ce
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, toInput(value)]))
 }
 
-/** JSON values and bigint; a Map is taken as it is. Throws GatehouseError INVALID_CONFIG for anything else. */
+/** Converts JSON values and bigint; a Map is kept as it is. Throws GatehouseError INVALID_CONFIG for anything else. */
 function toInput(value: unknown): CelInput {
   switch (typeof value) {
     case 'string':
@@ -82,7 +84,7 @@ function toInput(value: unknown): CelInput {
       if (Array.isArray(value)) return value.map(toInput)
       return new Map(Object.entries(value).map(([name, member]) => [name, toInput(member)]))
     default:
-      throw new GatehouseError('INVALID_CONFIG', { detail: `CEL cannot take a ${typeof value}` })
+      throw new GatehouseError('INVALID_CONFIG', { detail: `CEL does not support a ${typeof value}` })
   }
 }
 

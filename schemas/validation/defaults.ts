@@ -1,18 +1,18 @@
 /**
- * Fills in schema defaults the way the Kubernetes API server does: only inside objects that are there, a default that
- * is an object is filled in turn, and null counts as absent unless the field is nullable.
+ * Applies schema defaults like the Kubernetes API server: only inside existing objects, recursively into default
+ * objects, and null is treated as absent unless the field is nullable.
  */
 import { childSchema, leadsTo, resolved } from './bundle.ts'
 import type { Schema } from '../schema.ts'
 
-/** A deep copy of a JSON value with the defaults filled in. */
+/** Returns a deep copy of a JSON value with defaults. */
 export function filled(schema: Schema, value: unknown): unknown {
   return copied(value, schema)
 }
 
 const leadsToDefaults = leadsTo((schema) => defaultsOf(schema).length > 0)
 
-/** `reference` undefined: nothing is known of the value. */
+/** `reference` is undefined when the schema of the value is unknown. */
 function copied(value: unknown, reference: Schema | undefined): unknown {
   if (typeof value !== 'object' || value === null) return value
   const schema = reference && leadsToDefaults(reference) ? resolved(reference) : undefined
@@ -24,7 +24,7 @@ function copied(value: unknown, reference: Schema | undefined): unknown {
   return copy
 }
 
-/** A member of whatever name, `__proto__` too. */
+/** Sets a member with any name, including `__proto__`. */
 function put(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') object[name] = value
   else Object.defineProperty(object, name, { value, configurable: true, enumerable: true, writable: true })
@@ -34,7 +34,7 @@ type Defaults = readonly (readonly [string, Schema])[]
 
 const known = new WeakMap<Schema, Defaults>()
 
-/** The fields of a resolved schema that have a default, in order. */
+/** Returns the fields of a resolved schema that have a default, in order. */
 function defaultsOf(schema: Schema): Defaults {
   let defaults = known.get(schema)
   if (!defaults) {

@@ -1,14 +1,14 @@
 /**
- * What to do with the file of a virtual server in which single backends are wrong: each of them is taken out, with everything
- * that is said about it, and the rest is used. The hooks apply it before they write the file, the runtime when it reads one. A backend that is wrong in one setting is out altogether: without its
- * credentials, its filter or its timeout it would be something else than what was asked for.
+ * Excludes invalid backends from the file of a virtual server, with all settings for them, and keeps the rest. The
+ * hooks apply it before they write the file, the runtime when it reads a file. One invalid setting excludes the whole
+ * backend, because a backend without its credentials, filter or timeout would not behave as configured.
  */
 import { type Fields, fieldsOf, isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
-/** A backend of the file that is not served, and why. */
+/** A backend that is not served, and the reasons. */
 export interface ExcludedBackend {
-  /** As in the file; `backends[0]` where it has no usable name. */
+  /** Name in the file, or `backends[0]` when it has no usable name. */
   readonly name: string
   /** `field: rule` lines, without values that could be secret. */
   readonly problems: readonly string[]
@@ -22,13 +22,13 @@ export interface Remaining<T> {
   readonly excluded: readonly ExcludedBackend[]
 }
 
-/** One place of the document that is about one backend. */
+/** A part of the document that belongs to one backend. */
 interface Place {
   readonly path: string
   readonly backend: string
 }
 
-/** The document without the backends that have problems; undefined when a problem is about something else. */
+/** Returns the document without the invalid backends, or undefined when a violation is not about a backend. */
 export function withoutBroken<T>(document: T, violations: readonly Violation[]): Remaining<T> | undefined {
   const places = placesOf(document)
   const declared = new Set(partsOf(document).backends.map(nameOf))
@@ -99,7 +99,7 @@ function only(map: Fields, names: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(map).filter(([name]) => !names.has(name)))
 }
 
-/** A copy with another value at the path, where there is one already. */
+/** Returns a copy with another value at an existing path. */
 function replaced<T>(value: T, [key, ...rest]: readonly string[], leaf: unknown): T {
   if (key === undefined || !isFields(value) || value[key] === undefined) return value
   return { ...value, [key]: rest.length === 0 ? leaf : replaced(value[key], rest, leaf) }

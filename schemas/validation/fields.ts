@@ -1,4 +1,4 @@
-/** JSON objects of unknown shape, read through guards. */
+/** A JSON object of unknown shape. Check its members before use. */
 export type Fields = Readonly<Record<string, unknown>>
 
 /** True for a JSON object; false for null and arrays. */
@@ -6,12 +6,12 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value as a JSON object; an empty one when it is anything else. */
+/** Returns the value if it is a JSON object, otherwise an empty object. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {}
 }
 
-/** The JSON object that a text is; undefined when it is anything else. */
+/** Parses a text that contains a JSON object. Returns undefined for anything else. */
 export function jsonFields(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -21,12 +21,12 @@ export function jsonFields(text: string): Fields | undefined {
   }
 }
 
-/** The items; none when it is not a list. */
+/** Returns the value if it is a list, otherwise an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The entry of a table by a name that somebody else chose: `constructor` and the like, which every object has, are none. */
+/** Returns the own entry of a table by an untrusted name. Ignores inherited members such as `constructor`. */
 export function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * Turns what the compiled validators report into violations that a person can act on: one per error, with the path, the
- * shape of what was found and what is allowed. Values are quoted only where a field cannot hold a secret.
+ * Converts the errors of the compiled validators to violations that a user can act on: one per error, with the path,
+ * the shape of the value and what is allowed. Values are quoted only in fields that cannot contain a secret.
  */
 import { isFields } from './fields.ts'
 import { childSchema, resolved } from './bundle.ts'
@@ -13,13 +13,13 @@ interface Place {
   readonly value: unknown
 }
 
-/** Nobody reads more at once. */
+/** Limit on reported errors. */
 const most = 1000
 
-/** Problems from the validator's errors on `document`, whose schema is `root`. */
+/** Returns the violations for the validator's errors on `document`, whose schema is `root`. */
 export function violationsOf(root: Schema, document: unknown, errors: readonly SchemaError[]): Violation[] {
   const violations: Violation[] = []
-  const spoken = new Set<string>()
+  const reportedPaths = new Set<string>()
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
     if (violations.length >= most) {
       violations.push({ path: '', message: `has more than ${most} errors; the others are not shown` })
@@ -27,9 +27,10 @@ export function violationsOf(root: Schema, document: unknown, errors: readonly S
     }
     const place = placeOf(root, document, error.instancePath)
     const violation = say(error, place)
-    // One error, one line: a value of the wrong type also misses the enum, an empty string also misses the pattern.
-    if (spoken.has(violation.path)) continue
-    spoken.add(violation.path)
+    // Report one error per path: a value of the wrong type also violates the enum, and an empty string also violates
+    // the pattern.
+    if (reportedPaths.has(violation.path)) continue
+    reportedPaths.add(violation.path)
     violations.push(violation)
   }
   return violations
@@ -138,7 +139,7 @@ function wrongText(keyword: string, { path, schema, value }: Place, limit: numbe
   }
 }
 
-/** What a field accepts, in words. */
+/** Describes what a field accepts. */
 export function expected(schema: Schema): string {
   if (schema.enum) {
     const words = schema.enum.map((word) => JSON.stringify(word))
@@ -171,7 +172,7 @@ function range({ minimum, maximum, format }: Schema): string {
 
 const secretField = /secret|password|token|key|credential|header|value|env|param|claim|statement|polic/i
 
-/** The value in quotes when it is short, plain and in a field that holds no secret; its shape otherwise. */
+/** Returns the quoted value when it is short, plain and in a field that holds no secret; otherwise its shape. */
 function found(value: unknown, path: string): string {
   if (typeof value !== 'string' || value === '' || secretField.test(path)) return shapeOf(value)
   const plain = /^[A-Za-z0-9][A-Za-z0-9 _./:-]{0,47}$/.test(value)

@@ -1,18 +1,18 @@
 /**
- * Names that the tools of the server itself take while their feature is on. A backend's tool of such a name would stand
- * in the place of the feature, or never be reached.
+ * Names of the server's own tools, which are reserved while their feature is on. A backend's tool with such a name
+ * would hide the feature, or never be reachable.
  */
 import { serverTools } from '../names.ts'
 import { fieldsOf } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
-/** The settings that switch tools of the server on; of `spec.config` or of the runtime's file. */
+/** The settings that enable the server's own tools, from `spec.config` or the runtime's file. */
 export interface ToolFeatures {
   readonly optimizer?: unknown
   readonly codeMode?: { readonly enabled?: boolean | undefined } | undefined
 }
 
-/** Which of `serverTools` are taken. */
+/** Returns the names from `serverTools` that are in use. */
 export function reservedTools({ optimizer, codeMode }: ToolFeatures): ReadonlySet<string> {
   return new Set([
     ...(optimizer === undefined ? [] : [serverTools.findTool, serverTools.callTool]),
@@ -20,7 +20,7 @@ export function reservedTools({ optimizer, codeMode }: ToolFeatures): ReadonlySe
   ])
 }
 
-/** A tool's name with the prefix of its workload. */
+/** Returns a tool's name with the prefix of its workload. */
 export function prefixedName(format: string, workload: string, name: string): string {
   return format.replaceAll('{workload}', workload) + name
 }
@@ -31,7 +31,9 @@ interface NamedTools {
   readonly tools?: readonly { readonly workload: string; readonly overrides?: unknown }[] | undefined
 }
 
-/** One violation for each override that gives a tool a reserved name; `parent` is the path of the aggregation. */
+/**
+ * Returns one violation for each override that gives a tool a reserved name. `parent` is the path of the aggregation.
+ */
 export function reservedOverrides(
   aggregation: NamedTools | undefined,
   reserved: ReadonlySet<string>,
@@ -48,7 +50,7 @@ export function reservedOverrides(
       const { name } = fieldsOf(override)
       if (typeof name !== 'string' || !reserved.has(shown(workload, name))) return []
       const path = below(below(`${parent}.tools[${index}].overrides`, tool), 'name')
-      return [{ path, message: `${shown(workload, name)} is the name of a tool of the server itself` }]
+      return [{ path, message: `${shown(workload, name)} is reserved for a tool of the server` }]
     }),
   )
 }

@@ -1,10 +1,10 @@
 /**
- * What the compiled CEL rules (`schemas/generated/rules.ts`) are made of: CEL's operators and functions, as far as rules use
- * them, on plain values.
+ * Runtime functions of the compiled CEL rules (`schemas/generated/rules.ts`): the CEL operators and functions that the
+ * rules use, on plain values.
  *
- * A number is a CEL double, a bigint an int, a Map a map, an array a list. What CEL calls an error is thrown; `&&`, `||`,
- * `all` and `exists` give a result beside an error where CEL does.
- * Source: cel-spec, "Evaluation"; test/property/compiled-rules holds them against the CEL library.
+ * A number is a CEL double, a bigint an int, a Map a map, an array a list. CEL errors are thrown. As in CEL, `&&`,
+ * `||`, `all` and `exists` can return a result despite an error in an operand.
+ * Source: cel-spec, "Evaluation"; test/property/compiled-rules compares them with the CEL library.
  */
 import { parseDuration } from '../duration.ts'
 
@@ -22,7 +22,7 @@ export function and(...operands: readonly Operand[]): boolean {
   return !or(...operands.map((operand) => () => not(operand())))
 }
 
-/** Throws when no operand is true, and one is no bool or throws itself. */
+/** Throws when no operand is true, and an operand is not a bool or throws. */
 export function or(...operands: readonly Operand[]): boolean {
   let failure: unknown
   let failed = false
@@ -31,7 +31,7 @@ export function or(...operands: readonly Operand[]): boolean {
       const value = operand()
       if (value === true) return true
       if (value === false) continue
-      failure = new TypeError('a condition is a bool')
+      failure = new TypeError('expected a bool as condition')
     } catch (error) {
       failure = error
     }
@@ -42,7 +42,7 @@ export function or(...operands: readonly Operand[]): boolean {
 }
 
 export function not(value: unknown): boolean {
-  if (typeof value !== 'boolean') throw new TypeError('! takes a bool')
+  if (typeof value !== 'boolean') throw new TypeError('! expects a bool')
   return !value
 }
 
@@ -54,7 +54,7 @@ export function all(range: unknown, predicate: (item: unknown) => unknown): bool
   return and(...itemsOf(range).map((item) => () => predicate(item)))
 }
 
-/** `map.field`; throws when there is none. */
+/** `map.field`; throws when the field is missing. */
 export function select(map: unknown, field: string): unknown {
   if (!(map instanceof Map) || !map.has(field)) throw new TypeError(`no such field: ${field}`)
   return map.get(field)
@@ -100,10 +100,10 @@ export function greaterOrEqual(a: unknown, b: unknown): boolean {
 /** `item in range` */
 export function isIn(item: unknown, range: unknown): boolean {
   if (range instanceof Map) {
-    if (typeof item === 'object') throw new TypeError('a key is a scalar')
+    if (typeof item === 'object') throw new TypeError('expected a scalar as key')
     return range.has(item)
   }
-  if (!Array.isArray(range)) throw new TypeError('in takes a list or a map')
+  if (!Array.isArray(range)) throw new TypeError('in expects a list or a map')
   return range.some((one) => equal(one, item))
 }
 
@@ -111,7 +111,7 @@ export function size(value: unknown): bigint {
   if (typeof value === 'string') return BigInt(Array.from(value).length)
   if (Array.isArray(value)) return BigInt(value.length)
   if (value instanceof Map) return BigInt(value.size)
-  throw new TypeError('size takes a string, a list or a map')
+  throw new TypeError('size expects a string, a list or a map')
 }
 
 export function startsWith(text: unknown, start: unknown): boolean {
@@ -122,7 +122,7 @@ export function matches(text: unknown, pattern: RegExp): boolean {
   return pattern.test(string(text))
 }
 
-/** A text such as `1h30m`, or whole seconds. */
+/** Converts a text such as `1h30m`, or whole seconds. */
 export function duration(value: unknown): Duration {
   if (typeof value === 'bigint') return new Duration(Number(value) * 1_000)
   const [, sign, text = ''] = /^([+-]?)([^]*)$/.exec(string(value)) ?? []
@@ -131,27 +131,28 @@ export function duration(value: unknown): Duration {
 }
 
 export function double(value: unknown): number {
-  if (!isNumber(value) && typeof value !== 'string') throw new TypeError('double takes a number or a text')
+  if (!isNumber(value) && typeof value !== 'string')
+    throw new TypeError('double expects a number or a string')
   return Number(value)
 }
 
 function itemsOf(range: unknown): readonly unknown[] {
   if (Array.isArray(range)) return range
   if (range instanceof Map) return [...range.keys()]
-  throw new TypeError('a loop takes a list or a map')
+  throw new TypeError('expected a list or a map to loop over')
 }
 
 function isNumber(value: unknown): value is number | bigint {
   return typeof value === 'number' || typeof value === 'bigint'
 }
 
-/** Below zero, zero, above zero; NaN for NaN. */
+/** Returns a number below, equal to or above zero; NaN when an operand is NaN. */
 function order(a: unknown, b: unknown): number {
   if (isNumber(a) && isNumber(b)) return compareNumbers(a, b)
   if (a instanceof Duration && b instanceof Duration) return a.ms - b.ms
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : Number(a > b)
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
-  throw new TypeError('only numbers, texts, bools and durations are ordered')
+  throw new TypeError('only numbers, strings, bools and durations can be compared')
 }
 
 function compareNumbers(a: number | bigint, b: number | bigint): number {

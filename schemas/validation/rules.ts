@@ -1,6 +1,6 @@
 /**
- * Checks what JSON Schema alone cannot say: CEL rules (`x-kubernetes-validations`) and the uniqueness of list keys
- * (`x-kubernetes-list-type` map and set). Expects defaults to be filled in, as the API server does before its rules.
+ * Checks what JSON Schema cannot express: CEL rules (`x-kubernetes-validations`) and unique list keys
+ * (`x-kubernetes-list-type` map and set). Expects a document with defaults, like the rules in the API server.
  */
 import { serviceViolation } from '../addresses.ts'
 import { rules } from '../generated/rules.ts'
@@ -10,8 +10,8 @@ import { below, type Violation } from './violations.ts'
 import type { CelRule, Schema } from '../schema.ts'
 
 /**
- * Violations of `value`, whose path is `path`. `known` are the violations that the schema already gave: a rule about a
- * field that is wrong in itself is not checked, it would only say the same again.
+ * Returns the violations of `value` at `path`. `known` are the violations from the schema. A rule about a field that is
+ * already invalid is not evaluated, because it would only repeat the problem.
  */
 export function checkRules(
   schema: Schema,
@@ -39,7 +39,7 @@ function visit(reference: Schema, value: unknown, path: string, checking: Checki
   if (value === null || value === undefined) return
   const { known, violations, converted } = checking
   const schema = resolved(reference)
-  // Too many entries are an error already, and rules about each of so many take long.
+  // Too many entries are already an error, and evaluating rules for each of them is slow.
   if (hasTooMany(schema, value)) return
   const own = schema['x-kubernetes-validations']
   if (own && isRuled(schema, value)) {
@@ -64,7 +64,7 @@ function hasTooMany({ maxItems, maxProperties }: Schema, value: unknown): boolea
   return maxProperties !== undefined && isFields(value) && Object.keys(value).length > maxProperties
 }
 
-/** A rule is only asked about a value of the type it is written for. */
+/** True when the value has the type that the rules are written for. */
 function isRuled(schema: Schema, value: unknown): boolean {
   if (schema.type === 'array') return Array.isArray(value)
   return schema.type === 'object' ? isFields(value) : typeof value === schema.type
@@ -84,12 +84,12 @@ function check(
   try {
     return rules[rule.rule]?.(self) === true ? undefined : problem
   } catch {
-    // Fails closed: a rule that cannot be checked is not met. Seen only when the value is wrong in another way too.
+    // Fails closed: a rule that cannot be evaluated is violated. Reported only when the value has no other problem.
     return known.length > 0 ? undefined : problem
   }
 }
 
-/** True when a known problem lies at the ruled value itself or at a field that the rule reads. */
+/** True when a known problem is at the value itself or at a field that the rule reads. */
 function concerns(rule: CelRule, path: string, problem: string): boolean {
   if (problem === path) return true
   if (!problem.startsWith(path)) return false
@@ -99,12 +99,12 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
-/** What objects and lists of a document became: rules of an object look into those that have rules of their own. */
+/** Converted objects and lists of a document. Rules of an object also read nested objects that have rules. */
 type Converted = Map<object, unknown>
 
 /**
- * Integers become CEL int; null members are absent; names of declared fields are escaped as Kubernetes does, because
- * CEL reserves some words (`namespace` is `self.__namespace__`).
+ * Converts a value to CEL: integers become int, null members are absent, and names of declared fields are escaped like
+ * in Kubernetes, because CEL reserves some words (`namespace` is `self.__namespace__`).
  */
 function toCel(reference: Schema, value: unknown, converted: Converted): unknown {
   const before = typeof value === 'object' && value !== null ? converted.get(value) : undefined
@@ -121,7 +121,7 @@ function toCel(reference: Schema, value: unknown, converted: Converted): unknown
   if (!isFields(value)) return value
   const map = new Map<string, unknown>()
   converted.set(value, map)
-  // Rules cannot look into free-form objects, in the API server neither.
+  // Rules cannot read free-form objects; neither can they in the API server.
   if (schema['x-kubernetes-preserve-unknown-fields']) return map
   for (const [key, item] of Object.entries(value)) {
     if (item === null || item === undefined) continue

@@ -1,40 +1,42 @@
 /**
- * Bounds the size of documents before they are validated, because validators visit every value and report every error.
- * Rejects numbers that would be rounded.
+ * Limits the size of documents before validation, because validators visit every value and report every error. Rejects
+ * numbers that would be rounded.
  *
- * The bounds stand far beyond honest documents (a rendered configuration has 240 KiB) and far below what takes long or
- * overflows the stack.
+ * The limits are far above real documents (a rendered configuration has 240 KiB) and far below sizes that take long or
+ * overflow the stack.
  */
 import { isRawJson, roundedNumber } from '../json/exact-json.ts'
 import { isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
 export interface SizeLimits {
-  /** Objects, lists and scalars. */
+  /** Limit on objects, lists and scalars. */
   readonly values: number
-  /** Items of one list, members of one object. */
+  /** Limit on the items of one list and the members of one object. */
   readonly members: number
-  /** All strings and names together. */
+  /** Limit on the characters of all strings and names together. */
   readonly characters: number
 }
 
-/** The API server stores no object of more than 1.5 MiB. */
+/** The API server stores at most 1.5 MiB per object. */
 export const manifestSize: SizeLimits = { values: 20_000, members: 2_000, characters: 1_500_000 }
-/** Files are written by hooks, or by who runs the server. */
+/** Files are trusted: they are written by hooks or by the operator. */
 export const runtimeSize: SizeLimits = { values: 100_000, members: 5_000, characters: 8_000_000 }
 
 const maxDepth = 200
 
 const maxRounded = 20
 
-/** Returns the first part of a document that is too large, otherwise the first 20 numbers that would be rounded. */
+/**
+ * Returns a violation for the first part that is too large, otherwise for the first 20 numbers that would be rounded.
+ */
 export function boundsViolations(document: unknown, limits: SizeLimits): readonly Violation[] {
   const rounded: Violation[] = []
   let values = 0
   let characters = 0
   const path: (string | number)[] = []
 
-  /** What is wrong, and `path` leads to it where it is about one value. */
+  /** Returns the violation, if any. `path` then points to the value, if the violation is about a single value. */
   function visit(value: unknown): Violation | undefined {
     values += 1
     if (values > limits.values) return { path: '', message: `holds more than ${limits.values} values` }

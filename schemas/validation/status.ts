@@ -1,4 +1,4 @@
-/** Checks the status that hooks make. No program does: it is what tests hold hooks to. */
+/** Validates the status that hooks produce. Used only by tests. */
 import type { KindName } from '../kinds.ts'
 import * as compiled from '../generated/status-validators.js'
 import { definition } from './bundle.ts'
@@ -8,7 +8,7 @@ import type { Violation } from './violations.ts'
 
 const check = checker(compiled)
 
-/** Problems of a status that hooks made for `kind`; paths begin with `status`. */
+/** Returns the problems of a status that hooks produced for `kind`. Paths begin with `status`. */
 export function validateStatus(kind: KindName, status: unknown): readonly Violation[] {
   return check(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
     path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,

@@ -1,8 +1,8 @@
 /**
- * Checks documents: manifests of every kind, and the files that the runtime reads.
+ * Validates documents: manifests of every kind, and the files that the runtime reads.
  *
- * Order as in the API server: defaults, then the schema, then rules. All errors at once. The same code serves the
- * admission webhook, the command line and the tests. Does no I/O and looks at no other object.
+ * The order is that of the API server: defaults, then the schema, then rules. Returns all errors at once. The admission
+ * webhook, the command line and the tests share this code. Does no I/O and does not look at other objects.
  */
 import { isFields } from './fields.ts'
 import { bundle, definition } from './bundle.ts'
@@ -22,11 +22,14 @@ const check = checker(compiled)
 
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 
-/** A check of documents, their defaults filled in, with the compiled validators of some definitions. It throws for the name of another. */
+/**
+ * Returns a function that validates documents with defaults, using the compiled validators. The function throws for an
+ * unknown definition.
+ */
 export function checker(validators: Readonly<Record<string, Validator>>) {
   return (name: string, document: unknown): Violation[] => {
     const validate = validators[name]
-    if (!validate) throw new Error(`no validator is called ${name}`)
+    if (!validate) throw new Error(`unknown validator ${name}`)
     const schema = definition(name)
     const violations = validate(document) ? [] : violationsOf(schema, document, validate.errors ?? [])
     const all = [...violations, ...checkRules(schema, document, '', violations)]
@@ -34,7 +37,7 @@ export function checker(validators: Readonly<Record<string, Validator>>) {
   }
 }
 
-/** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
+/** Returns the problems of a manifest; empty when it is valid. Ignores the status, because users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
   return validManifest(doc).violations
 }
@@ -43,7 +46,7 @@ export type ManifestResult =
   | { readonly resource: Kinds[KindName]; readonly violations: readonly [] }
   | { readonly resource?: undefined; readonly violations: readonly Violation[] }
 
-/** A manifest without its status, with its defaults filled in, or its violations. */
+/** Returns a manifest with defaults and without its status, or its violations. */
 export function validManifest(doc: unknown): ManifestResult {
   const beyond = boundsViolations(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
   if (beyond.length > 0) return { violations: beyond }
@@ -55,9 +58,8 @@ export function validManifest(doc: unknown): ManifestResult {
 }
 
 /**
- * A deep copy of a manifest with the schema defaults filled in, like an object read from the API server.
- * Throws TypeError when the document is of no known kind; a document that is otherwise invalid is filled as far as
- * possible.
+ * Returns a deep copy of a manifest with schema defaults, like an object from the API server. Throws TypeError for an
+ * unknown kind; an otherwise invalid document gets defaults where possible.
  */
 export function withDefaults<K extends KindName>(doc: { readonly kind: K }): Kinds[K]
 export function withDefaults(doc: unknown): Kinds[KindName]
@@ -74,10 +76,10 @@ export type RuntimeResult<N extends RuntimeName> =
   | { readonly config: RuntimeFiles[N]; readonly violations: readonly [] }
   | { readonly config?: undefined; readonly violations: readonly Violation[] }
 
-/** A runtime file with its defaults filled in, or its violations. */
+/** Returns a runtime file with defaults, or its violations. */
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
   const type = bundle.runtime[name]
-  if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
+  if (type === undefined) throw new TypeError(`unknown runtime file ${name}`)
   const beyond = boundsViolations(doc, runtimeSize)
   if (beyond.length > 0) return { violations: beyond }
   const config = filled(definition(type), doc)
@@ -85,7 +87,7 @@ export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): R
   return isWithout(violations, name, config) ? { config, violations: [] } : { violations }
 }
 
-/** A document without violations is of the type that its schema describes. */
+/** A document without violations has the type of its schema. */
 function isWithout<N extends RuntimeName>(
   violations: readonly Violation[],
   _name: N,
@@ -94,12 +96,12 @@ function isWithout<N extends RuntimeName>(
   return violations.length === 0
 }
 
-/** As far as types go: an invalid document may still miss what its type promises. */
+/** Assumes the type: an invalid document may lack required fields. */
 function isOfKind(document: unknown): document is Kinds[KindName] {
   return isFields(document) && isKindName(document.kind)
 }
 
-/** What only the API server and the hooks write: as large as it is. */
+/** Removes the fields that only the API server and the hooks write, whose size is not limited. */
 function withoutSystemFields({ status: _, metadata, ...rest }: Readonly<Record<string, unknown>>): unknown {
   if (!isFields(metadata)) return { ...rest, metadata }
   const { managedFields: _managed, ...own } = metadata
@@ -112,7 +114,7 @@ function withoutStatus(doc: unknown): unknown {
   return rest
 }
 
-/** The kind that a document says it is, or why it cannot be checked. */
+/** Returns the kind of a document, or why it cannot be validated. */
 function kindIn(doc: unknown): KindName | readonly Violation[] {
   if (!isFields(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = kinds.map(({ kind }) => kind)

@@ -1,19 +1,19 @@
 /**
- * What is wrong with a document, and how it is said: the path of the field, what was found (its shape, never a value
- * that could be a secret) and what is allowed.
+ * A problem in a document: the path of the field and a message with the shape of the value (never a value that could be
+ * a secret) and what is allowed.
  */
 export interface Violation {
-  /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' is the document itself. */
+  /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
   readonly path: string
   readonly message: string
 }
 
-/** One line per problem, `path: message`; '' when there is none. */
+/** Returns one line per problem, `path: message`; '' when there are none. */
 export function formatViolations(violations: readonly Violation[]): string {
   return violations.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n')
 }
 
-/** `parent` with a field, list index or map key below it. */
+/** Appends a field, list index or map key to `parent`. */
 export function below(parent: string, key: string | number): string {
   if (typeof key === 'number') return `${parent}[${key}]`
   if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key)) return `${parent}[${JSON.stringify(clip(key))}]`
@@ -24,7 +24,7 @@ function clip(text: string): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text
 }
 
-/** The shape of a value in words. */
+/** Describes the shape of a value. */
 export function shapeOf(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
@@ -48,7 +48,7 @@ export function oneOf(words: readonly string[]): string {
   return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 }
 
-/** The word among `known` that `word` was probably meant to be; undefined when none is near. */
+/** Returns the most similar word in `known`, or undefined when no word is similar enough. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase()
   let best: string | undefined
@@ -64,7 +64,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** Edit distance where swapping two neighbours counts one; `limit` when it is that or more. */
+/**
+ * Edit distance in which a swap of two adjacent characters counts one; `limit` when the distance is `limit` or more.
+ */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit || a.length > 64 || b.length > 64) return limit
   let before: number[] = []

@@ -1,38 +1,38 @@
 /**
- * What the check of all workflows of one object may cost together: a single workflow within its bounds is cheap, a hundred
- * of them with full schemas are not.
+ * Limits the total cost of checking all workflows of one object. A single valid workflow is cheap; a hundred of them
+ * with full schemas are not.
  */
 import type { Fields } from '../validation/fields.ts'
 import { countSchemas } from './schema-parts.ts'
 
 const maxSchemas = 2000
-/** Work for defaults, in the unit of the budgets of workflows (about 100 ns). */
+/** Budget for checking defaults, in the unit of the workflow budgets (about 100 ns). */
 const maxUnits = 1_000_000
 
 export class CheckBudget {
   #schemas = maxSchemas
   #units = maxUnits
-  #isTold = false
+  #isReported = false
 
   /**
-   * Checks one of the workflows. False when it is beyond the budget: the next ones are checked as if it were not there, but
-   * the work that it took is spent.
+   * Checks one workflow. Returns false when it exceeds the budget. Its schemas are then not charged to the next
+   * workflows, but its work on defaults is.
    */
   attempt(check: () => void): boolean {
     const schemas = this.#schemas
-    this.#isTold = false
+    this.#isReported = false
     check()
-    if (this.#isTold) this.#schemas = schemas
-    return !this.#isTold
+    if (this.#isReported) this.#schemas = schemas
+    return !this.#isReported
   }
 
-  /** Counts a schema. True when it may be checked. */
+  /** Charges a schema. True when it may be checked. */
   takeSchema(schema: Fields): boolean {
     if (this.#schemas >= 0) this.#schemas -= countSchemas(schema)
     return this.#schemas >= 0
   }
 
-  /** Counts work on defaults. True while there was some left. */
+  /** Charges work on defaults. True until the budget is used up. */
   takeUnits(units: number): boolean {
     this.#units -= units
     return this.#units >= 0
@@ -42,12 +42,15 @@ export class CheckBudget {
     return this.#units >= 0
   }
 
-  /** What is wrong with the field at which the budget ended; undefined for those after it: one message is enough. */
-  tell(): string | undefined {
-    if (this.#isTold) return undefined
-    this.#isTold = true
+  /**
+   * Returns the violation for the field that exceeded the budget. Returns undefined for later fields of the same
+   * workflow.
+   */
+  takeViolation(): string | undefined {
+    if (this.#isReported) return undefined
+    this.#isReported = true
     return this.#schemas < 0
-      ? `all workflows together may hold ${maxSchemas} schemas in their parameters and elicitations; this one is beyond`
-      : 'the defaults of all workflows together take too much work to be checked; this one is beyond'
+      ? `all workflows together may have ${maxSchemas} schemas in their parameters and elicitations; this one exceeds the limit`
+      : 'checking the defaults of all workflows takes too much work; this one exceeds the limit'
   }
 }

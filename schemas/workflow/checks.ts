@@ -1,6 +1,6 @@
 /**
- * Checks of a composite tool that the schema cannot say: one validator for inline workflows, for definitions, and for
- * the syncs, so that no bad workflow ever reaches a running server.
+ * Validates what the schema of a composite tool cannot express. Inline workflows, definitions and syncs share this
+ * code, so that no invalid workflow reaches a running server.
  * Source: docs/specification/virtual-server.md#compositeTools, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
@@ -14,7 +14,7 @@ import { outputViolations } from './output.ts'
 import { stepViolations } from './steps.ts'
 import { templateReads, type TemplateRead } from './templates.ts'
 
-/** Problems of one workflow; `path` is where it stands. Workflows of one object have one budget together. */
+/** Returns the problems of one workflow at `path`. All workflows of one object share a budget. */
 export function workflowViolations(
   tool: CompositeTool,
   path: string,
@@ -32,14 +32,14 @@ export function workflowViolations(
   ]
 }
 
-/** The tools of the server itself would hide it. */
+/** A tool of the server with this name would hide the workflow. */
 function nameViolations({ name }: CompositeTool, path: string): Violation[] {
   return Object.values<string>(serverTools).includes(name)
-    ? [{ path: `${path}.name`, message: `${name} is the name of a tool of the server itself` }]
+    ? [{ path: `${path}.name`, message: `${name} is reserved for a tool of the server` }]
     : []
 }
 
-/** What a template reads must exist, must have run by then, and must have a value when its step may be skipped. */
+/** Every step that a template reads must exist, must have run before, and must have a value even when it is skipped. */
 function readViolations(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Violation[] {
   const steps = new Map(tool.steps.map((step) => [step.id, step]))
   const before = successorsOf(tool.steps)
@@ -58,7 +58,7 @@ function readViolations(tool: CompositeTool, path: string, reads: readonly Templ
     else if (reader !== undefined && !before(id).has(reader)) {
       violations.push({
         path: at,
-        message: `reads the step ${id}, which need not have run; name it in dependsOn`,
+        message: `reads the step ${id}, which may not have run yet; add it to dependsOn`,
       })
     }
     if (step && field !== undefined && !mayHave(step, field)) {
@@ -86,7 +86,7 @@ function readViolations(tool: CompositeTool, path: string, reads: readonly Templ
   ]
 }
 
-/** What the output of a step has when that does not depend on a tool. */
+/** Fields in the output of a step, for types whose output does not depend on a tool. */
 const partsOf: Readonly<Partial<Record<WorkflowStep['type'], readonly string[]>>> = {
   elicitation: ['action', 'content', 'skipped'],
   forEach: ['iterations', 'count', 'completed', 'failed'],
@@ -98,7 +98,7 @@ function mayHave({ type, defaultResults }: WorkflowStep, field: string): boolean
 }
 
 function hintFor({ type }: WorkflowStep): string {
-  return type === 'elicitation' ? '; what the user filled in is below content' : ''
+  return type === 'elicitation' ? '; the input of the user is in content' : ''
 }
 
 function isSkippable({ condition, onError }: WorkflowStep): boolean {

@@ -1,6 +1,4 @@
-/**
- * The order of steps: dependencies must exist and must not go in circles.
- */
+/** Checks the order of steps: dependencies must exist and must not be circular. */
 import type { WorkflowStep } from '../generated/types.ts'
 import type { Violation } from '../validation/violations.ts'
 
@@ -11,16 +9,16 @@ export function stepGraphViolations(steps: readonly WorkflowStep[], path: string
       .filter((id) => !ids.has(id))
       .map((id) => ({
         path: `${path}[${index}].dependsOn`,
-        message: `there is no step ${JSON.stringify(id.slice(0, 80))}`,
+        message: `unknown step ${JSON.stringify(id.slice(0, 80))}`,
       })),
   )
   const circle = circleIn(steps)
   return circle
-    ? [...unknown, { path, message: `the steps ${circle.join(' -> ')} depend on each other in a circle` }]
+    ? [...unknown, { path, message: `the steps ${circle.join(' -> ')} have a circular dependency` }]
     : unknown
 }
 
-/** The ids of one circle, first one repeated at the end; undefined when there is none. */
+/** Returns the ids of one cycle, with the first one repeated at the end, or undefined. */
 function circleIn(steps: readonly WorkflowStep[]): readonly string[] | undefined {
   const byId = new Map(steps.map((step) => [step.id, step]))
   const done = new Set<string>()
@@ -48,7 +46,7 @@ function circleIn(steps: readonly WorkflowStep[]): readonly string[] | undefined
   return undefined
 }
 
-/** For a step, all steps that run after it because they depend on it, however far. */
+/** Returns a function from the id of a step to all steps that depend on it, directly or indirectly. */
 export function successorsOf(steps: readonly WorkflowStep[]): (id: string) => ReadonlySet<string> {
   const direct = new Map<string, string[]>()
   for (const { id, dependsOn = [] } of steps) {

@@ -1,7 +1,7 @@
 /**
- * Composite tools (workflows): the checks that the schema cannot say, and the template language. Hooks check at
- * admission and in the sync, the runtime checks at start and executes. A public API of its own, because it brings a JSON
- * Schema compiler along that few need.
+ * Public API for composite tools (workflows): validation beyond the schema, and the template language. Hooks check at
+ * admission and in syncs; the runtime checks at start and executes. A separate entry point, because it loads a JSON
+ * Schema compiler.
  */
 export { CheckBudget } from './check-budget.ts'
 export { workflowViolations } from './checks.ts'

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas inside workflows: the parameters of the tool, and what an elicitation asks for. They are checked against
- * the meta-schema and bounded in size; their defaults are checked against them.
+ * Validates the JSON Schemas inside workflows: tool parameters and elicitations. They must be valid and within size
+ * limits, and defaults must match them.
  */
 import { isJsonSchema } from '../generated/meta-schema.js'
 import { below, type Violation } from '../validation/violations.ts'
@@ -11,18 +11,18 @@ import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, schemasIn } from './schema-parts.ts'
 import { referenceError } from './schema-references.ts'
 
-/** Bounds of a schema: it is compiled and checked by a server that others use too. */
+/** Limit on the size of a schema, which a shared server compiles and evaluates. */
 const maxBytes = 100 * 1024
 const maxSchemas = 500
 const maxDepth = 100
 
 function sizeError(schema: Fields): string | undefined {
-  if (isTooDeep(schema, 0)) return `it is nested more than ${maxDepth} deep`
+  if (isTooDeep(schema, 0)) return `it nests more than ${maxDepth} deep`
   if (JSON.stringify(schema).length > maxBytes) return `it is larger than ${maxBytes / 1024} KiB`
-  return countSchemas(schema) > maxSchemas ? `it is made of more than ${maxSchemas} schemas` : undefined
+  return countSchemas(schema) > maxSchemas ? `it contains more than ${maxSchemas} schemas` : undefined
 }
 
-/** What is wrong with the schema itself; undefined when it is one. */
+/** Returns the error in the schema itself, or undefined. */
 function schemaError(schema: Fields): string | undefined {
   const { $schema: _, ...plain } = schema
   if (!isJsonSchema(plain)) {
@@ -37,7 +37,9 @@ function isTooDeep(value: unknown, depth: number): boolean {
   return depth > maxDepth || Object.values(value).some((inner) => isTooDeep(inner, depth + 1))
 }
 
-/** What the meta-schema cannot say, and compiling would find: references that lead nowhere, and broken patterns. */
+/**
+ * Finds errors that the meta-schema does not find, but compilation would: unresolved references and invalid patterns.
+ */
 function partError(root: Fields): string | undefined {
   for (const schema of schemasIn(root)) {
     const failure = patternError(schema)
@@ -68,7 +70,7 @@ export function parameterViolations(parameters: unknown, path: string, budget: C
 function schemaViolations(schema: Fields, path: string, budget: CheckBudget): Violation[] {
   const failure = sizeError(schema)
   if (failure !== undefined) return [notASchema(path, failure)]
-  if (!budget.takeSchema(schema)) return told(path, budget)
+  if (!budget.takeSchema(schema)) return budgetViolations(path, budget)
   const error = schemaError(schema)
   return error === undefined ? defaultViolations(schema, path, budget) : [notASchema(path, error)]
 }
@@ -77,22 +79,22 @@ function notASchema(path: string, failure: string): Violation {
   return { path, message: `is not a JSON Schema: ${failure}` }
 }
 
-function told(path: string, budget: CheckBudget): Violation[] {
-  const message = budget.tell()
+function budgetViolations(path: string, budget: CheckBudget): Violation[] {
+  const message = budget.takeViolation()
   return message === undefined ? [] : [{ path, message }]
 }
 
-/** Work that the check of one default may take. */
+/** Budget for the check of one default. */
 const maxUnits = 20_000
 
-/** Defaults of the first level must match their own schemas: a call that leaves them out would be refused. */
+/** Defaults of the first level must match their schemas, otherwise a call that omits them would be rejected. */
 function defaultViolations(schema: Fields, path: string, budget: CheckBudget): Violation[] {
   return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
     const value = fieldsOf(property)['default']
     if (value === undefined) return []
     const at = `${below(`${path}.properties`, name)}.default`
     const failure = budget.hasUnits ? defaultError(schema, name, value, budget) : undefined
-    if (!budget.hasUnits) return told(at, budget)
+    if (!budget.hasUnits) return budgetViolations(at, budget)
     return failure === undefined ? [] : [{ path: at, message: failure }]
   })
 }
@@ -102,7 +104,7 @@ function defaultError(schema: Fields, name: string, value: unknown, budget: Chec
   const spend = (units: number) => {
     left -= units
     if (!budget.takeUnits(units) || left < 0)
-      throw new Error('takes too much work to be checked against its schema')
+      throw new Error('checking it against its schema takes too much work')
   }
   const pointer = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
   try {
@@ -115,7 +117,7 @@ function defaultError(schema: Fields, name: string, value: unknown, budget: Chec
 
 const primitive: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'])
 
-/** MCP clients are asked flat forms only: an object of primitive properties. */
+/** MCP clients support only flat forms: an object of primitive properties. */
 export function elicitationSchemaViolations(schema: unknown, path: string, budget: CheckBudget): Violation[] {
   if (!isFields(schema) || Object.keys(schema).length === 0) {
     return [{ path, message: 'is required for type elicitation' }]
@@ -141,7 +143,9 @@ function isFlat({ type, items, enum: choices, oneOf }: Readonly<Record<string, u
   return type === undefined && (Array.isArray(choices) || Array.isArray(oneOf))
 }
 
-/** True for a schema that can be checked within bounds: small enough, well-formed, with usable patterns and references. */
+/**
+ * True for a schema that can be checked within limits: small enough, well-formed, with valid patterns and references.
+ */
 export function usableSchema(schema: Fields): boolean {
   return sizeError(schema) === undefined && schemaError(schema) === undefined
 }

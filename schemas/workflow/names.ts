@@ -1,6 +1,6 @@
-/** Characters that no name in a workflow may have. */
+/** Detects characters that are not allowed in names of a workflow. */
 
-/** True for line breaks and everything else that shows nothing in one line. */
+/** True when the name contains a line break or another invisible character. */
 export function hasControlCharacter(name: string): boolean {
   return /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)
 }

@@ -1,5 +1,5 @@
 /**
- * Checks of the output of a workflow: its properties, nested ones too, and their defaults.
+ * Validates the output of a workflow: its properties, including nested ones, and their defaults.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'
@@ -30,7 +30,7 @@ export function outputViolations({ output }: CompositeTool, path: string): Viola
 function namedViolations(name: string, property: OutputProperty, parent: string, depth: number): Violation[] {
   const path = below(parent, name)
   return hasControlCharacter(name)
-    ? [{ path, message: 'a name has no control characters' }]
+    ? [{ path, message: 'a name must not contain control characters' }]
     : propertyViolations(property, path, depth)
 }
 
@@ -59,7 +59,7 @@ function propertyViolations(property: OutputProperty, path: string, depth: numbe
   ]
 }
 
-/** A default is coerced to its type when it is used; what cannot be would be used as nothing. */
+/** A default is converted to its type when it is used. An unconvertible default would be ignored. */
 function defaultViolations(value: unknown, type: JsonType, path: string): Violation[] {
   if (value === undefined || value === null || type === 'string' || coercible(value, type)) return []
   const forms = type === 'integer' ? ['a number', 'its text'] : [withArticle(type), 'its text']

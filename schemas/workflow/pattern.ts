@@ -1,9 +1,9 @@
 /**
- * Regular expressions that users of the API write: `pattern` in the JSON Schemas of workflows. They are matched in time
- * linear in the text, so that no pattern and no text can stop the server.
+ * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so that no
+ * pattern and no text can block the server.
  *
- * The syntax is that of RE2, plus `\uXXXX`: no lookaround and no backreferences, which have no linear-time match, and no
- * repeat above 1000. JSON Schema recommends less than that to authors of portable schemas.
+ * The syntax is that of RE2, plus `\uXXXX`: no lookaround and no backreferences, which cannot be matched in linear
+ * time, and no repeat above 1000. Portable JSON Schemas should use even less.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
 import type { RE2JS } from '@bufbuild/re2'
@@ -16,16 +16,16 @@ export type PatternProgram = ReturnType<RE2JS['re2']>['prog']
 export class PatternError extends ModuleError {}
 
 export interface Pattern {
-  /** True when it matches somewhere in the text. */
+  /** True when the pattern matches anywhere in the text. */
   test(text: string): boolean
-  /** What a test of one text costs, in the unit of the budgets of workflows (about 100 ns). */
+  /** Returns the cost of testing one text, in the unit of the workflow budgets (about 100 ns). */
   cost(text: string): number
-  /** True when the first test is expensive: the engine computes a Unicode class. */
+  /** True when the first test is expensive, because the engine computes a Unicode class. */
   readonly isHeavy: boolean
 }
 
 const maxLength = 1_000
-/** Instructions of a compiled pattern; each may be active at each character. */
+/** Limit on the instructions of a compiled pattern; each may be active at each character. */
 const maxSize = 5_000
 
 /** Throws PatternError. */
@@ -33,7 +33,7 @@ export function compilePattern(source: string): Pattern {
   if (source.length > maxLength) throw new PatternError(`it is longer than ${maxLength} characters`)
   if (sizeOf(source) > maxSize) throw new PatternError('its repeats make it too large')
   const pattern = withoutUnicodeEscapes(source)
-  // A Unicode class takes tens of milliseconds the first time: the syntax is checked with a small class in its place.
+  // The first use of a Unicode class takes tens of milliseconds, so the syntax is checked with a small class instead.
   const isHeavy = unicodeClass.test(pattern)
   const checked = compiled(isHeavy ? withSmallClasses(pattern) : pattern)
   const size = checked.re2().prog.numInst()
@@ -47,8 +47,8 @@ export function compilePattern(source: string): Pattern {
 }
 
 /**
- * The program of a pattern, for searches that must say where it matches; with `checksOnly`, one in which small classes stand for
- * those of Unicode, good for checks. Throws PatternError.
+ * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
+ * Unicode classes; the program is then only valid for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,
@@ -67,7 +67,7 @@ export function compileProgram(
 
 type Library = typeof import('../parts/pattern-library.ts')
 
-/** The engine is 0.15 MB of script, which a server without patterns does not load. */
+/** The engine is 0.15 MB of script, so it is loaded on first use. */
 let library: Library | undefined
 
 function compiled(pattern: string): RE2JS {
@@ -97,7 +97,7 @@ function withSmallClasses(pattern: string): string {
   })
 }
 
-/** `\u00e9`, a pair of surrogates, `\u{1F600}`: RE2 writes `\x{...}`. */
+/** Converts `\u00e9`, surrogate pairs and `\u{1F600}` to the RE2 form `\x{...}`. */
 function withoutUnicodeEscapes(pattern: string): string {
   return pattern.replaceAll(
     /\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|[^])/g,
@@ -112,7 +112,7 @@ function withoutUnicodeEscapes(pattern: string): string {
   )
 }
 
-/** About how many instructions a pattern takes, found without compiling it: repeats multiply what they repeat. */
+/** Estimates the number of instructions without compiling the pattern. Repeats multiply their operand. */
 function sizeOf(pattern: string): number {
   const token = /\\[pPx]\{[^}]*\}|\\[^]|\[\^?\]?(?:\\[^]|\[:\w+:\]|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|[^]/g
   const outer: number[] = []

@@ -1,9 +1,9 @@
 /**
- * Checks values against JSON Schemas of workflows: the one place where a schema is compiled and evaluated.
+ * Checks values against JSON Schemas of workflows. No other file compiles or evaluates these schemas.
  *
- * A check costs units of work (about 100 ns each) that its caller has to allow: one or more for each schema that is
- * applied to each part of the value, so that recursion, long lists and long texts end at a bound. Patterns are matched
- * by a linear-time engine; `uniqueItems` is linear too.
+ * A check spends units of work (about 100 ns each) from the caller's budget: at least one for each schema that is
+ * applied to each part of the value, so that recursion, long lists and long texts are limited. Patterns are matched in
+ * linear time; `uniqueItems` is linear too.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
@@ -13,13 +13,13 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern } from './pattern.ts'
 import { mapSchemas } from './schema-parts.ts'
 
-/** Takes units from a budget; throws when nothing is left. */
+/** Charges units to a budget. Throws when the budget is used up. */
 export type Spend = (units: number) => void
 
 const maxCached = 200
 const cached = new Map<string, SchemaCheck>()
 
-/** The check of a schema without violations (json-schema.ts). Equal schemas have one. */
+/** Returns the check of a valid schema (json-schema.ts). Equal schemas share a check. */
 export function schemaCheck(schema: Fields): SchemaCheck {
   const text = JSON.stringify(schema)
   const known = cached.get(text)
@@ -31,14 +31,14 @@ export function schemaCheck(schema: Fields): SchemaCheck {
   return made
 }
 
-/** Up to so many units all errors are collected; a check that takes longer ends at its first error. */
+/** Collects all errors up to this many units. A check that takes longer stops at its first error. */
 const allErrorsUnits = 50_000
 
-/** Ends the collection of errors. */
+/** Stops the collection of errors. */
 const enough = new Error('enough')
 
 export class SchemaCheck {
-  /** True when even a small value can take long. */
+  /** True when the check of even a small value can take long. */
   readonly isHeavy: boolean
   readonly #schema: Fields
   readonly #meter: Meter = { spend: spendNothing }
@@ -49,14 +49,14 @@ export class SchemaCheck {
     this.isHeavy = hasHeavyPattern(schema)
   }
 
-  /** Compiles what is otherwise compiled with the first check. Throws an Error that says what is wrong. */
+  /** Compiles the schema now instead of at the first check. Throws an Error with the reason. */
   compile(): void {
     this.#validator('', 'all')
   }
 
   /**
-   * What of a value does not match, `path rule`, at most ten lines; never a value. `at` is a JSON pointer to the part of
-   * the schema that counts. Throws what `spend` throws.
+   * Returns the mismatches of a value as `path rule`, at most ten lines, without values. `at` is a JSON pointer to the
+   * part of the schema to check against. Rethrows errors of `spend`.
    */
   violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits
@@ -77,7 +77,7 @@ export class SchemaCheck {
     try {
       return validate(value) ? [] : describe(validate.errors)
     } catch (error) {
-      // The stack is full: a value and a schema that are within their bounds can be too deep together.
+      // Stack overflow: the combination of value and schema can be too deep, although each is within its limits.
       if (error instanceof RangeError) return ['/ is too deep to be checked against the schema']
       throw error
     } finally {
@@ -98,7 +98,7 @@ export class SchemaCheck {
   }
 }
 
-/** How many of a value's errors are looked for. */
+/** Whether to collect all errors of a value or only the first. */
 type Errors = 'all' | 'first'
 
 const workflowKey = 'workflow'
@@ -111,14 +111,14 @@ interface Meter {
 
 const weightKey = 'x-gatehouse-weight'
 
-/** Long lists of choices cost more to compare with. */
+/** Long enums take longer to compare. */
 function weightOf(own: Fields): number {
   return 1 + Math.floor(JSON.stringify(own).length / 64)
 }
 
 type Library = typeof import('../parts/schema-library.ts')
 
-/** The compiler is 0.13 MB of script, which a server without workflows does not load. */
+/** The compiler is 0.13 MB of script, so it is loaded on first use. */
 let library: Library | undefined
 
 function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
@@ -127,13 +127,13 @@ function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
     strict: false,
     logger: false,
     allErrors: errors === 'all',
-    // The schema has been checked against the meta-schema before (json-schema.ts).
+    // The schema was validated before (json-schema.ts).
     meta: false,
     validateSchema: false,
     code: { regExp: regExpFor(meter) },
   })
   library.addAllFormats(ajv)
-  // The expression that comes with the package takes quadratic time.
+  // The package's own expression takes quadratic time.
   ajv.addFormat('url', (text) => text.length <= 2048 && URL.canParse(text))
   ajv.addKeyword({ keyword: weightKey, compile: (weight: number) => (data) => spendOn(data, weight, meter) })
   ajv.removeKeyword('uniqueItems')
@@ -176,7 +176,7 @@ function regExpFor(meter: Meter) {
       },
     }
   }
-  // `code` is for schemas that are written out as modules, which these are not.
+  // `code` is for schemas that are compiled to modules, which does not happen here.
   return Object.assign(make, { code: '' })
 }
 
@@ -189,12 +189,12 @@ function hasHeavyPattern(schema: Fields): boolean {
   return found
 }
 
-/** The regular expressions of one schema. */
+/** Returns the regular expressions of one schema. */
 export function patternsOf({ pattern, patternProperties }: Fields): readonly string[] {
   return [...(typeof pattern === 'string' ? [pattern] : []), ...Object.keys(fieldsOf(patternProperties))]
 }
 
-/** Paths and rules, never values. */
+/** Returns paths and rules, never values. */
 function describe(errors: readonly ErrorObject[] | null | undefined): string[] {
   return (errors ?? []).slice(0, 10).map(({ instancePath, message, params }) => {
     const extra: unknown = params['additionalProperty'] ?? params['unevaluatedProperty']

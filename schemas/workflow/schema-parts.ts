@@ -1,5 +1,5 @@
 /**
- * The schemas inside a JSON Schema: which members of a schema are schemas themselves.
+ * Visits the subschemas of a JSON Schema.
  * Source: JSON Schema 2020-12, core (applicators), and the older `definitions` and `dependencies`.
  */
 import { isFields, type Fields } from '../validation/fields.ts'
@@ -17,7 +17,7 @@ const single: ReadonlySet<string> = new Set([
   'unevaluatedProperties',
 ])
 const lists: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
-/** A list of names in `dependencies` holds no schema. */
+/** A list of names in `dependencies` contains no schema. */
 const maps: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
@@ -27,7 +27,7 @@ const maps: ReadonlySet<string> = new Set([
   'properties',
 ])
 
-/** Those whose schemas are applied to the value itself, not to a part of it. */
+/** Keywords whose schemas apply to the value itself, not to a part of it. */
 const inPlace: ReadonlySet<string> = new Set([
   'allOf',
   'anyOf',
@@ -40,7 +40,10 @@ const inPlace: ReadonlySet<string> = new Set([
   'then',
 ])
 
-/** A schema with `change` made to each schema in it, the innermost first; `own` are the members that hold no schema. */
+/**
+ * Returns a schema with `change` applied to each subschema, innermost first. `own` are the members that contain no
+ * schema.
+ */
 export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields) => Fields): unknown {
   if (!isFields(schema)) return schema
   const inner = (value: unknown) => mapSchemas(value, change)
@@ -57,7 +60,7 @@ export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields
   return change(Object.fromEntries([...own, ...made]), Object.fromEntries(own))
 }
 
-/** A schema and all schemas in it. */
+/** Yields a schema and all its subschemas. */
 export function* schemasIn(schema: unknown): Generator<Fields> {
   if (!isFields(schema)) return
   yield schema
@@ -66,7 +69,7 @@ export function* schemasIn(schema: unknown): Generator<Fields> {
   }
 }
 
-/** The schemas in a schema that are applied to the same value as it is itself. */
+/** Returns the subschemas that apply to the same value as the schema itself. */
 export function schemasAppliedInPlace(schema: Fields): unknown[] {
   return Object.entries(schema).flatMap(([keyword, value]) =>
     inPlace.has(keyword) ? schemasOf(keyword, value) : [],
@@ -79,7 +82,7 @@ function schemasOf(keyword: string, value: unknown): readonly unknown[] {
   return maps.has(keyword) && isFields(value) ? Object.values(value) : []
 }
 
-/** How many schemas a schema is made of, itself included. */
+/** Returns the number of subschemas, including the schema itself. */
 export function countSchemas(schema: unknown): number {
   return [...schemasIn(schema)].length
 }

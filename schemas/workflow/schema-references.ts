@@ -1,6 +1,6 @@
 /**
- * References within a JSON Schema: where they lead, and which never end. A reference that comes back to itself without going
- * deeper into the value would be applied for ever.
+ * Checks references within a JSON Schema: they must resolve and terminate. A reference that leads back to itself for
+ * the same value would recurse forever.
  * Source: JSON Schema 2020-12, core, "Schema References" and "Guarding Against Infinite Recursion".
  */
 import { pointedSchema } from '../json/accepted-types.ts'
@@ -8,16 +8,16 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { schemasAppliedInPlace, schemasIn } from './schema-parts.ts'
 
 const maxDepth = 100
-/** Schemas that are applied to one value, one by way of the other; a compiler follows them in one call after the other. */
+/** Limit on chained schemas for the same value; a compiler follows them recursively. */
 const maxInPlace = 100
 const referenceKeywords = ['$ref', '$dynamicRef'] as const
 
-/** What is wrong with the references of a schema; undefined: all lead to a part of it, and end. */
+/** Returns the error in the references of a schema, or undefined when all resolve to a part of it and terminate. */
 export function referenceError(root: Fields): string | undefined {
   const search = new Search(root)
   for (const schema of schemasIn(root)) {
     const lost = search.lost(schema)
-    if (lost !== undefined) return `the reference ${shown(lost)} must lead to a part of the same schema`
+    if (lost !== undefined) return `the reference ${shown(lost)} must point to a part of the same schema`
   }
   for (const schema of schemasIn(root)) {
     const endless = search.endless(schema)
@@ -33,7 +33,7 @@ function shown(reference: string): string {
 
 class Search {
   readonly #root: Fields
-  /** Schemas between the first one and where the search is. */
+  /** Schemas between the first one and the current position. */
   readonly #open = new Set<unknown>()
   readonly #ended = new Set<unknown>()
 
@@ -45,7 +45,7 @@ class Search {
     return referencesIn(schema).find((reference) => targetOf(this.#root, reference) === undefined)
   }
 
-  /** The reference that closes a circle of schemas that are all applied to the same value. */
+  /** Returns the reference that closes a cycle of schemas for the same value. */
   endless(schema: unknown): string | undefined {
     if (!isFields(schema) || this.#ended.has(schema)) return undefined
     this.#open.add(schema)
@@ -68,7 +68,7 @@ function referencesIn(schema: Fields): string[] {
   return referenceKeywords.map((keyword) => schema[keyword]).filter((value) => typeof value === 'string')
 }
 
-/** The part of a schema that a JSON pointer or the name of an anchor leads to. */
+/** Resolves a JSON pointer or the name of an anchor. */
 function targetOf(root: Fields, reference: string): unknown {
   if (reference === '#' || reference.startsWith('#/')) return pointedSchema(root, reference)
   return reference.startsWith('#') ? anchor(root, reference.slice(1), 0) : undefined

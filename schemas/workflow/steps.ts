@@ -1,5 +1,5 @@
 /**
- * Checks of single steps: what each type needs, and that nothing is set that its type does not use.
+ * Validates single steps: required fields for each type, and no fields of other types.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, "Step item".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
@@ -40,10 +40,13 @@ export function stepViolations(step: WorkflowStep, path: string, budget: CheckBu
   ]
 }
 
-/** Fields of another type of step, which would do nothing. A field that has its default says nothing. */
+/**
+ * Returns violations for fields of another step type, which would have no effect. A field with its default value is
+ * ignored.
+ */
 function foreignViolations(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' && step.tool && step.message !== undefined)
-    return [{ path, message: 'has both tool and message; set type to say what it is' }]
+    return [{ path, message: 'has both tool and message; set type' }]
   const blank = blankStep()
   return Object.entries(owners).flatMap(([name, owner]) => {
     const field = name as keyof typeof owners
@@ -55,7 +58,7 @@ function foreignViolations(step: WorkflowStep, path: string): Violation[] {
 
 let blank: WorkflowStep | undefined
 
-/** A step of which nothing was said: what the schema fills in. */
+/** Returns a step with only the schema's defaults. */
 function blankStep(): WorkflowStep {
   const kind = 'VirtualMCPCompositeToolDefinition' as const
   const spec: Pick<CompositeTool, 'name'> & { steps: object[] } = { name: 'w', steps: [{ id: 'a' }] }
@@ -106,7 +109,7 @@ function forEachViolations(step: WorkflowStep, path: string): Violation[] {
     : violations
 }
 
-/** Only calls of tools are made again; the settings of retries are for that. */
+/** Only tool calls can be retried, so the retry settings require one. */
 function errorViolations(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' || step.onError?.action !== 'retry') return retryViolations(step, path)
   const hint = step.type === 'forEach' ? '; set it in the inner step' : ''

@@ -1,6 +1,4 @@
-/**
- * Every template of a workflow: where it stands, whether it parses, and what it reads.
- */
+/** Finds every template of a workflow, parses it, and determines what it reads. */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
 import { below, type Violation } from '../validation/violations.ts'
@@ -9,9 +7,9 @@ import { parseTemplate, type Path, pathsRead, TemplateError } from './template/i
 export interface TemplateRead {
   /** Path of the template in the document. */
   readonly at: string
-  /** Step that the template belongs to; undefined for the output, which comes last. */
+  /** Step that contains the template; undefined for the output, which comes last. */
   readonly reader: string | undefined
-  /** What it reads, from the root of its data. */
+  /** The path that the template reads, from the root of its data. */
   readonly path: Path
 }
 
@@ -20,12 +18,12 @@ export interface TemplateReads {
   readonly reads: readonly TemplateRead[]
 }
 
-/** Levels below the first in which arguments have templates, where they have any. */
+/** With `nestedTemplates`, the levels below the first in which arguments may contain templates. */
 export const maxArgumentDepth = 20
-/** Deepest nesting of output properties that is looked into. */
+/** Limit on the nesting of output properties that are checked. */
 const maxDepth = 10
 
-/** The names at the root of what templates see. `forEach` is there in inner steps only. */
+/** Root names in templates. `forEach` exists only in inner steps. */
 const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow'])
 
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
@@ -50,8 +48,8 @@ function rootViolations(paths: readonly Path[], at: string, isInner: boolean): V
     if (roots.has(root) || (root === 'forEach' && isInner)) return []
     const hint =
       root === 'forEach'
-        ? 'which only the arguments of an inner step have'
-        : `which does not exist; there are ${[...roots].map((name) => `.${name}`).join(', ')}`
+        ? 'which exists only in the arguments of an inner step'
+        : `which does not exist; the roots are ${[...roots].map((name) => `.${name}`).join(', ')}`
     return [{ path: at, message: `reads .${root.slice(0, 80)}, ${hint}` }]
   })
 }
@@ -85,7 +83,7 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
 }
 
 /**
- * The strings of the first level are templates; with `depth` those of so many levels below it as well. Source:
+ * Yields the strings of the first level, which are templates, and the strings of `depth` levels below it. Source:
  * docs/specification/virtual-server.md#steps, steps, arguments.
  */
 function* argumentTexts(
@@ -113,7 +111,7 @@ function* outputTexts(property: OutputProperty, at: string, depth: number): Iter
   }
 }
 
-/** Nested properties are free-form in the schema; whether they have the shape is checked beside. */
+/** Nested properties are free-form in the schema; output.ts checks their shape. */
 export function propertyOf(value: object): OutputProperty {
   return value as OutputProperty
 }

@@ -1,9 +1,9 @@
 /**
- * Texts that stand for values of a JSON type: what templates give is text, what tools and outputs want often is not.
+ * Converts text to JSON types, because templates produce text and tools and outputs often need another type.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 
-/** The types of output properties. */
+/** Types of output properties. */
 export const jsonTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array'] as const
 export type JsonType = (typeof jsonTypes)[number]
 
@@ -19,7 +19,7 @@ export function isJsonType(type: unknown): type is JsonType {
   return (jsonTypes as readonly unknown[]).includes(type)
 }
 
-/** A whole number of 64 bits, exact even where a float is not; undefined for every other text. */
+/** Returns an exact 64-bit integer, or undefined for any other text. */
 export function integerIn(text: string): number | bigint | undefined {
   if (!integerForm.test(text)) return undefined
   const value = BigInt(text.replace(/^\+/, ''))
@@ -28,7 +28,7 @@ export function integerIn(text: string): number | bigint | undefined {
   return Number.isSafeInteger(plain) ? plain : value
 }
 
-/** A number; a whole one is exact even where a float is not. */
+/** Returns a number, or undefined for any other text. Integers are exact. */
 export function numberIn(text: string): number | bigint | undefined {
   if (!numberForm.test(text)) return undefined
   const plain = Number(text)
@@ -41,7 +41,8 @@ export function booleanIn(text: string): boolean | undefined {
 }
 
 /**
- * What the text of a condition says: a boolean, written out; white space around it does not count. Undefined for every other text.
+ * Returns the boolean that the text of a condition contains, ignoring surrounding white space, or undefined for any
+ * other text.
  * Source: docs/specification/virtual-server.md#steps, steps, condition.
  */
 export function conditionIn(text: string): boolean | undefined {

@@ -1,34 +1,34 @@
-/** What is legal in a workflow and seldom meant. */
+/** Warns about valid workflow settings that are usually mistakes. */
 import { fieldsOf } from '../validation/fields.ts'
 import type { CompositeTool } from '../generated/types.ts'
 import { conditionIn } from './typed-text.ts'
 
-/** Nesting that is looked into. */
+/** Limit on the nesting that is checked. */
 const maxDepth = 20
 
-/** One line for each; kubectl shows 120 characters. */
+/** Returns one line for each warning. kubectl shows 120 characters. */
 export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool): string[] {
   return steps.flatMap(({ id, arguments: own, condition, step, defaultResults }) => {
     const nested = [own, step?.arguments].flatMap((values) =>
       Object.entries(fieldsOf(values)).flatMap(([argument, value]) =>
         nestedTemplates !== true && typeof value !== 'string' && hasBraces(value, 0)
           ? [
-              `{{ in ${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates (nestedTemplates)`,
+              `{{ in ${clip(id)}.${clip(argument)} is not evaluated: only strings of the first level are templates (nestedTemplates)`,
             ]
           : [],
       ),
     )
     const fixed = hasBraces(defaultResults, 0)
-      ? [`{{ in ${clip(id)}.defaultResults stays as it is: default results have no templates`]
+      ? [`{{ in ${clip(id)}.defaultResults is not evaluated: default results have no templates`]
       : []
     const undecided = [condition, step?.condition].some(isUndecided)
-      ? [`the condition of ${clip(id)} fails in every run: it is a text, and neither true nor false`]
+      ? [`the condition of ${clip(id)} fails in every run: it is a text, but must be true or false`]
       : []
     return [...nested, ...fixed, ...undecided].map((what) => `${clip(name)}: ${what}`)
   })
 }
 
-/** A condition without an action says the same in every run. */
+/** A condition without an action has the same result in every run. */
 function isUndecided(condition: string | undefined): boolean {
   return (
     condition !== undefined &&

@@ -1,13 +1,13 @@
 /**
- * YAML that every reader takes alike: what kubectl, which reads by the rules of YAML 1.1, would take for another type (`yes`,
- * `on`, `0777`) is quoted.
+ * YAML that all readers interpret the same way. Quotes strings that kubectl, which follows YAML 1.1, would read as
+ * another type (`yes`, `on`, `0777`).
  */
 import { Document, Scalar, Schema, type ScalarTag, stringify, visit } from 'yaml'
 import { hiddenInText } from '../hidden-characters.ts'
 
 const radixes: Readonly<Record<string, number>> = { o: 8, X: 16, B: 2 }
 
-/** `0o17`, `0X1F` and `0B1`, which kubectl knows as well. */
+/** Matches `0o17`, `0X1F` and `0B1`, which kubectl also reads as integers. */
 export const otherIntegers: ScalarTag = {
   tag: 'tag:yaml.org,2002:int',
   default: true,
@@ -18,10 +18,10 @@ export const otherIntegers: ScalarTag = {
   },
 }
 
-/** For a document that is made node by node. */
+/** Options for a document that is built node by node. */
 export const quotedForKubectl = { compat: [...new Schema({ schema: 'yaml-1.1' }).tags, otherIntegers] }
 
-/** Returns one document with a line end. Hidden characters, which a terminal may interpret, are escaped. */
+/** Returns one document with a trailing newline. Hidden characters, which a terminal may interpret, are escaped. */
 export function writeYaml(value: unknown): string {
   const text = stringify(value, { lineWidth: 0, ...quotedForKubectl })
   return hasHiddenCharacters(text) ? withEscapes(new Document(value, quotedForKubectl)) : text

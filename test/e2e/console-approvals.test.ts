@@ -69,7 +69,7 @@ t.test(
       if ((await page.evaluate('document.activeElement.textContent')) === 'Approve the change') break
     }
     await page.keyboard.press('Enter')
-    await page.getByText('Approved. The server takes the file up by itself').waitFor()
+    await page.getByText('Approved. The server reloads this file automatically').waitFor()
     await waitForFocus(page, "focus.tagName === 'H1'")
     t.match(readFileSync(rig.file, 'utf8'), /Reads a file\\U0000202e/)
     await rig.takeUp()
@@ -95,7 +95,7 @@ t.test(
     await button.waitFor()
     await rig.offer({ ...after, tools: [changed(approved, { description: 'Sends a file' }), slashes] })
     await button.click()
-    t.match(await page.getByRole('alert').textContent(), /something else by now/)
+    t.match(await page.getByRole('alert').textContent(), /now offers another definition/)
     t.equal(rig.read(), lockText(before), 'nothing was written')
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByText('+description: Sends a file').waitFor()
@@ -128,9 +128,9 @@ t.test(
   async (t) => {
     const { rig, page } = await open(t, undefined, { width: 320, height: 640 })
     for (const [link, action] of [
-      ['a/b?c#d', 'Approve it'],
-      ['list', 'Take it out of the lock'],
-      ['instructions of the server', 'Approve the change'],
+      ['a/b?c#d', 'Approve'],
+      ['list', 'Remove it from the lock'],
+      ['server instructions', 'Approve the change'],
     ] as const) {
       await show(page, '#/pins', 'Pins')
       await page.getByRole('link', { name: link, exact: true }).click()
@@ -155,8 +155,8 @@ t.test(
     const { page } = await open(t, approver)
     await show(page, '#/pins', 'Pins')
     await page.getByRole('link', { name: 'read', exact: true }).click()
-    t.equal(await page.getByRole('region', { name: 'command that approves' }).textContent(), command)
-    await page.getByRole('button', { name: 'Copy: command that approves' }).waitFor()
+    t.equal(await page.getByRole('region', { name: 'approval command' }).textContent(), command)
+    await page.getByRole('button', { name: 'Copy: approval command' }).waitFor()
     t.equal(await page.getByRole('button', { name: /Approve/ }).count(), 0)
     t.match(await page.locator('main').textContent(), /has no rights in the cluster/)
     await checkAccessibility(t, page, 'a command')

@@ -37,7 +37,10 @@ t.test(
     await checkAccessibility(t, page, 'calls')
     await denied.getByRole('button').click()
     const details = page.locator('.details')
-    t.match(await details.textContent(), /Denied by: policy.*policies\[2\].*for auditors/s)
+    t.match(
+      await details.textContent(),
+      /Denied by: policy.*policies\[2\].*Only auditors can see arguments and result/s,
+    )
     t.match(page.url(), /open=c8/, 'the open call is in the address')
     await checkAccessibility(t, page, 'details of a call')
     await details.getByRole('link', { name: 'Explain' }).click()
@@ -133,14 +136,14 @@ t.test(
     await waitForRows(page, 'Calls', before + 2)
     fixture.push({ type: 'calls', items: [call('d3')] })
     await page.getByRole('button', { name: 'Show 1 new' }).waitFor()
-    await page.getByLabel('Show new calls at once').check()
+    await page.getByLabel('Show new calls immediately').check()
     await waitForRows(page, 'Calls', before + 3)
     fixture.push({ type: 'calls', items: [call('d4')] })
     await waitForRows(page, 'Calls', before + 4)
     fixture.data['calls'] = pageOf([call('e1', { name: 'after_the_gap' })], { gap: true })
     fixture.push({ type: 'gap' })
     await page.getByRole('row', { name: /after_the_gap/ }).waitFor()
-    await page.getByText('Some calls are missing here').waitFor()
+    await page.getByText('Some calls are missing, because this server stores only the latest ones').waitFor()
   },
 )
 
@@ -149,7 +152,7 @@ t.test('calls: at most 200 rows, however many arrive', { skip: missingBrowser },
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, `${fixture.url}#/calls`)
   await page.getByRole('row', { name: /denied: policy/ }).waitFor()
-  await page.getByLabel('Show new calls at once').check()
+  await page.getByLabel('Show new calls immediately').check()
   await fixture.streaming()
   fixture.push({ type: 'calls', items: Array.from({ length: 450 }, (_, i) => call(`many-${i}`)) })
   await waitForRows(page, 'Calls', 200)
@@ -172,7 +175,7 @@ t.test(
       .getByRole('button')
       .click()
     await page.getByRole('button', { name: 'Show arguments and result' }).click()
-    await page.getByText('Ask whoever runs this server for the role.').waitFor()
+    await page.getByText('Ask the operator of this server for the role.').waitFor()
   },
 )
 

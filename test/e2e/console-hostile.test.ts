@@ -73,7 +73,7 @@ t.test('hostile: names, descriptions and schemas of tools', { skip: missingBrows
   await isInert(t, page)
   await checkAccessibility(t, page, 'the list')
   await link.click()
-  await page.getByText('not seen or that change the order').waitFor()
+  await page.getByText('invisible or change the order').waitFor()
   t.match(await page.locator('.prose').textContent(), `${markup}readU+202E`)
   await isInert(t, page)
   for (const tab of ['Input', 'Raw', 'Try']) {

@@ -29,7 +29,7 @@ t.test('console: overview under a base path, nothing from elsewhere', { skip: mi
   await page.getByLabel('Charts as tables').check()
   await page.getByRole('columnheader', { name: 'Minute', exact: true }).waitFor()
   await table.getByRole('button', { name: 'files' }).click()
-  t.match(await page.locator('.details').textContent(), /stdio.*open: calls are refused.*timeout/)
+  t.match(await page.locator('.details').textContent(), /stdio.*open: calls are rejected.*timeout/)
   await checkAccessibility(t, page, 'overview with tables and details')
   t.ok(
     requested.every((url) => url.startsWith(fixture.url) || url.startsWith('data:')),
@@ -126,7 +126,7 @@ t.test(
     const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents()
     t.same(pages, ['Tools', 'Calls', 'Sessions', 'Accounts', 'Connect'])
     await show(page, '#/config', 'Config')
-    await page.getByText('This page needs a role: operator.').waitFor()
+    await page.getByText('You need the role operator to open this page.').waitFor()
     await checkAccessibility(t, page, 'a page of another role')
     fixture.handlers.set('GET sessions', () => 401)
     await page.getByRole('link', { name: 'Sessions' }).click()

@@ -29,7 +29,7 @@ const pages = [
   ['#/accounts', 'Accounts'],
   ['#/config', 'Config'],
   ['#/connect', 'Connect'],
-  ['#/nowhere', 'No such page'],
+  ['#/nowhere', 'Page not found'],
 ] as const
 
 const looks = [
@@ -141,7 +141,7 @@ t.test('pages: a session is ended after asking once more', { skip: missingBrowse
   })
   const { page } = await openConsole(browser, `${fixture.url}#/sessions`)
   await page.getByRole('button', { name: 'End the session 02d1c0ffee11' }).click()
-  await waitForFocus(page, "focus.textContent === 'End it'")
+  await waitForFocus(page, "focus.textContent === 'End session'")
   t.notOk(fixture.requests.some(({ method }) => method === 'DELETE'))
   await page.keyboard.press('Enter')
   await page.getByText('No sessions.').waitFor()
@@ -167,7 +167,7 @@ t.test('pages: connect copies, links and sees the first call', { skip: missingBr
   await fixture.streaming()
   fixture.data['connect'] = { ...connect, firstCall: new Date().toISOString() }
   fixture.push({ type: 'calls', items: [] })
-  await page.getByText('Your first call was seen:').waitFor()
+  await page.getByText('Your first call arrived at:').waitFor()
 })
 
 t.test(

@@ -35,7 +35,7 @@ t.test('what cannot be meant is refused, naming the field', async (t) => {
     [one({ name: 'Upper' }), /name/],
     [one({ match: { methods: ['tools/list'] } }), /methods/],
     [one({ match: { tools: [] } }), /tools/],
-    [one({ tlsConfig: { clientCertSecretRef: ref } }), /need each other/],
+    [one({ tlsConfig: { clientCertSecretRef: ref } }), /must be set together/],
     [one({ tlsConfig: { insecureSkipVerify: true, caSecretRef: ref } }), /excludes/],
     [
       config({
@@ -46,7 +46,7 @@ t.test('what cannot be meant is refused, naming the field', async (t) => {
       }),
       /validating/,
     ],
-    [config({ validating: [{ name: 'v', url }], mutating: [{ name: 'v', url }] }), /must not stand in both/],
+    [config({ validating: [{ name: 'v', url }], mutating: [{ name: 'v', url }] }), /must not appear in both/],
   ]
   for (const [document, message] of wrong) t.match(problems(document).join('\n'), message)
   t.same(problems(one({ url: 'http://hook.example.com', tlsConfig: { insecureSkipVerify: true } })), [])

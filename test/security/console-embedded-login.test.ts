@@ -70,6 +70,6 @@ t.test('whoever signs in has the roles of the claims, and is who the server know
   const other = new Browser()
   const page = await other.open(`${home}/login`, `${home}/calls`)
   const denied = await other.press(page, 'deny')
-  t.match(denied.text, /The identity provider refused the login/)
+  t.match(denied.text, /The identity provider rejected the login/)
   t.equal((await other.request(`${home}/api/v1/me`)).status, 401)
 })

@@ -75,7 +75,7 @@ t.test('a redirect that this browser did not ask for signs nobody in', async (t)
   const state = new URL(begin.headers.get('location') ?? '').searchParams.get('state') ?? ''
   const forged = await attacker.go(`callback?code=stolen&state=${state}`)
   t.equal(forged.status, 400)
-  t.match(await forged.text(), 'not begun in this browser')
+  t.match(await forged.text(), 'started in another browser')
   t.equal((await attacker.api('me')).status, 401)
 })
 

@@ -58,7 +58,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
 
 function reasonOf(violations: readonly Violation[]): string {
   const some = (pattern: RegExp) => violations.some(({ message }) => pattern.test(message))
-  if (some(/in a circle/)) return 'DependencyCycle'
+  if (some(/have a circular dependency$/)) return 'DependencyCycle'
   if (some(/^is not a template/)) return 'TemplateInvalid'
   if (some(/JSON Schema/)) return 'SchemaInvalid'
   return 'ValidationFailed'

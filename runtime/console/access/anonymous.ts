@@ -1,9 +1,10 @@
 /**
- * The console without a login: on this machine only, and only for whoever knows the token that it was started with.
+ * Access to the console without a login: only from this machine, and only with the token that the console was started
+ * with.
  *
- * The token is in the fragment of the address that is printed, so that it reaches no log and no Referer, and comes back in
- * a header: cookies would be sent to every port of this host. Requests through a proxy, from other machines or under
- * another name are refused.
+ * The token is in the fragment of the printed address, so it appears in no log and no Referer. The page sends it in a
+ * header, because the browser would send a cookie to every port of this host. Requests through a proxy, from other
+ * machines or with another host name are rejected.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,7 +34,7 @@ export function anonymousAccess(token: string, caller: Caller): VisitorAccess {
     visitor({ req }) {
       if (!isLoopbackHost(peerAddress(req)) || forwardedHeaders.some((name) => name in req.headers))
         throw new GatehouseError('FORBIDDEN', {
-          detail: 'without a login the console answers direct requests of this machine only',
+          detail: 'without a login, the console accepts only direct requests from this machine',
         })
       return isEqual(req.headers[launchHeader], token) ? visitor : undefined
     },
@@ -42,7 +43,7 @@ export function anonymousAccess(token: string, caller: Caller): VisitorAccess {
   }
 }
 
-/** Takes the same time whatever the difference is. */
+/** Compares in constant time. */
 function isEqual(found: string | readonly string[] | undefined, expected: string): boolean {
   if (typeof found !== 'string') return false
   const digest = (text: string): Buffer => createHmac('sha256', 'console').update(text).digest()

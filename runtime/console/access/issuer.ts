@@ -1,6 +1,6 @@
 /**
- * The issuer that people sign in at: an OpenID Connect provider, used with a confidential or public client, PKCE and a
- * nonce. Its documents are read when the first login begins, and again after an hour.
+ * An OpenID Connect provider for console logins, used with a confidential or public client, PKCE and a nonce. Its
+ * documents are loaded with the first login and refreshed after an hour.
  * Source: OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 7636, RFC 9207.
  */
 import type { JWTPayload } from 'jose'
@@ -61,7 +61,7 @@ export class Issuer {
     return metadata
   }
 
-  /** Where to send the browser. `again`: the user must be asked, whatever the issuer remembers. */
+  /** Returns the URL to send the browser to. `again`: the issuer must prompt the user, even if it has a session. */
   async begin(secrets: LoginSecrets, { again }: { readonly again: boolean }): Promise<string> {
     const server = await this.#metadata()
     const { clientId, redirectUri, scopes } = this.#options
@@ -78,7 +78,7 @@ export class Issuer {
     }).href
   }
 
-  /** The user of a redirect whose state was checked. Rejects with OAuthClientError. */
+  /** Returns the user of a redirect whose state was checked. Rejects with OAuthClientError. */
   async finish(callback: URLSearchParams, { codeVerifier, nonce }: LoginSecrets): Promise<SignedInUser> {
     const { issuer, clientId, clientSecret, redirectUri, fetch, now } = this.#options
     const server = await this.#metadata()
@@ -97,7 +97,7 @@ export class Issuer {
     const rules = { keys: this.#keys, issuer, clientId, now, nonce, accessToken }
     const claims = await verifyIdToken(idToken, rules).catch((error: unknown) => {
       if (!(error instanceof TokenRefused)) throw error
-      throw new OAuthClientError('protocol', 'the ID token cannot be accepted', { cause: error })
+      throw new OAuthClientError('protocol', 'the ID token is invalid', { cause: error })
     })
     const { sub: subject } = claims
     if (typeof subject !== 'string' || subject === '')
@@ -105,7 +105,7 @@ export class Issuer {
     return { claims, subject, idToken, accessToken }
   }
 
-  /** Where the session at the issuer ends; undefined when it offers no such place, or cannot be reached. */
+  /** Returns the logout URL of the issuer, or undefined when it has none or is unreachable. */
   async logoutUrl(idToken: string, returnTo: string): Promise<string | undefined> {
     const server = await this.#metadata().catch(() => undefined)
     const endpoint = server?.['end_session_endpoint']
@@ -120,5 +120,5 @@ export class Issuer {
 
 function required(endpoint: string | undefined, what: string): string {
   if (endpoint !== undefined) return endpoint
-  throw new OAuthClientError('protocol', `the discovery document of the issuer lacks ${what}`)
+  throw new OAuthClientError('protocol', `the discovery document of the issuer does not contain ${what}`)
 }

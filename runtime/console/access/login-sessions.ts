@@ -1,6 +1,6 @@
 /**
- * Who is signed in to the console: sessions of this process, found by the hash of what the cookie holds. They end 30 minutes
- * after the last use and 8 hours after the login, whichever comes first, and are bounded in number.
+ * Console sessions of this process, keyed by the hash of the cookie value. A session ends 30 minutes after its last use
+ * or 8 hours after the login, whichever comes first. Their number is limited.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Caller } from '../../net/index.ts'
@@ -12,9 +12,9 @@ const maxSessions = 10_000
 export interface ConsoleSession {
   readonly caller: Caller
   readonly name: string | undefined
-  /** For the end of the session at the issuer. */
+  /** Needed to end the session at the issuer. */
   readonly idToken: string
-  /** When the user was last asked to sign in, milliseconds since the epoch. */
+  /** Time of the last login prompt, milliseconds since the epoch. */
   readonly authenticatedAt: number
   readonly csrf: string
   readonly createdAt: number
@@ -23,7 +23,9 @@ export interface ConsoleSession {
 
 export class LoginSessions {
   readonly #now: () => number
-  /** By hash of the id: whoever reads memory dumps or errors cannot use it. Insertion order is order of login. */
+  /**
+   * Keyed by a hash of the id, so that memory dumps and errors contain no usable id. Insertion order is login order.
+   */
   readonly #sessions = new Map<string, ConsoleSession>()
   readonly #csrfKey = randomBytes(32)
 
@@ -31,7 +33,7 @@ export class LoginSessions {
     this.#now = now
   }
 
-  /** The id for the cookie: 256 bits, a new one for each login. */
+  /** Opens a session and returns its id for the cookie: 256 bits, new for each login. */
   open(facts: Omit<ConsoleSession, 'csrf' | 'createdAt' | 'usedAt'>): string {
     this.#evict()
     const id = randomBytes(32).toString('base64url')
@@ -41,7 +43,7 @@ export class LoginSessions {
     return id
   }
 
-  /** `touch` false: looks without using. */
+  /** With `touch` false, the session does not count as used. */
   find(id: string, { touch }: { readonly touch: boolean }): ConsoleSession | undefined {
     const key = keyOf(id)
     const session = this.#sessions.get(key)

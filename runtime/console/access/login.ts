@@ -1,10 +1,12 @@
 /**
- * Signing in to the console: the server is the OAuth client and holds the tokens, the browser holds a cookie and nothing
- * else (backend for frontend).
+ * Console login as backend for frontend: the server is the OAuth client and keeps the tokens; the browser has only a
+ * cookie.
  *
- * `/login?to=` leads to the issuer, `/callback` back from it, `/logout` ends the session here and says where it ends there.
- * A login belongs to the browser that began it. The actions of operators want a login of the last 15 minutes.
- * Source: RFC 9700; OAuth 2.0 for Browser-Based Applications (backend for frontend); OpenID Connect RP-Initiated Logout 1.0.
+ * `/login?to=` redirects to the issuer, which redirects to `/callback`. `/logout` ends the session and returns the
+ * logout URL of the issuer. A login is bound to the browser that started it. Operator actions require a login within
+ * the last 15 minutes.
+ * Source: RFC 9700; OAuth 2.0 for Browser-Based Applications (backend for frontend); OpenID Connect RP-Initiated Logout
+ * 1.0.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -36,11 +38,11 @@ const maxTo = 1_024
 
 export interface LoginOptions {
   readonly issuer: Issuer
-  /** As the ID tokens name it. */
+  /** Issuer, as in the `iss` claim of ID tokens. */
   readonly issuerName: string
-  /** Closed with the access. */
+  /** Closed together with the access. */
   readonly roles: Roles
-  /** Address of the console with its base path, without a slash at the end. */
+  /** URL of the console with its base path, without a trailing slash. */
   readonly publicUrl: string
   readonly now: () => number
   readonly log: Log
@@ -64,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       caller,
       csrf,
       freshLogin: now() - authenticatedAt < freshMs,
-      // What somebody follows with roles that were since taken away ends as well.
+      // Open streams of a user also end when the user's roles are withdrawn.
       isLive: async () =>
         sessions.find(id, { touch: false }) !== undefined && isSame(await granted.of(caller), roles),
     }
@@ -93,9 +95,9 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     addCookie(exchange, clearCookie(loginCookie))
     const login = id === undefined ? undefined : pending.take(id)
     const query = new URLSearchParams(exchange.query)
-    // Nothing of the response counts unless this browser asked for it.
+    // The response is only valid if this browser started the login.
     if (!login || !isOurState(query, login.secrets.state)) {
-      refuse(exchange, 400, 'This login was not begun in this browser, or more than ten minutes ago.')
+      refuse(exchange, 400, 'This login was started in another browser, or more than ten minutes ago.')
       return
     }
     const signedIn = await issuer.finish(query, login.secrets)
@@ -121,14 +123,14 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     sendJson(exchange.res, 200, { location: location ?? `${publicUrl}/` })
   }
 
-  /** Whoever signs in sees a page, never a problem document. */
+  /** Renders errors as a page, because a user is waiting in the browser. */
   function shown(work: (exchange: Exchange) => Promise<void>): Stage<Exchange> {
     return async (exchange) => {
       try {
         await work(exchange)
       } catch (error) {
         if (!(error instanceof OAuthClientError)) throw error
-        log.warn('a login to the console failed', { err: error })
+        log.warn('console login failed', { err: error })
         const isRefused = error.kind === 'refused'
         const failure = isRefused ? new GatehouseError('FORBIDDEN') : error
         acted(exchange, { type: 'console_login_failed', caller: undefined, error: failure })
@@ -136,8 +138,8 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
           exchange,
           isRefused ? 403 : 502,
           isRefused
-            ? 'The identity provider refused the login.'
-            : 'The identity provider could not be used. Its address, and the settings of the client there, may be wrong: the log of the server has the error.',
+            ? 'The identity provider rejected the login.'
+            : 'The login at the identity provider failed. Check its address and the client settings; the server log contains the error.',
         )
       }
     }
@@ -145,8 +147,8 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
 
   function refuse(exchange: Exchange, status: number, text: string): void {
     const { html: body, headers } = page(
-      'Signing in did not work',
-      html`<h1>Signing in did not work</h1><p>${text}</p><p><a href="${publicUrl}/login">Sign in again</a></p>`,
+      'Login failed',
+      html`<h1>Login failed</h1><p>${text}</p><p><a href="${publicUrl}/login">Sign in again</a></p>`,
     )
     sendBody(exchange.res, status, 'text/html; charset=utf-8', body, headers)
   }
@@ -169,7 +171,7 @@ function sessionFacts(
   { issuerName, now }: LoginOptions,
 ) {
   const name = [claims['name'], claims['email']].find((text) => typeof text === 'string' && text !== '')
-  /** Without a time the issuer may have remembered the user from long ago, unless it was told to ask. */
+  /** Without a time, the issuer may have authenticated the user long ago, unless it was asked to prompt. */
   const authenticatedAt = (): number => {
     const authTime = claims['auth_time']
     if (typeof authTime === 'number') return Math.min(authTime * 1_000, now())
@@ -197,7 +199,7 @@ function requireMethod({ req }: Exchange, method: string): void {
   if (req.method !== method) throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: method } })
 }
 
-/** A path of the console; anything that could lead elsewhere is the start page. */
+/** Returns a path of the console. A path that could lead elsewhere is replaced with the start page. */
 function pathIn(to: string | null): string {
   const isPath =
     to !== null && to.length <= maxTo && /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\')

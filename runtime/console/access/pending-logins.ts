@@ -1,4 +1,4 @@
-/** Logins that were begun and did not come back yet: each bound to the browser that began it, for ten minutes. Bounded. */
+/** Started logins, each bound to the browser that started it, for ten minutes. Their number is limited. */
 import { randomBytes } from 'node:crypto'
 import type { LoginSecrets } from '../../oauth/index.ts'
 
@@ -7,16 +7,16 @@ const maxPending = 10_000
 
 export interface PendingLogin {
   readonly secrets: LoginSecrets
-  /** Path of the page to go to afterwards. */
+  /** Path of the page to open after the login. */
   readonly to: string
-  /** The issuer was told to ask the user, whatever it remembers. */
+  /** True when the issuer was asked to prompt the user. */
   readonly again: boolean
   readonly expiresAt: number
 }
 
 export class PendingLogins {
   readonly #now: () => number
-  /** By what the cookie of the browser holds; insertion order is order of begin. */
+  /** Keyed by the cookie value of the browser; insertion order is start order. */
   readonly #pending = new Map<string, PendingLogin>()
 
   constructor(now: () => number) {
@@ -33,7 +33,7 @@ export class PendingLogins {
     return id
   }
 
-  /** Each can be finished once. */
+  /** Returns a pending login and removes it, so that it can be completed only once. */
   take(id: string): PendingLogin | undefined {
     const login = this.#pending.get(id)
     this.#pending.delete(id)

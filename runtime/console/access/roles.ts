@@ -1,8 +1,8 @@
 /**
- * Which roles somebody has, by the claims of the ID token: either claims are compared, or policies of the console's own are
- * asked. Read for each request, so that changed settings hold for who is signed in as well.
+ * Determines the console roles of a user from the claims of the ID token, either by claim rules or by the console's
+ * policies. Evaluated for each request, so that changed settings also apply to signed-in users.
  *
- * Policies grant what they permit; what cannot be decided is not granted.
+ * Policies grant what they permit. When a decision fails, nothing is granted.
  */
 import { own } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -25,16 +25,16 @@ export interface RoleRule {
   readonly values: readonly string[]
 }
 
-/** One of both; with policies the rules do not count. */
+/** Exactly one is set. With policies, the rules are ignored. */
 export interface RoleSettings {
   readonly roles?: readonly RoleRule[] | undefined
   readonly authz?: AuthorizerConfig | undefined
 }
 
 export interface RoleParts {
-  /** The settings in force. */
+  /** The current settings. */
   readonly settings: () => RoleSettings
-  /** Id of the console to the policies. */
+  /** Id of the console in policies. */
   readonly server: string
   readonly events: Pick<Events, 'emit' | 'listen'>
   readonly log: Log
@@ -47,7 +47,7 @@ export interface Roles {
 
 type RolesOf = Roles['of']
 
-/** Throws INVALID_CONFIG for policies that cannot be used; later ones grant nothing then. */
+/** Throws INVALID_CONFIG for invalid policies. Later invalid policies grant nothing. */
 export function makeRoles(parts: RoleParts): Roles {
   const failures = failuresIn(parts.events)
   const made = ({ authz, roles = [] }: RoleSettings): RolesOf =>
@@ -60,13 +60,13 @@ export function makeRoles(parts: RoleParts): Roles {
     const found = parts.settings()
     if (found === seen) return
     seen = found
-    // A file that was reloaded for another reason leaves what was decided and told as it is.
+    // When the rules are unchanged by a reload, cached decisions and reported failures stay.
     if (isDeepStrictEqual(rulesIn(found), known)) return
     known = rulesIn(found)
     failures.forget()
     rolesOf = orNobody(() => made(found), failures)
   }
-  // Without waiting for a visitor: what was reported of the policies before is over.
+  // Clears reported problems of the old policies without waiting for a visitor.
   const stop = parts.events.listen(({ type }) => {
     if (type === 'config_reloaded') renew()
   })
@@ -95,28 +95,28 @@ function orNobody(make: () => RolesOf, failures: Failures): RolesOf {
 
 interface Failures {
   failed(failure: PolicyFailure): void
-  /** The policies cannot be told who somebody is. */
-  untold(reason: string, caller?: Caller): void
+  /** Reports that the caller cannot be represented in the policies. */
+  reportUnsupportedCaller(reason: string, caller?: Caller): void
   unusable(err: unknown): void
-  /** Other policies are in force. */
+  /** Called when the policies change. */
   forget(): void
 }
 
 function failuresIn(events: Pick<Events, 'emit'>): Failures {
-  /** Bounded by the policies of one set. */
+  /** Limited by the number of policies in one set. */
   const failing = new Set<string>()
   let isTold = false
   return {
     failed({ policy, effect, reason }) {
       if (policy === undefined) {
-        this.untold(reason)
+        this.reportUnsupportedCaller(reason)
         return
       }
       isTold = true
       failing.add(policy)
       events.emit('console_policies', { failing: [...failing], policy, effect, reason })
     },
-    untold: (reason, caller) =>
+    reportUnsupportedCaller: (reason, caller) =>
       events.emit('console_user_untold', { reason, user: caller?.subject.slice(0, maxText) }),
     unusable(err) {
       isTold = true
@@ -130,7 +130,7 @@ function failuresIn(events: Pick<Events, 'emit'>): Failures {
   }
 }
 
-/** Values are compared exactly, with a claim that is a text or a list of texts. */
+/** Compares values exactly, with a claim that is a string or a list of strings. */
 function byClaims(claims: Caller['claims'], rules: readonly RoleRule[]): readonly Role[] {
   const granted = rules.filter(({ claim, values }) => {
     const found = own(claims, claim)
@@ -157,12 +157,12 @@ function byPolicies(
     policyFailed: (failure) => failures.failed(failure),
     log,
   })
-  const untold = new WeakSet<PolicySubject>()
+  const reported = new WeakSet<PolicySubject>()
   return async (caller) => {
     const subject = await authorizer.subject(caller)
-    if (subject.denyAll && !untold.has(subject)) {
-      untold.add(subject)
-      failures.untold('the groups are too many or too long', caller)
+    if (subject.denyAll && !reported.has(subject)) {
+      reported.add(subject)
+      failures.reportUnsupportedCaller('the caller has too many groups, or their names are too long', caller)
     }
     return (Object.keys(actionOf) as Role[]).filter(
       (role) => authorizer.decide(subject, { action: actionOf[role], id: server }) === 'permitted',

@@ -1,4 +1,4 @@
-/** Who looks at the console, and what roles permit. */
+/** The user of the console, and the permissions of roles. */
 import type { Caller, Exchange, Stage } from '../../net/index.ts'
 import type { Permission, Role } from '../api.ts'
 
@@ -6,22 +6,25 @@ export interface Visitor {
   /** Undefined in anonymous mode. */
   readonly user: { readonly sub: string; readonly name?: string } | undefined
   readonly roles: readonly Role[]
-  /** The caller that tools are tried as. */
+  /** The caller for tool tries. */
   readonly caller: Caller
-  /** Value of the header that every request but GET carries. */
+  /** Required header value for all requests except GET. */
   readonly csrf: string
-  /** False when the last login is too old for the actions of operators. */
+  /** False when the last login is too old for operator actions. */
   readonly freshLogin: boolean
-  /** False once the visitor has signed out, or was away for too long. */
+  /** False when the visitor has signed out or the session has timed out. */
   isLive(): boolean | Promise<boolean>
 }
 
-/** Decides who a request comes from. */
+/** Authenticates console requests. */
 export interface VisitorAccess {
   readonly anonymous: boolean
-  /** Undefined: nobody is signed in. Throws HOST_DENIED or FORBIDDEN for what must not be served at all. */
+  /**
+   * Returns undefined when the user is not signed in. Throws HOST_DENIED or FORBIDDEN for requests that must not be
+   * served.
+   */
   visitor(exchange: Exchange): Visitor | undefined | Promise<Visitor | undefined>
-  /** The stage of a path that belongs to signing in and out; `path` is below the base path. */
+  /** Returns the stage for a login or logout path; `path` is below the base path. */
   route(path: string): Stage<Exchange> | undefined
   close(): Promise<void>
 }
@@ -35,7 +38,7 @@ const ofRole: Readonly<Record<Role, readonly Permission[]>> = {
   auditor: [...viewing, 'policies', 'payloads'],
 }
 
-/** What somebody with these roles may do. Roles add up; what concerns only oneself needs none. */
+/** Returns the combined permissions of the roles. Viewing one's own data needs no role. */
 export function permissionsOf(roles: readonly Role[]): readonly Permission[] {
   return [...new Set([...everybody, ...roles.flatMap((role) => ofRole[role])])]
 }

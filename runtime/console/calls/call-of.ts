@@ -1,6 +1,6 @@
 /**
- * A record of a request as the console shows it. Everything in it was cut and redacted for the audit log; sessions appear as
- * short hashes.
+ * Converts a request record to the console's view of a call. All values were truncated and redacted for the audit log;
+ * sessions appear as short hashes.
  */
 import type { ErrorCode } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
@@ -28,7 +28,7 @@ const byError: Partial<Record<ErrorCode, DeniedBy>> = {
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] }
 
-/** `id` is the call's own; `at` is when it ended, milliseconds since the epoch. */
+/** `id` identifies the call; `at` is its end, milliseconds since the epoch. */
 export function callOf(
   record: ExchangeRecord,
   id: string,
@@ -40,7 +40,7 @@ export function callOf(
   const by = deniedBy(record.denial, errorCode)
   const name = clientText(client)
   const origin = policy?.origin()
-  // Written member by member: this runs for every call, and spreads cost more than all the rest.
+  // Assigns members individually: this runs for every call, and spreads would dominate its cost.
   const call: Draft<CallView> = {
     id,
     at: iso(at - durationMs),
@@ -86,7 +86,9 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
   return shown
 }
 
-/** What refused a call: by the code of the denial, else by that of its error. Undefined: nothing has. */
+/**
+ * Returns what rejected a call, from the code of the denial or of its error; undefined when the call was not rejected.
+ */
 export function deniedBy(denial: string | undefined, error: ErrorCode | undefined): DeniedBy | undefined {
   if (denial === undefined) return error && byError[error]
   if (denial === limitedDenial) return 'rate_limit'
@@ -102,7 +104,7 @@ function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined
   return outcome === 'application_error' ? 'failure' : outcome
 }
 
-/** Those that denied: policies that permitted a call say nothing about why something else refused it. */
+/** Policies that denied the call. Policies that permitted it do not explain why something else rejected it. */
 export function denyingPolicies({ decision, reason }: PolicyRecord): readonly string[] | undefined {
   return decision === 'deny' ? reason.slice(0, maxPolicies) : undefined
 }

@@ -1,19 +1,19 @@
-/** Which calls fit a filter: the same rule for lists of the server and for rows that pages get as they happen. */
+/** Filters calls. The server applies it to lists, the pages to live rows. */
 import type { CallView } from '../api.ts'
 
-/** Empty members take everything. */
+/** Empty members match everything. */
 export interface CallFilter {
-  /** Part of the name or the subject of the caller. */
+  /** Substring of the caller's name or subject. */
   readonly caller: string
   readonly backend: string
-  /** Name of the tool, as clients or as its backend call it. */
+  /** Name of the tool, as clients or the backend use it. */
   readonly tool: string
   readonly outcome: string
-  /** Part of any text of the call. */
+  /** Substring of any text of the call. */
   readonly text: string
 }
 
-/** A test of calls; upper and lower case are equal in `caller` and `text`. */
+/** Returns a predicate for calls; `caller` and `text` ignore case. */
 export function callTest({ caller, backend, tool, outcome, text }: CallFilter): (call: CallView) => boolean {
   const wantedCaller = caller.toLowerCase()
   const wantedText = text.toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * Arguments and results of calls, where they are recorded at all: redacted before they are stored, cut, and bounded in
- * bytes; the oldest go first.
+ * Stores arguments and results of calls, if recording is on. They are redacted before they are stored, truncated, and
+ * limited in total bytes; the oldest are dropped first.
  */
 import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
 import type { PayloadView } from '../api.ts'
@@ -9,7 +9,7 @@ import { type RingEntry, Ring } from './ring.ts'
 
 const ringBytes = 32 * 1024 * 1024
 const maxSideBytes = 16 * 1024
-/** Beyond what is recorded, so that a credential at the edge is seen whole. */
+/** Extra bytes beyond the recorded part, so that a credential at the end is redacted completely. */
 const marginBytes = 4 * 1024
 
 export type PayloadMode = 'none' | 'failures' | 'all'
@@ -17,7 +17,7 @@ export type PayloadMode = 'none' | 'failures' | 'all'
 interface StoredPayload extends RingEntry, Omit<PayloadView, 'id'> {}
 
 export class Payloads {
-  /** How many bytes of a response are wanted. */
+  /** Number of response bytes to capture. */
   readonly responseBytes: number
   readonly #mode: PayloadMode
   readonly #ring = new Ring<StoredPayload>(ringBytes)
@@ -27,7 +27,10 @@ export class Payloads {
     this.responseBytes = mode === 'none' ? 0 : maxSideBytes + marginBytes
   }
 
-  /** True when the call has a payload now. What nobody signed in for must not push out what people did. */
+  /**
+   * Returns true when the payload of the call was stored. Calls without an authenticated caller are not stored, so that
+   * they cannot displace the payloads of users.
+   */
   store(seq: number, { caller, rpc, response, outcome, mask }: ExchangeRecord): boolean {
     if (!caller || this.#mode === 'none' || (this.#mode === 'failures' && outcome === 'success')) return false
     const sent =
@@ -48,7 +51,7 @@ export class Payloads {
     return true
   }
 
-  /** Undefined when it was dropped. */
+  /** Returns undefined when the payload was dropped. */
   find(seq: number): Omit<PayloadView, 'id'> | undefined {
     const found = this.#ring.find(seq)
     return (

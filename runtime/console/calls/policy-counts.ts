@@ -1,16 +1,18 @@
 /**
- * How often each policy decided. Counts belong to the text of a policy: ids are places in a list, which a changed
- * configuration may fill otherwise.
+ * Counts decisions per policy. Counts are keyed by the text of a policy, because ids are list positions, which change
+ * with the configuration.
  */
 import type { DescribedPolicies } from '../../policy/index.ts'
 
-/** Of a set that is in force, or was the last before it: requests in flight end under the policies that they began with. */
+/**
+ * The current set of policies or the previous one: requests in flight finish with the policies that they started with.
+ */
 interface KnownSet {
   readonly set: DescribedPolicies
   readonly textOf: ReadonlyMap<string, string>
 }
 
-/** What a decision says of policies. */
+/** The policies that a decision names. */
 export interface Decided {
   readonly reason: readonly string[]
   readonly errors: readonly string[]
@@ -24,7 +26,7 @@ export class PolicyCounts {
   #decided = new Map<string, number>()
   #failed = new Map<string, number>()
 
-  /** `current` gives the same object as long as the policies are the same. */
+  /** `current` must return the same object while the policies are unchanged. */
   constructor(current: () => DescribedPolicies | undefined) {
     this.#current = current
   }
@@ -35,7 +37,8 @@ export class PolicyCounts {
     if (!known) return
     for (const id of reason) add(this.#decided, known.textOf.get(id))
     for (const id of errors) add(this.#failed, known.textOf.get(id))
-    // Ids of enforced policies stand in the reason too, where the shadow policies are asked beside them.
+    // When shadow policies are evaluated together with enforced policies, `reason` contains ids of enforced policies
+    // too.
     for (const id of shadow?.reason ?? []) if (!reason.includes(id)) add(this.#decided, known.textOf.get(id))
   }
 

@@ -1,4 +1,4 @@
-/** Finds calls: filters, pages, and who may see which. */
+/** Finds calls: filters, paging and visibility. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type CallView, outcomes, type ListPage, type PayloadView } from '../api.ts'
 import { limitOf } from '../data/pages.ts'
@@ -9,13 +9,13 @@ import type { CallRecorder, StoredCall } from './recorder.ts'
 
 const known: ReadonlySet<string> = new Set(outcomes)
 
-/** True for the calls that a visitor may see. */
+/** Returns a predicate for the calls that a visitor may see. */
 export function visibleTo({ visitor, permissions }: Pick<ApiRequest, 'visitor' | 'permissions'>) {
   const seesAll = permissions.has('calls.all')
   return ({ owner }: StoredCall): boolean => seesAll || owner === visitor.caller.key
 }
 
-/** A call as a visitor may see it: whether its payload can be read is for each to know. */
+/** Returns the call with the payload state for this visitor. */
 export function asSeenBy(
   recorder: CallRecorder,
   { visitor, permissions }: Pick<ApiRequest, 'visitor' | 'permissions'>,
@@ -29,7 +29,7 @@ export function asSeenBy(
   }
 }
 
-/** Answers `calls/{}/payload`. Throws NOT_FOUND, PAYLOAD_NEEDS_AUDITOR, PAYLOAD_NOT_RECORDED or PAYLOAD_EVICTED. */
+/** Handles `calls/{}/payload`. Throws NOT_FOUND, PAYLOAD_NEEDS_AUDITOR, PAYLOAD_NOT_RECORDED or PAYLOAD_EVICTED. */
 export function payloadOf(recorder: CallRecorder, request: ApiRequest): PayloadView {
   const stored = findCall(recorder, request)
   const { payload, id } = asSeenBy(recorder, request)(stored)
@@ -41,7 +41,7 @@ export function payloadOf(recorder: CallRecorder, request: ApiRequest): PayloadV
   return { id, ...found }
 }
 
-/** Answers `calls`: the newest first. Throws BAD_REQUEST or WRONG_REPLICA. */
+/** Handles `calls`, newest first. Throws BAD_REQUEST or WRONG_REPLICA. */
 export function callsPage(recorder: CallRecorder, request: ApiRequest, now: number): ListPage<CallView> {
   const { query } = request
   const fits = filterOf(query)
@@ -71,12 +71,12 @@ export function callsPage(recorder: CallRecorder, request: ApiRequest, now: numb
   }
 }
 
-/** Throws NOT_FOUND, also for what the visitor may not see. */
+/** Throws NOT_FOUND, also when the visitor may not see the call. */
 export function findCall(recorder: CallRecorder, request: ApiRequest): StoredCall {
   const id = request.names[0] ?? ''
   const stored = remoteCall(recorder, id) ?? ownCall(recorder, seqOf(id, recorder.replica))
   if (!stored || !visibleTo(request)(stored))
-    throw new GatehouseError('NOT_FOUND', { detail: 'there is no such call, or it is not stored any more' })
+    throw new GatehouseError('NOT_FOUND', { detail: 'unknown call, or it is no longer stored' })
   return stored
 }
 
@@ -84,7 +84,7 @@ function ownCall({ all, notable }: CallRecorder, seq: number): StoredCall | unde
   return all.find(seq) ?? notable.find(seq)
 }
 
-/** A call of another replica has the id that it has there. */
+/** Calls of another replica keep their id. */
 function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined {
   if (id.startsWith(`${recorder.replica}.`)) return undefined
   for (const stored of newestFirst(recorder, Number.MAX_SAFE_INTEGER))
@@ -92,13 +92,13 @@ function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined 
   return undefined
 }
 
-/** The notable calls go on where the others end. */
+/** Continues with the notable calls where the ring of all calls ends. */
 function* newestFirst({ all, notable }: CallRecorder, from: number): Generator<StoredCall> {
   yield* all.before(from)
   yield* notable.before(Math.min(from, all.oldest?.seq ?? from))
 }
 
-/** The number in a call's id. Throws NOT_FOUND or WRONG_REPLICA. */
+/** Parses the sequence number in a call's id. Throws NOT_FOUND or WRONG_REPLICA. */
 function seqOf(id: string, replica: string): number {
   const [, of, number] = /^([0-9a-f]{8})\.([0-9a-z]{1,10})$/.exec(id) ?? []
   if (of === undefined || number === undefined) throw new GatehouseError('NOT_FOUND')

@@ -1,9 +1,9 @@
 /**
- * What the console keeps of the requests that a server gets: the latest ones, the notable ones for longer, and counts per
- * minute. All of it is bounded in bytes, whatever clients do.
+ * Records requests for the console: the latest ones, notable ones for longer, and counts per minute. Memory is limited,
+ * regardless of what clients send.
  *
- * Pings, notifications and the opening of streams are not stored. Requests that nobody signed in for are stored among the
- * latest only: they must not push out what people did.
+ * Pings, notifications and the opening of streams are not stored. Unauthenticated requests are stored only among the
+ * latest ones, so that they cannot displace the calls of users.
  */
 import { randomBytes } from 'node:crypto'
 import type { Events, ExchangeRecord, ExchangeRecorder } from '../../observe/index.ts'
@@ -19,16 +19,16 @@ import { Series } from './series.ts'
 const ringBytes = 8 * 1024 * 1024
 const slowMs = 5_000
 const maxText = 128
-/** What an entry takes beside texts of any length: the objects, id, times, session and trace. */
+/** Approximate size of an entry without its variable texts: objects, id, times, session and trace. */
 const entryBytes = 600
 
 export interface StoredCall {
   readonly seq: number
   readonly bytes: number
   readonly call: CallView
-  /** `Caller.key` of whoever made it; undefined when nobody was signed in. */
+  /** `Caller.key` of the caller; undefined when the caller was not authenticated. */
   readonly owner: string | undefined
-  /** True for a call that was made from the console. */
+  /** True for a call made from the console. */
   readonly isTry: boolean
   /** True for a call of another replica. */
   readonly isRemote: boolean
@@ -38,16 +38,16 @@ export interface CallRecorderOptions {
   readonly events: Events
   /** Milliseconds since the epoch. */
   readonly now?: () => number
-  /** Which calls are stored with arguments and result, redacted. Default off. */
+  /** Calls to store with redacted arguments and result. Default: off. */
   readonly payloads?: PayloadMode | undefined
-  /** Bytes of each ring (tests). */
+  /** Size of each ring in bytes (tests). */
   readonly ringBytes?: number
 }
 
 export class CallRecorder implements ExchangeRecorder {
   readonly responseBytes: number
   readonly payloads: Payloads
-  /** Names this process among its replicas. */
+  /** Identifies this process among its replicas. */
   readonly replica = randomBytes(4).toString('hex')
   readonly all: Ring<StoredCall>
   readonly notable: Ring<StoredCall>
@@ -81,18 +81,18 @@ export class CallRecorder implements ExchangeRecorder {
     })
   }
 
-  /** Hears of every call that is stored from now on; the returned function ends that. */
+  /** Calls `listener` for every call that is stored from now on. Returns a function that stops this. */
   listen(listener: (stored: StoredCall) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Tells whose policies decide. */
+  /** Sets the server whose policies decide. */
   serves(view: Pick<ConsoleView, 'policies'>): void {
     this.#view = view
   }
 
-  /** The time of the first call that a client of a caller made, of those that are stored. */
+  /** Returns the time of the oldest stored client call of this caller. */
   firstCallOf(owner: string): string | undefined {
     let first: string | undefined
     for (const stored of this.all.before(Number.MAX_SAFE_INTEGER))
@@ -108,7 +108,7 @@ export class CallRecorder implements ExchangeRecorder {
     )
   }
 
-  /** Records a call that was made from the console itself. */
+  /** Records a call made from the console. */
   tried(tried: Tried): void {
     const { request, caller, backend, ms, outcome, policy, error } = tried
     if (policy) this.policies.count(policy)
@@ -143,7 +143,7 @@ export class CallRecorder implements ExchangeRecorder {
     this.#push({ seq, call, ...of, isRemote: false, bytes: sizeOf(call) })
   }
 
-  /** Names a place in the rings of this process. */
+  /** Returns the id for a sequence number of this process. */
   idOf(seq: number): string {
     return `${this.replica}.${seq.toString(36)}`
   }
@@ -173,7 +173,7 @@ function isNotable({ call: { outcome, ms }, owner }: StoredCall): boolean {
   return owner !== undefined && (outcome !== 'success' || ms > slowMs)
 }
 
-/** Lists and handshakes are shown, and are no calls of anything. */
+/** False for lists and handshakes, which are shown but not counted as calls. */
 function countsAsCall(method: string): boolean {
   return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read'
 }
@@ -191,7 +191,7 @@ function deniedOf({ denied, policy }: Tried): CallView['denied'] {
   }
 }
 
-/** Texts need at most two bytes a character. */
+/** Strings need at most two bytes per character. */
 function sizeOf({ method, name, original, backend, caller, era, error, denied }: CallView): number {
   const texts = [method, name, original, backend, era, error?.message, ...Object.values(caller ?? {})]
   return [...texts, ...(denied?.policies ?? [])].reduce(

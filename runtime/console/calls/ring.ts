@@ -1,14 +1,14 @@
 /**
- * The latest entries of a kind, as many as fit into a number of bytes; the oldest go first. Entries are found by their
- * number, which only grows.
+ * The latest entries within a number of bytes; the oldest are dropped first. Entries are found by their sequence
+ * number, which is ascending.
  */
 export interface RingEntry {
   readonly seq: number
-  /** What it takes in memory, about. */
+  /** Approximate size in memory. */
   readonly bytes: number
 }
 
-/** Slots are given back once so many of them are empty at the beginning. */
+/** The array is compacted when this many slots at its start are empty. */
 const compactAfter = 1_024
 
 export class Ring<E extends RingEntry> {
@@ -34,7 +34,7 @@ export class Ring<E extends RingEntry> {
     return this.#entries[this.#head]
   }
 
-  /** `entry` has a greater number than all before. One that is larger than the whole ring is not stored. */
+  /** Adds an entry; its number must exceed all previous numbers. An entry larger than the whole ring is not stored. */
   push(entry: E): void {
     if (entry.bytes > this.#maxBytes) return
     this.#entries.push(entry)
@@ -52,7 +52,7 @@ export class Ring<E extends RingEntry> {
     this.#head = 0
   }
 
-  /** The newest first, from the one before `seq` on. */
+  /** Yields the entries below `seq`, newest first. */
   *before(seq: number): Generator<E> {
     for (let i = this.#firstAt(seq) - 1; i >= this.#head; i--) {
       const entry = this.#entries[i]
@@ -65,7 +65,7 @@ export class Ring<E extends RingEntry> {
     return entry?.seq === seq ? entry : undefined
   }
 
-  /** Index of the first entry with this number or a greater one. */
+  /** Returns the index of the first entry with this number or a greater one. */
   #firstAt(seq: number): number {
     let low = this.#head
     let high = this.#entries.length

@@ -1,8 +1,8 @@
 /**
- * Calls per minute over the last hour, of the server and of each backend: how many, how they ended, how long they took.
+ * Call counts, outcomes and durations per minute over the last hour, for the server and each backend.
  *
- * Fixed memory: 60 minutes of counters for each of at most 256 backends, then all others together. Durations are
- * counted in bins, so that percentiles can be read of any span of minutes.
+ * Memory is fixed: 60 minutes of counters for at most 256 backends; further backends share one set. Durations are
+ * counted in bins, so that percentiles can be computed for any range of minutes.
  */
 import type { Health, Minute } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
@@ -13,7 +13,7 @@ const maxBackends = 256
 const maxTransitions = 240
 const others = ''
 
-/** Upper bounds in milliseconds; what took longer counts under the last. */
+/** Upper bounds of the duration bins in milliseconds; longer durations count in the last bin. */
 const boundsMs = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000,
 ] as const
@@ -22,11 +22,11 @@ const failedAt = callsAt + 1
 const deniedAt = callsAt + 2
 const width = callsAt + 3
 
-/** From the best to the worst. */
+/** From best to worst. */
 const severity: readonly Health[] = ['healthy', 'unknown', 'degraded', 'unauthenticated', 'unhealthy']
 
 export interface CallSample {
-  /** Empty when the call reached none. */
+  /** Empty when the call reached no backend. */
   readonly backend: string
   readonly ms: number
   readonly result: 'ok' | 'failed' | 'denied'
@@ -40,10 +40,10 @@ export interface Totals {
   readonly p95?: number
 }
 
-/** Counters of one hour; a minute's row is emptied when its turn comes again. */
+/** Counters of one hour. The row of a minute is cleared when it is reused. */
 class Hour {
   readonly #counts = new Uint32Array(minutes * width)
-  /** The minute that a row is of. */
+  /** The minute that each row belongs to. */
   readonly #minuteOf = new Float64Array(minutes)
 
   add(minute: number, { ms, result }: CallSample): void {
@@ -65,7 +65,7 @@ class Hour {
     return i * width
   }
 
-  /** The counters of a minute; undefined without a call. */
+  /** Returns the counters of a minute, or undefined when there were no calls. */
   at(minute: number): Uint32Array | undefined {
     const i = minute % minutes
     return this.#minuteOf[i] === minute ? this.#counts.subarray(i * width, (i + 1) * width) : undefined
@@ -82,7 +82,7 @@ export class Series {
     this.#now = now
   }
 
-  /** `at` is when the call ended, milliseconds since the epoch; what is not of the last hour is left out. */
+  /** `at` is the end of the call, milliseconds since the epoch. Ignores calls that are not within the last hour. */
   add(sample: CallSample, at: number): void {
     const minute = Math.floor(at / minuteMs)
     const present = Math.floor(this.#now() / minuteMs)
@@ -100,7 +100,7 @@ export class Series {
     return hour
   }
 
-  /** A backend's health from now on. */
+  /** Sets the current health of a backend. */
   noteHealth(backend: string, health: Health): void {
     if (!this.#transitions.has(backend) && this.#transitions.size >= maxBackends) return
     const list = this.#transitions.get(backend) ?? []
@@ -109,7 +109,7 @@ export class Series {
     this.#transitions.set(backend, list)
   }
 
-  /** Backends that are gone. */
+  /** Removes backends that no longer exist. */
   forget(backends: readonly string[]): void {
     for (const backend of backends) {
       this.#backends.delete(backend)
@@ -117,7 +117,7 @@ export class Series {
     }
   }
 
-  /** The last hour, the oldest minute first; without a backend, of the whole server. */
+  /** Returns the last hour, oldest minute first, for one backend or the whole server. */
   minutes(backend?: string): readonly Minute[] {
     const hour = backend === undefined ? this.#all : this.#backends.get(backend)
     const last = Math.floor(this.#now() / minuteMs)
@@ -135,7 +135,7 @@ export class Series {
     })
   }
 
-  /** Of the last hour. */
+  /** Returns the totals of the last hour. */
   totals(): Totals {
     const sum = new Uint32Array(width)
     const last = Math.floor(this.#now() / minuteMs)
@@ -150,7 +150,7 @@ export class Series {
     }
   }
 
-  /** The worst within a minute; undefined before anything was known. */
+  /** Returns the worst health within a minute, or undefined before the first report. */
   #healthIn(backend: string, minute: number): Health | undefined {
     const list = this.#transitions.get(backend) ?? []
     const start = minute * minuteMs
@@ -165,7 +165,7 @@ export class Series {
   }
 }
 
-/** Upper bound of the bin that holds it; undefined without a call. */
+/** Returns the upper bound of the percentile's bin, or undefined when there were no calls. */
 function percentile(counts: Uint32Array, share: number): number | undefined {
   const total = counts[callsAt] ?? 0
   if (total === 0) return undefined

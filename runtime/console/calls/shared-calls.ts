@@ -1,7 +1,7 @@
 /**
- * Calls of all replicas: each writes its own to a stream that they share, and reads those of the others into its rings.
- * Whatever a replica wrote stays when it is gone. Calls never wait for it: while the stream cannot be reached, what cannot
- * be written is dropped, and reading goes on where it was.
+ * Shares calls between replicas: each replica appends its calls to a shared stream and reads the calls of the other
+ * replicas into its rings. Calls of a replica remain after it exits. Calls never wait for the stream: while it is
+ * unreachable, new calls are not shared, and reading resumes where it stopped.
  */
 import { isFields, jsonFields } from '../../../schemas/index.ts'
 import type { RecordStream } from '../../store/index.ts'
@@ -12,7 +12,7 @@ const writeMs = 100
 const maxBatch = 500
 const readMs = 500
 const readAtOnce = 500
-/** Larger ones are left out: the stream is bounded in number. */
+/** Larger records are not shared, because the stream is limited only by the number of records. */
 const maxRecord = 4_096
 
 export class SharedCalls {
@@ -43,7 +43,7 @@ export class SharedCalls {
     this.#writer = undefined
     const texts = this.#batch.map(({ call, owner, isTry }) => JSON.stringify({ call, owner, isTry }))
     this.#batch = []
-    // What is lost is what other replicas do not show; the outage itself is told by the storage of sessions.
+    // Lost records are only missing on other replicas. The session storage reports the outage.
     this.#stream.append(texts.filter(({ length }) => length <= maxRecord)).catch(() => {})
   }
 
@@ -60,7 +60,7 @@ export class SharedCalls {
         }
       }
     } catch {
-      // The next turn goes on where this one ended.
+      // The next run resumes here.
     } finally {
       this.#isReading = false
     }
@@ -81,7 +81,7 @@ export class SharedCalls {
   }
 }
 
-/** Written by another version it may lack what this one reads: such a record is left out. */
+/** A record from another version may lack fields; it is skipped. */
 function isCall(value: unknown): value is CallView {
   if (!isFields(value)) return false
   const { id, at, method, ms, outcome, payload } = value

@@ -1,4 +1,3 @@
-/** Backends as the console shows them. */
 import { failureText, withDetail } from '../../observe/index.ts'
 import type { BackendView } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
@@ -6,7 +5,7 @@ import type { ApiRequest } from '../http/api-route.ts'
 import type { ConsoleBackend, ConsoleView } from '../view.ts'
 import { given, iso } from './texts.ts'
 
-/** All backends, sorted by name, with the number of their tools that this visitor could call. */
+/** Returns all backends, sorted by name, with the number of tools that the visitor may call. */
 export async function backendRows(
   { view, recorder }: { readonly view: ConsoleView; readonly recorder: CallRecorder },
   { visitor }: ApiRequest,

@@ -1,4 +1,6 @@
-/** The configuration in force as text. Secrets are not in it; whatever looks like one is left out all the same. */
+/**
+ * Renders the running configuration as text. It contains no secrets; values that look like secrets are removed as well.
+ */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { isFields } from '../../../schemas/index.ts'
 import { recordedPayload } from '../../observe/index.ts'
@@ -21,7 +23,7 @@ export function configView(view: ConsoleView): ConfigView {
   }
 }
 
-/** YAML; JSON in part when there is more of it than anybody reads. */
+/** Returns YAML; parts beyond the size limit are JSON. */
 function textOf(config: unknown): string {
   const redacted = recordedPayload(JSON.stringify(config, withoutLiterals), { whole: true }, maxBytes)
   if (!redacted) return ''
@@ -29,7 +31,7 @@ function textOf(config: unknown): string {
   return typeof value === 'string' ? value : writeYaml(value)
 }
 
-/** Values whose names say nothing: headers that are sent with requests may be credentials, whatever they are called. */
+/** Removes header values, which may be credentials regardless of the header's name. */
 function withoutLiterals(key: string, value: unknown): unknown {
   if (key === 'headerValue' && value !== undefined) return blank
   if (key !== 'headers' || !isFields(value)) return value

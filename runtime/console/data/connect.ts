@@ -1,4 +1,4 @@
-/** How clients are connected to the server: commands, files and links, without any credential. */
+/** Instructions for connecting clients: commands, files and links, without credentials. */
 import type { Connect } from '../api.ts'
 import type { ConsoleView } from '../view.ts'
 import { given } from './texts.ts'
@@ -18,7 +18,7 @@ export function connectPage(view: ConsoleView, firstCall: string | undefined): C
   }
 }
 
-/** A name that every client takes. */
+/** Returns a name that every client accepts. */
 function clientSafeName(server: string): string {
   const safe = server
     .toLowerCase()

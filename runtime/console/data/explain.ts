@@ -1,4 +1,4 @@
-/** Reads a question for an explanation, and asks whoever explains. */
+/** Parses an explain request and runs it. */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ExplainResponse } from '../api.ts'
@@ -15,10 +15,10 @@ export interface AskedExplanation {
   readonly arguments?: unknown
 }
 
-/** Explains what the running server would do; `caller` is who asks. */
+/** Explains how the running server would decide; `caller` is the user who asks. */
 export type Explain = (question: AskedExplanation, caller: Caller) => Promise<ExplainResponse>
 
-/** Rejects with BAD_REQUEST naming the member that cannot be used. */
+/** Rejects with BAD_REQUEST, which names the invalid member. */
 export async function explained(explain: Explain, { body, visitor }: ApiRequest): Promise<ExplainResponse> {
   if (!isFields(body)) throw refused('the body', 'an object')
   const { claims, action, name, arguments: text } = body
@@ -45,7 +45,7 @@ function argumentsIn(text: unknown): unknown {
     const value: unknown = typeof text === 'string' ? JSON.parse(text) : undefined
     if (isFields(value)) return value
   } catch {
-    // Told below.
+    // Rejected below.
   }
   throw refused('arguments', 'the JSON text of an object')
 }

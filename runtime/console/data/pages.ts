@@ -1,4 +1,6 @@
-/** Lists in pages: a cursor says after which entry to go on, so that entries that come or go meanwhile change nothing. */
+/**
+ * Paginates lists. A cursor contains the last entry of the page, so that added or removed entries do not shift pages.
+ */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListPage } from '../api.ts'
 import { given, iso } from './texts.ts'
@@ -6,14 +8,14 @@ import { given, iso } from './texts.ts'
 const defaultLimit = 50
 const maxLimit = 200
 
-/** What every page says about where it comes from. */
+/** Facts about the origin of a list that every page contains. */
 export interface ListFacts {
   readonly replica: string
   /** Milliseconds since the epoch. */
   readonly now: number
 }
 
-/** `all` in the order of their keys. */
+/** `all` must be sorted by key. */
 export function pageOf<T>(
   all: readonly T[],
   { cursor, limit }: { readonly cursor: string | undefined; readonly limit: number },

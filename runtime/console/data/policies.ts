@@ -1,4 +1,4 @@
-/** The policies in force, and how often each decided. */
+/** The current policies with their decision counts. */
 import type { Policies } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ConsoleView } from '../view.ts'
@@ -12,7 +12,7 @@ export function policiesPage(view: ConsoleView, { policies: counts }: CallRecord
   const items = set?.items ?? []
   const failing = items.flatMap(({ id, text }) => {
     const failed = counts.failed(text)
-    return failed > 0 ? [`${id} could not be evaluated ${failed} times: the log of this server says why`] : []
+    return failed > 0 ? [`${id} could not be evaluated ${failed} times: see the log of this server`] : []
   })
   const refused = view.problems().filter(({ type }) => concerning.has(type))
   return {

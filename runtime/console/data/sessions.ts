@@ -1,4 +1,4 @@
-/** Client sessions as the console shows them: whose they are, and short hashes in place of ids. */
+/** Client sessions with their owners, and short hashes instead of ids. */
 import { JsonObject } from '../../mcp/index.ts'
 import type { ListedSession } from '../api.ts'
 import type { ShownSession } from '../../observe/index.ts'

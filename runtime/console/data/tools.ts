@@ -1,6 +1,6 @@
 /**
- * Tools as the console shows them. Definitions are texts of backends: they are read once each, in turns, so that a
- * catalog of thousands holds nobody up.
+ * Tools in the console. Each definition from a backend is parsed once, in short turns, so that a large catalog does not
+ * block other work.
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError, hiddenInText } from '../../../schemas/index.ts'
@@ -24,7 +24,7 @@ interface Definition {
   readonly suspicious: boolean
 }
 
-/** What was read of a definition, as long as the catalog holds it. */
+/** Parsed definitions, as long as the catalog holds them. */
 const read = new WeakMap<Buffer, Definition>()
 
 export interface ToolFilter {
@@ -35,7 +35,7 @@ export interface ToolFilter {
   readonly limit: number
 }
 
-/** Those that fit, one page of them. */
+/** Returns one page of the matching tools. */
 export async function toolList(
   all: readonly ShownTool[],
   filter: ToolFilter,
@@ -69,7 +69,7 @@ export function toolDetail(
   driftOf: ConsoleView['pinDetail'],
 ): ToolDetail {
   const facts = all.find((one) => one.name === name)
-  if (!facts) throw new GatehouseError('NOT_FOUND', { detail: 'there is no such tool' })
+  if (!facts) throw new GatehouseError('NOT_FOUND', { detail: 'unknown tool' })
   const { description, inputSchema, outputSchema } = definitionOf(facts.json)
   const drift = driftOf(facts.backend, 'tool', facts.original)?.diff ?? []
   return {
@@ -118,7 +118,7 @@ function parse(json: Buffer): Definition {
     inputSchema: tool.raw('inputSchema')?.toString() ?? '{}',
     outputSchema: tool.raw('outputSchema')?.toString(),
     hints: hintsOf(tool.value('annotations')),
-    // Written again, so that what was an escape counts too. Controls are escapes afterwards.
+    // Serialized again, so that escaped characters are found too. Control characters become escapes.
     suspicious: hasHidden(JSON.stringify(JSON.parse(json.toString()))),
   }
 }
@@ -144,7 +144,7 @@ function hintsOf(annotations: unknown): Tool['hints'] {
   }
 }
 
-/** Gives other work a turn every few milliseconds. */
+/** Yields to other work every few milliseconds. */
 async function* inTurns<T>(all: readonly T[]): AsyncGenerator<T> {
   let since = performance.now()
   for (const one of all) {

@@ -1,4 +1,4 @@
-/** One row of the console's API: which request it takes, what that needs, and what answers it. */
+/** A route of the console's API: its request, the required permission and the handler. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'
@@ -9,7 +9,7 @@ export interface ApiRequest {
   readonly exchange: Exchange
   readonly visitor: Visitor
   readonly permissions: ReadonlySet<Permission>
-  /** What stands for the `{}` of the path, decoded, in order. */
+  /** The decoded values for `{}` in the path, in order. */
   readonly names: readonly string[]
   readonly query: URLSearchParams
   /** The parsed body of a POST. */
@@ -18,17 +18,20 @@ export interface ApiRequest {
 
 export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Below `api/v1/`; `{}` stands for one name. */
+  /** Below `api/v1/`; `{}` matches one name. */
   readonly path: keyof Answers
-  /** Undefined: being signed in is enough. */
+  /** Undefined: any signed-in user may call it. */
   readonly needs?: Permission
   /** True for actions that need a recent login. */
   readonly fresh?: boolean
-  /** Audited under this type, refusals included; about the first name of the path unless `about` says otherwise. */
+  /**
+   * Audit type of the action, including rejected requests. The subject is the first name in the path unless `about` is
+   * set.
+   */
   readonly action?: ActionType
-  /** What an action is about, of a body that nobody has checked yet. */
+  /** Returns the subject of an action from an unvalidated body. */
   readonly about?: (body: unknown) => ActionSubject
-  /** Sends what it returns as JSON; undefined: 204, or it has answered by itself. */
+  /** The returned value is sent as JSON. Undefined: the response is 204, unless the handler has sent a response. */
   handle(request: ApiRequest): unknown
 }
 
@@ -37,7 +40,7 @@ export interface FoundRoute {
   readonly names: readonly string[]
 }
 
-/** The route of a request. Throws NOT_FOUND, METHOD_NOT_ALLOWED or BAD_REQUEST. */
+/** Returns the route for a request. Throws NOT_FOUND, METHOD_NOT_ALLOWED or BAD_REQUEST. */
 export function findRoute(routes: readonly ApiRoute[], method: string, path: string): FoundRoute {
   const parts = path.split('/')
   const fitting = routes.filter((route) => fits(route.path.split('/'), parts))
@@ -62,6 +65,6 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {
-    throw new GatehouseError('BAD_REQUEST', { detail: 'the path is not valid percent-encoding' })
+    throw new GatehouseError('BAD_REQUEST', { detail: 'invalid percent-encoding in the path' })
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The files of the pages: read once, served from memory, and nothing but these.
+ * Static files of the pages, loaded once and served from memory.
  *
- * Every path that is no file and has no ending is a page of the one document, whose script reads the path.
+ * A path without a file and without an extension returns the HTML document, whose script reads the path.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
@@ -21,12 +21,12 @@ export interface Assets {
   send(exchange: Exchange, path: string): void
 }
 
-/** The files of a folder, without those below it. A folder that is missing has none. */
+/** Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. */
 export function readAssets(folder: string, basePath: string): Assets {
   const files = new Map<string, Buffer>()
   for (const name of namesIn(folder)) files.set(`/${name}`, readFileSync(join(folder, name)))
   const document = files.get('/index.html')
-  // Addresses in the document are relative to it.
+  // URLs in the document are relative to the base path.
   const index = document && Buffer.from(document.toString().replaceAll('{{base}}', `${basePath}/`))
 
   return {

@@ -1,5 +1,5 @@
 /**
- * What every response of the console says to browsers, and which requests it takes at all: one host, one origin.
+ * Security headers of console responses, and checks of host and origin.
  * Source: Content Security Policy Level 3; Fetch Metadata; OWASP, Cross-Site Request Forgery Prevention.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -38,7 +38,7 @@ export function setSecurityHeaders({ res }: Exchange): void {
   for (const [name, value] of Object.entries(responseHeaders)) res.setHeader(name, value)
 }
 
-/** The origins under which the console is reached: its public URL, else the names of this machine. */
+/** Returns the origins of the console: its public URL, otherwise the names of this machine. */
 export function originsOf(publicUrl: string | undefined, listener: Listener): ReadonlySet<string> {
   if (publicUrl !== undefined) return new Set([new URL(publicUrl).origin])
   const { protocol, port } = new URL(listener.url)
@@ -46,26 +46,26 @@ export function originsOf(publicUrl: string | undefined, listener: Listener): Re
   return new Set(names.map((name) => new URL(`${protocol}//${name}:${port}`).origin))
 }
 
-/** Throws HOST_DENIED or ORIGIN_DENIED: the way around a name that was bound to this address, and around other pages. */
+/** Throws HOST_DENIED or ORIGIN_DENIED. Prevents DNS rebinding, and requests from other pages. */
 export function checkOrigin({ req }: Exchange, origins: ReadonlySet<string>): void {
   const host = req.headers.host?.toLowerCase()
   const hosts = [...origins].map((origin) => new URL(origin).host)
   if (host === undefined || !hosts.includes(host))
     throw new GatehouseError('HOST_DENIED', {
-      detail: `Host not allowed: open the console under ${[...origins][0]}`,
+      detail: `Host not allowed: open the console at ${[...origins][0]}`,
     })
   const { origin } = req.headers
   if (origin !== undefined && !origins.has(origin)) throw new GatehouseError('ORIGIN_DENIED')
 }
 
-/** Throws ORIGIN_DENIED for an API request that another site caused. */
+/** Throws ORIGIN_DENIED for an API request from another site. */
 export function checkFetchSite({ req }: Exchange): void {
   const site = req.headers['sec-fetch-site']
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
     throw new GatehouseError('ORIGIN_DENIED')
 }
 
-/** Throws CSRF_REFUSED unless a write comes from the console's own page, of this visitor. */
+/** Throws CSRF_REFUSED unless a write comes from the console page of this visitor. */
 export function checkWrite({ req }: Exchange, visitor: Visitor): void {
   const value = req.headers[csrfHeader]
   const sent = Buffer.from(typeof value === 'string' ? value : '')

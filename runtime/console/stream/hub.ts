@@ -1,8 +1,8 @@
 /**
- * What happens, as events for pages that are open: calls in batches, health, the catalog, the number of sessions.
+ * Publishes events for open pages: calls in batches, health, catalog changes, the number of sessions.
  *
- * Every event has a number and is stored for a while, so that a page that lost its connection goes on where it was. What
- * was dropped is told as a gap.
+ * Every event has a number and is kept for a while, so that a page can resume after a lost connection. Dropped events
+ * are reported as a gap.
  */
 import type { Events } from '../../observe/index.ts'
 import type { StreamEvent } from '../api.ts'
@@ -30,7 +30,7 @@ export interface HubOptions {
   readonly sessionCount: () => number
 }
 
-/** After these the lists of tools may be others. */
+/** Events after which the lists of tools may have changed. */
 const catalogEvents: ReadonlySet<string> = new Set([
   'lists_changed',
   'lists_failed',
@@ -79,7 +79,7 @@ export class Hub {
     return () => this.#listeners.delete(listener)
   }
 
-  /** What happened after an event, the oldest first; undefined when some of it was dropped. */
+  /** Returns the events after `seq`, oldest first, or undefined when some of them were dropped. */
   since(seq: number): readonly LoggedEvent[] | undefined {
     if (seq > this.#seq) return undefined
     const { oldest } = this.#log
@@ -107,7 +107,7 @@ export class Hub {
     this.countSessions()
   }
 
-  /** Tells of the number of sessions when it has changed. */
+  /** Publishes the number of sessions if it has changed. */
   countSessions(): void {
     const count = this.#options.sessionCount()
     if (count === this.#sessions) return

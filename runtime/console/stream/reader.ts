@@ -1,7 +1,8 @@
 /**
- * One open page: the event stream that it reads, and what becomes of it when it reads too slowly.
+ * The event stream of one open page.
  *
- * Nothing waits for a reader. One that is behind misses events and is told so; one that does not catch up is cut.
+ * The server never waits for a reader. A slow reader misses events and receives a gap event; one that stays behind is
+ * disconnected.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -16,7 +17,7 @@ const maxReaders = 32
 const maxPerVisitor = 8
 const maxBehindBytes = 256 * 1024
 const heartbeatMs = 5_000
-/** Heartbeats that a reader may be behind. */
+/** Number of heartbeats that a reader may lag behind. */
 const maxLate = 6
 const retryMs = 2_000
 
@@ -28,7 +29,7 @@ interface OpenStream {
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  /** How each open stream is ended. */
+  /** Open streams, by the function that closes them. */
   readonly #open = new Map<() => void, OpenStream>()
 
   constructor(hub: Hub, recorder: CallRecorder) {
@@ -36,7 +37,7 @@ export class Readers {
     this.#recorder = recorder
   }
 
-  /** Answers `stream`. Throws BAD_REQUEST or TOO_MANY_STREAMS. */
+  /** Handles `stream`. Throws BAD_REQUEST or TOO_MANY_STREAMS. */
   open(request: ApiRequest): void {
     const wanted = wantedTopics(request)
     const owner = request.visitor.caller.key
@@ -115,13 +116,13 @@ export class Readers {
     for (const end of this.#open.keys()) end()
   }
 
-  /** Ends the streams of whoever may not read them any more, or not in this way. */
+  /** Closes the streams of visitors whose session or permissions have changed. */
   check(): void {
     for (const { check } of this.#open.values()) check()
   }
 }
 
-/** Undefined when there is nothing in it for this reader. */
+/** Returns undefined when the event contains nothing for this reader. */
 function asSeen(
   logged: LoggedEvent,
   isVisible: (stored: StoredCall) => boolean,
@@ -134,7 +135,7 @@ function asSeen(
 
 const neededFor = { health: 'overview', sessions: 'overview', catalog: 'tools', calls: 'calls.own' } as const
 
-/** Those that were asked for and may be seen. Throws BAD_REQUEST. */
+/** Returns the requested topics that the visitor may see. Throws BAD_REQUEST. */
 function wantedTopics({ query, permissions }: ApiRequest): ReadonlySet<Topic> {
   const asked = query.get('topics')?.split(',') ?? topics
   const unknown = asked.find((topic) => !(topics as readonly string[]).includes(topic))

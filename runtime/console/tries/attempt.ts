@@ -1,6 +1,6 @@
 /**
- * One try of a tool: the call, what it says on its way, and what it asks. Events wait for the page, bounded in number and
- * bytes; progress and log lines make space, the end never does.
+ * One try of a tool: the call, its progress and its questions. Events wait for the page, limited in number and bytes.
+ * Progress and log events are dropped first; the final event is always kept.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -13,7 +13,7 @@ import type { ConsoleView, Tried } from '../view.ts'
 import type { Visitor } from '../access/visitor.ts'
 
 const maxMs = 15 * 60_000
-/** How long a call may be silent. */
+/** Longest time without activity. */
 const quietMs = 2 * 60_000
 const maxEvents = 200
 const maxLogText = 4_096
@@ -70,16 +70,16 @@ export class Attempt {
     this.#controller.abort(new Error(why))
   }
 
-  /** Answers a question. Throws NOT_FOUND when it is not open. */
+  /** Answers an open question. Throws NOT_FOUND when it is not open. */
   answer(id: string, { action, content }: AskAnswer): void {
     const resolve = this.#asks.get(id)
-    if (!resolve) throw new GatehouseError('NOT_FOUND', { detail: 'this question is not open any more' })
+    if (!resolve) throw new GatehouseError('NOT_FOUND', { detail: 'this question is no longer open' })
     this.#asks.delete(id)
     const given = action === 'accept' && content !== undefined ? `,"content":${content}` : ''
     resolve({ result: Buffer.from(`{"action":"${action}"${given}}`) })
   }
 
-  /** Takes the event that has waited longest. */
+  /** Removes and returns the oldest waiting event. */
   take(): TryEvent | undefined {
     return this.#events.shift()
   }
@@ -88,7 +88,7 @@ export class Attempt {
     return this.#listener !== undefined
   }
 
-  /** Called when there are events; one reader at a time. */
+  /** Sets the listener for new events; there is at most one reader. */
   onEvents(listener: (() => void) | undefined): void {
     this.#listener = listener
   }
@@ -162,7 +162,7 @@ export class Attempt {
       signal.addEventListener('abort', () => {
         this.#asks.delete(id)
         this.#drop((event) => event.type === 'ask' && event.id === id)
-        reject(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'nobody answered the question' }))
+        reject(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the question was not answered' }))
       })
     })
     this.#push({
@@ -177,7 +177,7 @@ export class Attempt {
     return reply.finally(() => this.#awake())
   }
 
-  /** Whatever the call says shows that it goes on; the longest time of all stays. */
+  /** Any activity restarts the idle timer; the total time limit stays. */
   #awake(): void {
     clearTimeout(this.#quiet)
     this.#quiet = setTimeout(() => this.cancel('the tool was silent for 2 minutes'), quietMs).unref()
@@ -189,7 +189,7 @@ export class Attempt {
     this.#listener?.()
   }
 
-  /** Takes away the oldest event of a kind that nobody has read. */
+  /** Removes the oldest unread event that matches. */
   #drop(isMeant: (event: TryEvent) => boolean): void {
     const at = this.#events.findIndex(isMeant)
     if (at >= 0) this.#events.splice(at, 1)

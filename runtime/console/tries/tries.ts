@@ -1,6 +1,6 @@
 /**
- * Tools tried from the console, each as whoever is signed in: started, followed, answered and cancelled by the same visitor
- * only. Bounded per visitor and overall; one that nobody follows any more ends by itself.
+ * Tries of tools from the console. Each runs as the signed-in visitor, and only this visitor can follow, answer and
+ * cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -12,7 +12,7 @@ import { Attempt } from './attempt.ts'
 
 const maxPerVisitor = 4
 const maxAll = 64
-/** How long the end of a try waits for its reader. */
+/** How long the result of a try waits for its reader. */
 const unreadMs = 60_000
 const eras: ReadonlySet<string> = new Set<TryRequest['era']>(['2025-11-25', '2026-07-28'])
 const actions: ReadonlySet<string> = new Set<AskAnswer['action']>(['accept', 'decline', 'cancel'])
@@ -33,7 +33,7 @@ export class Tries {
     const own = [...this.#attempts.values()].filter(({ owner }) => owner === visitor.caller.key)
     if (own.filter(({ isDone }) => !isDone).length >= maxPerVisitor)
       throw new GatehouseError('TOO_MANY_TRIES')
-    // What has ended and was not read makes space for what comes.
+    // Finished tries that were never read make room for new ones.
     if (own.length >= maxPerVisitor) {
       const ended = own.find(({ isDone }) => isDone)
       if (ended) this.#attempts.delete(ended.id)
@@ -47,11 +47,11 @@ export class Tries {
     return { id: attempt.id }
   }
 
-  /** Throws NOT_FOUND, also for a try of somebody else. */
+  /** Throws NOT_FOUND, also for a try of another visitor. */
   #find({ visitor, names }: ApiRequest): Attempt {
     const attempt = this.#attempts.get(names[0] ?? '')
     if (attempt?.owner !== visitor.caller.key)
-      throw new GatehouseError('NOT_FOUND', { detail: 'there is no such try' })
+      throw new GatehouseError('NOT_FOUND', { detail: 'unknown try' })
     return attempt
   }
 
@@ -64,7 +64,10 @@ export class Tries {
     this.#find(request).answer(request.names[1] ?? '', readAnswer(request.body))
   }
 
-  /** Sends what happens until the end, as fast as the page reads it. Throws TRY_IS_READ when another page does. */
+  /**
+   * Sends the events of a try until its end, as fast as the page reads them. Throws TRY_IS_READ when another page reads
+   * them.
+   */
   events(request: ApiRequest): void {
     const attempt = this.#find(request)
     if (attempt.isRead) throw new GatehouseError('TRY_IS_READ')
@@ -86,7 +89,7 @@ export class Tries {
     res.on('drain', send)
     res.once('close', () => {
       attempt.onEvents(undefined)
-      // Nobody sees how it goes on.
+      // The page has disconnected.
       attempt.cancel()
     })
     send()

@@ -1,10 +1,10 @@
 /**
- * The audit log: one JSON line for each MCP operation of a client, for each request that did not become one, for each
- * event of a workflow, and for each event of an embedded authorization server.
+ * The audit log: one JSON line for each MCP operation of a client, each request that did not become an operation, each
+ * workflow event, and each event of an embedded authorization server.
  *
- * Says who did what with which outcome. Records no header, token or session id; bodies only when the configuration
- * asks for them, redacted and cut. It sees refusals, but decides nothing, and a line that cannot be written never
- * fails a request. Off, it costs nothing: no line is built and no response is watched.
+ * Records who did what with which outcome. Contains no header, token or session id. Bodies are recorded only when
+ * configured, redacted and truncated. The audit log never makes decisions, and a failed write never fails a request.
+ * When off, no line is built and no response is watched.
  * Source: docs/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
@@ -29,13 +29,13 @@ import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.t
 import { type AuditPayload, recordedPayload } from './payload.ts'
 import { policyMembers, type PolicyRecord } from './policy-line.ts'
 
-/** A call of a tool from within a script or a step, on behalf of the request in flight. */
+/** A tool call from within a script or a workflow step, on behalf of the request in flight. */
 export interface CallRecord {
   readonly caller: Caller | undefined
   readonly tool: string
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
-  /** Of a call with a request of its own; else they are in the line of the request. */
+  /** Notes of a call with a request of its own; otherwise the line of the request contains them. */
   readonly notes?: CallNotes | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number
@@ -51,18 +51,18 @@ export interface WorkflowRecord {
   readonly workflowId: string
   readonly workflowName: string
   readonly stepId?: string | undefined
-  /** What else is worth knowing: timeout_ms, duration_ms, step_count, step_type, tool_name, retry_count, condition. */
+  /** Additional fields: timeout_ms, duration_ms, step_count, step_type, tool_name, retry_count, condition. */
   readonly extra?: Readonly<Record<string, string | number | boolean | undefined>>
   /** Raw JSON objects. */
   readonly request?: Buffer | undefined
   readonly response?: Buffer | undefined
 }
 
-/** What an embedded authorization server did. Holds no secret: sessions only as short hashes. */
+/** An event of an embedded authorization server. Contains no secrets; sessions appear only as short hashes. */
 export interface AuthorizationRecord {
   readonly type: AuthorizationEventType
   readonly outcome: AuditOutcome
-  /** Network address of whoever asked; absent for what the server does by itself. */
+  /** Network address of the client; absent for actions of the server. */
   readonly source?: string | undefined
   readonly clientId?: string | undefined
   readonly userId?: string | undefined
@@ -71,26 +71,26 @@ export interface AuthorizationRecord {
   readonly reason?: string | undefined
 }
 
-/** What somebody did in the console. */
+/** A user action in the console. */
 export interface ConsoleRecord {
   readonly type: ConsoleEventType
   readonly outcome: AuditOutcome
   /** Network address of the browser. */
   readonly source: string
-  /** Undefined: nobody was signed in. */
+  /** Undefined when the user was not signed in. */
   readonly caller: Caller | undefined
-  /** What it was done to: a backend, a tool, the id of a call, the hash of a session. */
+  /** Target of the action: a backend, a tool, the id of a call, the hash of a session. */
   readonly target?: string | undefined
-  /** Of the definition that was approved. */
+  /** Digest of the approved definition. */
   readonly digest?: string | undefined
 }
 
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
-  /** Hears of lines that are lost. */
+  /** Notified of lost lines. */
   readonly watch?: LineWatch | undefined
-  /** For what is recorded of calls and steps within a request. */
+  /** Mask for records of calls and steps within a request. */
   readonly mask?: RecordMask | undefined
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined
@@ -99,9 +99,9 @@ export interface AuditOptions {
 export interface AuditTrail {
   readonly enabled: boolean
   readonly detectApplicationErrors: boolean
-  /** How many bytes of a response the record needs; 0: none. */
+  /** How many bytes of a response the record needs; 0 for none. */
   readonly responseBytes: number
-  /** What of a decision of policies is recorded. */
+  /** Which policy inputs are recorded. */
   readonly policyInputs: Audit['policyInputs']
   records(type: AuditEventType): boolean
   exchange(record: ExchangeRecord): void
@@ -116,9 +116,9 @@ const workflowComponent = 'vmcp-composer'
 const exchangeComponent = 'gatehouse-api'
 const authorizationComponent = 'gatehouse-authserver'
 const consoleComponent = 'gatehouse-console'
-/** Of what a browser named. */
+/** Limit for values from a browser. */
 const maxTarget = 256
-/** Beyond what may be recorded, so that a credential at the edge is seen whole. */
+/** Extra bytes beyond the recorded part, so that a credential at the end is redacted completely. */
 const marginBytes = 4_096
 
 const off: AuditTrail = {
@@ -267,7 +267,7 @@ class AuditLog implements AuditTrail {
       time: at,
       level: 'AUDIT',
       message: 'audit_event',
-      // What consumers of audit logs in this format look for, beside the key of all our logs.
+      // Consumers of this audit format expect `msg`, in addition to the key that all our logs have.
       msg: 'audit_event',
       audit_id: randomUUID(),
       type,
@@ -281,7 +281,7 @@ class AuditLog implements AuditTrail {
     this.#sink.write(`${visibleJson(whole)}\n`)
   }
 
-  /** Only as much of a body is read as may be recorded. */
+  /** Reads only as much of a body as may be recorded. */
   #payload(body: Buffer | undefined, wanted: boolean, mask: MaskText | undefined): AuditPayload | undefined {
     const most = this.#config.maxDataSize
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
@@ -289,7 +289,7 @@ class AuditLog implements AuditTrail {
     return recordedPayload(body.toString('utf8', 0, end), { whole: body.length <= end, mask }, most)
   }
 
-  /** Of a call or step within a request. */
+  /** Data of a call or step within a request. */
   #data({ request, response }: Pick<CallRecord, 'request' | 'response'>, mask: MaskText | undefined) {
     const { includeRequestData, includeResponseData } = this.#config
     return {
@@ -307,7 +307,7 @@ interface Sink extends LineStream {
   close?(): void
 }
 
-/** One writer however many parts of this process audit: lines of several would mix when the reader is slow. */
+/** Shared by all parts of this process: with several writers, lines could be mixed when the reader is slow. */
 let standardOutput: LineFile | undefined
 const standardOutputWatches = new Set<LineWatch>()
 
@@ -350,7 +350,7 @@ function openSink(logFile: string | undefined, watch: LineWatch): Sink {
   }
 }
 
-/** What happens inside belongs to the request that caused it. */
+/** Internal operations belong to the request that caused them. */
 function localSource(): unknown {
   const request = currentScope()?.request
   return { type: 'local', value: 'local', ...(request ? { extra: { request_id: request.requestId } } : {}) }

@@ -1,6 +1,6 @@
 /**
- * The network address of a client, as the audit log names it: the peer of the connection, or, when proxies in front are
- * trusted, the last address that is not one of theirs (private or loopback).
+ * Determines a client's network address for the audit log: the peer of the connection or, when proxies are trusted, the
+ * last address that is not private or loopback.
  */
 import type { IncomingMessage } from 'node:http'
 import { isRefusedAddress } from '../../../schemas/index.ts'

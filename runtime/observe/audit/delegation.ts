@@ -1,7 +1,7 @@
 /**
- * Who acts for whom: the chain of actors in nested `act` claims, as the audit log records it.
+ * Reads the delegation chain from nested `act` claims, for the audit log.
  *
- * The chain only informs; nothing is decided by it. It is read to a bounded depth, and what is not an actor ends it.
+ * The chain is informational and not used for decisions. It is read to a bounded depth; an invalid actor ends it.
  * Source: RFC 8693 section 4.1; config.audit.maxDelegationDepth.
  */
 export interface Actor {
@@ -10,21 +10,21 @@ export interface Actor {
 }
 
 export interface Delegation {
-  /** The present actor first, earlier ones after it. */
+  /** The current actor first, then earlier ones. */
   readonly chain: readonly Actor[]
-  /** True when there were more actors than may be recorded. */
+  /** True when there were more actors than are recorded. */
   readonly truncated: boolean
-  /** How many were left out. */
+  /** Number of omitted actors. */
   readonly omitted: number
   readonly malformed: boolean
   readonly malformedReason?: string
 }
 
-/** Beyond this the rest is not counted any more. */
+/** Omitted actors beyond this are not counted. */
 const maxWalked = 1_000
 const maxTextLength = 512
 
-/** The delegation in a token's claims; undefined when there is none. */
+/** Returns the delegation in a token's claims, or undefined. */
 export function delegationOf(
   claims: Readonly<Record<string, unknown>>,
   maxDepth: number,

@@ -1,17 +1,16 @@
 /**
- * The table of audit events: every type that is written, and what it is written for. docs/observability.md repeats it
- * and a test compares the two.
+ * The table of audit event types, with the reason for each. docs/observability.md repeats it; a test compares the two.
  *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
  * Source: docs/specification/virtual-server.md#events, "Events" and config.audit.
  */
 import type { AuditEventType } from '../../../schemas/index.ts'
 
-/** How what an event tells of has ended. */
+/** Outcome of the audited operation. */
 export type AuditOutcome = 'success' | 'denied' | 'failure' | 'error' | 'application_error'
 
 interface EventRow {
-  /** JSON-RPC method; absent for types that no single method leads to. */
+  /** JSON-RPC method; absent for types without a single method. */
   readonly method?: string
   readonly when: string
 }
@@ -73,10 +72,10 @@ export const auditEvents = {
   console_decision_explained: { when: 'a decision of policies was explained in the console' },
 } as const satisfies Record<AuditEventType, EventRow>
 
-/** What an embedded authorization server did. */
+/** An event type of an embedded authorization server. */
 export type AuthorizationEventType = Extract<AuditEventType, `auth_${string}`>
 
-/** What somebody did in the console. */
+/** An event type of a user action in the console. */
 export type ConsoleEventType = Extract<AuditEventType, `console_${string}`>
 
 export type WorkflowEventType = Extract<AuditEventType, `vmcp_workflow_${string}`>
@@ -87,12 +86,12 @@ const byMethod: ReadonlyMap<string, AuditEventType> = new Map(
   ),
 )
 
-/** The type of an MCP message; '' is the method of a response. */
+/** Returns the event type of an MCP message; '' is the method of a response. */
 export function eventTypeOf(method: string): AuditEventType {
   return byMethod.get(method) ?? (method.startsWith('notifications/') ? 'mcp_notification' : 'mcp_request')
 }
 
-/** The types that a configuration selects. An empty list means all; what is excluded wins. */
+/** Returns the types that a configuration selects. An empty list means all; exclusions take precedence. */
 export function selectedTypes(
   include: readonly AuditEventType[] | undefined,
   exclude: readonly AuditEventType[] | undefined,

@@ -1,4 +1,4 @@
-/** The members of an audit line that describe one HTTP request of a client. */
+/** Builds the members of an audit line for one HTTP request of a client. */
 import type { IncomingMessage } from 'node:http'
 import type { AuditEventType, ErrorCode } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
@@ -11,39 +11,39 @@ import type { AuditOutcome } from './events.ts'
 import type { Delegation } from './delegation.ts'
 import { policyMembers, type PolicyRecord } from './policy-line.ts'
 
-/** What one webhook said. */
+/** The response of one webhook. */
 export interface WebhookRecord {
   readonly name: string
   readonly phase: string
   readonly outcome: string
-  /** False: it had no effect. */
+  /** False when it was not enforced. */
   readonly enforced: false | undefined
   readonly reason: string | undefined
 }
 
-/** A quota that a request was over. */
+/** A quota that a request exceeded. */
 export interface QuotaRecord {
   readonly name: string
-  /** False: the call went on. */
+  /** False when the call was allowed. */
   readonly enforced: boolean
 }
 
-/** What a guardrail found, never what it was. */
+/** A finding of a guardrail, without the matched text. */
 export interface GuardrailRecord {
   readonly rule: string | undefined
-  /** What it was found in. */
+  /** Arguments or results. */
   readonly direction: string
   readonly outcome: string
-  /** Matches. */
+  /** Number of matches. */
   readonly count: number
 }
 
 export interface ExchangeRecord {
   readonly type: AuditEventType
   readonly outcome: AuditOutcome
-  /** Of the HTTP response; 499 when the client left before there was one. */
+  /** Status of the HTTP response; 499 when the client disconnected before it. */
   readonly status: number
-  /** What the request was refused or rejected with, where that is an error of ours. */
+  /** The Gatehouse error code, if the request was rejected. */
   readonly errorCode: ErrorCode | undefined
   readonly req: IncomingMessage
   /** Path without the query. */
@@ -56,21 +56,21 @@ export interface ExchangeRecord {
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
   readonly durationMs: number
-  /** Bytes of the response; undefined while it goes on. */
+  /** Bytes of the response; undefined while it is being sent. */
   readonly responseBytes: number | undefined
   readonly rpcResponse: RpcResponse | undefined
-  /** Why the work refused the request, as a code. */
+  /** Code of the reason for a denial. */
   readonly denial: string | undefined
-  /** What webhooks said about it. */
+  /** Responses of webhooks. */
   readonly webhooks?: readonly WebhookRecord[] | undefined
-  /** Quotas that it was over. */
+  /** Quotas that the request exceeded. */
   readonly quotas?: readonly QuotaRecord[] | undefined
   readonly guardrails?: readonly GuardrailRecord[] | undefined
-  /** For the texts that are recorded of it. */
+  /** Mask for recorded texts. */
   readonly mask?: MaskText | undefined
   /** The request's body. */
   readonly body: Buffer
-  /** The beginning of the message that answered it. */
+  /** The beginning of the response message. */
   readonly response: { readonly text: string; readonly whole: boolean } | undefined
 }
 
@@ -122,7 +122,7 @@ export function exchangeLine(
   }
 }
 
-/** Who: `user` is a name for people, `user_id` the subject. */
+/** Returns the subjects: `user` is a display name, `user_id` the subject. */
 export function subjectsOf(
   caller: Caller | undefined,
   client: ClientName | undefined,

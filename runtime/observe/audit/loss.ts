@@ -1,6 +1,6 @@
 /**
- * Tells of audit lines that are lost, and that it is over once lines are written and none was lost for a while: a reader that
- * is now and then too slow is one problem, not many.
+ * Reports lost audit lines, and recovery once lines are written and none was lost for a while. A reader that is
+ * occasionally too slow is one problem, not many.
  */
 import type { Events } from '../events/index.ts'
 import { unheldTimer } from '../timer.ts'

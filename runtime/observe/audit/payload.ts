@@ -1,9 +1,9 @@
 /**
- * Bodies as the audit log keeps them: without credentials, and cut to a number of bytes instead of left out.
+ * Redacts and truncates bodies for the audit log.
  *
- * JSON is gone through token by token, so that the beginning of a large or cut body is treated like a whole one. What
- * is under the name of a credential is replaced, and every text is searched for what looks like one. A body that is no
- * JSON is not recorded, because nothing can be said about where in it credentials are.
+ * JSON is processed token by token, so that the beginning of a large or truncated body is treated like a complete one.
+ * Values under credential names are replaced, and every string is searched for credentials. A body that is not JSON is
+ * not recorded, because credentials in it cannot be located.
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
@@ -12,22 +12,22 @@ import { isSecretName, redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
 const censored = '"[redacted]"'
-/** Names that mean a credential in OAuth, and anything elsewhere: only a value that could be one is taken out. */
+/** OAuth names that are common words elsewhere: only values that could be credentials are removed. */
 const ambiguous = /^(?:code|state|nonce|session|sid)s?$/i
-/** A shorter number identifies nobody. */
+/** A shorter number identifies no one. */
 const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface AuditPayload {
-  /** JSON text of one value on one line: the body itself, or a string with its beginning. */
+  /** JSON text of one value on one line: the body, or a string with its beginning. */
   readonly json: string
   readonly truncated: boolean
 }
 
 export interface PayloadText {
-  /** False: it is the beginning of something longer. */
+  /** False when the body was truncated. */
   readonly whole: boolean
-  /** What else than credentials is taken out. */
+  /** Masks other content than credentials. */
   readonly mask?: MaskText | undefined
 }
 
@@ -42,7 +42,7 @@ export function recordedPayload(
   const redacted = redactJson(text, start, maxBytes, mask)
   const cut = cutBytes(redacted.text, maxBytes)
   const truncated = !whole || !redacted.complete || cut.length < redacted.text.length
-  // Only what is certainly JSON, on one line and without a key that occurs twice, is put in as it is.
+  // Embedded as JSON only if it is valid, on one line and without duplicate keys.
   const json = !truncated && isJson(cut) && !repeatsKey(cut) ? cut : JSON.stringify(cut)
   return { json, truncated }
 }
@@ -56,7 +56,7 @@ function isJson(text: string, { lines = false }: { readonly lines?: boolean } = 
   }
 }
 
-/** True when an object somewhere in valid JSON text has the same key twice: readers of the log would take different ones. */
+/** True when an object in valid JSON text has a duplicate key, which readers of the log would interpret differently. */
 function repeatsKey(text: string): boolean {
   let members = 0
   for (let i = 0; i < text.length; i++) {
@@ -74,7 +74,7 @@ function repeatsKey(text: string): boolean {
   return members !== 0
 }
 
-/** JSON text without white space between tokens and without credentials, at least `enough` characters of it. */
+/** Returns JSON text without white space between tokens and without credentials, at least `enough` characters. */
 function redactJson(
   text: string,
   from: number,
@@ -118,17 +118,17 @@ function isStructure(c: number): boolean {
   return c === 0x7b || c === 0x7d || c === 0x5b || c === 0x5d || c === 0x2c || c === 0x3a
 }
 
-/** Texts may hold JSON in their turn, as those of tool results often do. */
+/** Strings may contain JSON, as those of tool results often do. */
 function redactedToken(token: string, value: string, mask: MaskText): string {
   const inner = value.charCodeAt(0)
   const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, { lines: true })
-  // Before the text is cut and credentials are replaced: what follows them belongs to other matches.
+  // Masks before truncation and redaction, which would break up matches.
   const masked = mask(nested ? redactJson(value, 0, value.length * 2, asItIs).text : value)
   const safe = redactText(masked)
   return safe === value ? token : JSON.stringify(safe)
 }
 
-/** A string whose end is missing: its last word may be the beginning of a credential and is left out. */
+/** An unterminated string: its last word may be the beginning of a credential and is removed. */
 function unfinished(token: string, mask: MaskText): string {
   const body = token.slice(1).replace(/\\[^"\\]{0,5}$/, '')
   return `"${redactText(mask(body)).replace(/[^\s\\"]+$/, '')}`

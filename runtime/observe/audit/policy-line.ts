@@ -1,38 +1,38 @@
 /**
- * What an audit line says of the decision of policies: which ones determined it, which failed, what was missing, and,
- * where the configuration asks for it, what they were told.
+ * Builds the audit members for a policy decision: determining policies, failed policies, missing attributes and, if
+ * configured, the policy inputs.
  */
 import { exactJson, isFields, isRawJson } from '../../../schemas/index.ts'
 import type { MaskText } from '../record-mask.ts'
 import { recordedPayload } from './payload.ts'
 
 export interface PolicyRecord {
-  /** Name or URI that the decision is about, as the client named it. */
+  /** Name or URI in the decision, as the client sent it. */
   readonly id: string
   readonly decision: 'allow' | 'deny'
   readonly reason: readonly string[]
   readonly errors: readonly string[]
   readonly missing: readonly string[]
   readonly setDigest: string
-  /** Set when shadow policies would have decided otherwise. */
+  /** Set when shadow policies would have decided differently. */
   readonly shadow: { readonly decision: 'allow' | 'deny'; readonly reason: readonly string[] } | undefined
-  /** Where it comes from, as far as that is known when the line is written: more than when the decision was made. */
+  /** Returns the origin as known when the line is written, which may be more than at decision time. */
   origin(): PolicyOrigin
-  /** JSON text of what the policies were told, where the configuration asks for it. */
+  /** Returns the JSON text of the policy inputs, if configured. */
   inputs(): string | undefined
 }
 
 interface PolicyOrigin {
   readonly backend?: string | undefined
-  /** What the backend calls it. */
+  /** Original name at the backend. */
   readonly original?: string | undefined
 }
 
-/** Bytes of the inputs of one decision; larger ones are left out. */
+/** Limit for the inputs of one decision; larger inputs are omitted. */
 const maxInputs = 16 * 1024
 const maxOriginal = 1024
 
-/** The members of a line, in the form in which they are written. */
+/** Returns the members in the form in which they are written. */
 export function policyMembers(
   record: PolicyRecord | undefined,
   mask?: MaskText,
@@ -47,7 +47,7 @@ export function policyMembers(
   const original = given?.slice(0, maxOriginal)
   const recorded = inputs === undefined ? undefined : recordedPayload(inputs, { whole: true }, maxInputs)
   return {
-    // Of a resource it is the URI that the client named.
+    // For a resource, the URI that the client sent.
     origin: { backend, original: mask && original !== undefined ? mask(original) : original },
     policy: {
       decision,
@@ -62,7 +62,7 @@ export function policyMembers(
   }
 }
 
-/** What policies know of the call is masked; claims say who called, as the rest of the line does. */
+/** Masks the inputs about the call. Claims are not masked, like the caller in the rest of the line. */
 function inputsOf(json: string, mask: MaskText | undefined): unknown {
   const inputs = exactJson(json)
   if (!mask || !isFields(inputs)) return inputs

@@ -1,4 +1,4 @@
-/** What events say of a stdio server that is attached to. */
+/** Fields of events about an attached stdio server. */
 export type AttachmentEnd =
   | 'stream_ended'
   | 'server_restarted'
@@ -9,24 +9,24 @@ export type AttachmentEnd =
   | 'proxy_ended'
 
 export interface AttachEventFields {
-  /** How a proxy is attached to the container of a stdio server. */
+  /** State of a proxy's attachment to the container of a stdio server. */
   readonly attach_state: {
     readonly attached: boolean
-    /** CamelCase, as the condition Attached has it. */
+    /** CamelCase reason of the condition Attached. */
     readonly reason: string
-    /** With the next step, where one is known. */
+    /** Explanation, with the next step if known. */
     readonly why: string
-    /** The server was attached to before. */
+    /** True when the server was attached before. */
     readonly again?: boolean | undefined
-    /** Of the server's container. */
+    /** Restarts of the server's container. */
     readonly restarts?: number | undefined
-    /** Why an attachment ended just now: one of few words. */
+    /** Why an attachment has just ended: one of a few fixed words. */
     readonly ended?: AttachmentEnd | undefined
   }
-  /** A run of that server was initialized; `again`: it was started again since. */
+  /** A run of the server was initialized; `again`: after a restart. */
   readonly server_initialized: { readonly again: boolean; readonly restarts: number }
-  /** Requests that were with that server when it was lost. */
+  /** Requests in progress when the connection to the server was lost. */
   readonly server_requests_lost: { readonly count: number; readonly why: string }
-  /** A line of that server was over the limit, and dropped. */
+  /** A line of the server exceeded the limit and was dropped. */
   readonly server_line_too_long: { readonly limit_bytes: number }
 }

@@ -1,8 +1,8 @@
 /**
- * What each type of event says. The names of members are the names of fields in the log: `backend` always names a
- * backend, `err` always carries an error, `problems` always lists readable lines.
+ * Fields of each event type. They are also the field names in the log: `backend` is always the name of a backend, `err`
+ * an error, `problems` a list of readable lines.
  *
- * No event carries a secret, a token or a session id.
+ * Events contain no secrets, tokens or session ids.
  */
 import type { AttachEventFields } from './attach-fields.ts'
 import type { Deviation } from './deviations.ts'
@@ -13,7 +13,7 @@ export interface EventFields extends AttachEventFields {
     readonly backend: string
     readonly before: string
     readonly after: string
-    /** Why, as a category of words.ts; undefined when it is healthy. */
+    /** Failure category of words.ts; undefined when healthy. */
     readonly reason?: string | undefined
     /** The backend's own explanation: short, without credentials. */
     readonly detail?: string | undefined
@@ -24,31 +24,28 @@ export interface EventFields extends AttachEventFields {
     readonly before: string
     readonly after: 'closed' | 'open' | 'half-open'
   }
-  /** A request of a client to a backend failed. */
+  /** A client request to a backend failed. */
   readonly backend_call_failed: {
     readonly backend: string
     readonly reason: string
     readonly err?: unknown
   }
   readonly backend_excluded: { readonly backend: string; readonly problems: readonly string[] }
-  /** A backend that was excluded is served, or is not in the configuration any more. */
+  /** An excluded backend is served again, or was removed from the configuration. */
   readonly backend_included: { readonly backend: string }
   readonly backends_changed: { readonly added: readonly string[]; readonly removed: readonly string[] }
-  /** Settings name a backend that does not exist; `resolved` when they do not any more. */
+  /** Settings name a backend that does not exist; `resolved` when they no longer do. */
   readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
   /**
    * Protocol deviations of a backend that remains in use; empty when it no longer deviates. New deviations are added
    * as they occur.
    */
   readonly backend_deviates: { readonly backend: string; readonly deviations: readonly Deviation[] }
-  /** The backend speaks another protocol era than before. */
+  /** The protocol era of the backend changed. */
   readonly backend_era: { readonly backend: string; readonly era: string }
-  /**
-   * A message of a backend names no request and may belong to several callers. It is dropped; a request gets an
-   * error.
-   */
+  /** A backend message without a request id could belong to several callers. It is dropped; a request gets an error. */
   readonly backend_message_unassigned: { readonly backend: string; readonly method: string }
-  /** The lists of a backend could not be read. `stale_since` is set while the last ones stay in use. */
+  /** Reading the lists of a backend failed. `stale_since` is set while the previous lists stay in use. */
   readonly lists_failed: {
     readonly backend: string
     /** RFC 3339 time. */
@@ -82,22 +79,22 @@ export interface EventFields extends AttachEventFields {
     readonly notification: string
     readonly resolved: boolean
   }
-  /** A backend offers something else than before. */
+  /** The lists of a backend changed. */
   readonly lists_changed: { readonly backend: string }
-  /** Items of the lists that were read just now are malformed; both counts 0: none is any more. */
+  /** The current lists contain malformed items. Both counts are 0 when none is malformed any more. */
   readonly items_malformed: {
     readonly backend: string
     readonly repaired: number
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** Guardrails keep what a backend lists from clients; 0: nothing any more. */
+  /** Guardrails remove listed items of a backend. The count is 0 when they no longer do. */
   readonly items_withheld: {
     readonly backend: string
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** A name cannot be offered as it stands; `resolved` when it can again. */
+  /** A name conflicts and cannot be offered; `resolved` when it can again. */
   readonly name_conflict: {
     readonly kind: string
     readonly item: string
@@ -105,11 +102,11 @@ export interface EventFields extends AttachEventFields {
     readonly fix: string
     readonly resolved: boolean
   }
-  /** Clients are told a shorter name of a tool. */
+  /** Clients see a shorter name of a tool. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**
-   * What a backend offers is not what its lock says; all counts 0: it is, or `compared` is false and there is no usable lock
-   * any more. `quiet`: pinning only observes it.
+   * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it has
+   * no usable lock any more. `quiet`: pinning only observes.
    */
   readonly tools_drifted: {
     readonly backend: string
@@ -121,8 +118,8 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * The lock of a backend cannot be used, or (without `failure`) is in force again, or there is none any more. `missing`: there
-   * is none, and nothing of the backend is offered for that.
+   * The lock of a backend cannot be used. Without `failure`: it is in force again, or no longer exists. `missing`: the
+   * backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
     readonly backend: string
@@ -130,128 +127,128 @@ export interface EventFields extends AttachEventFields {
     readonly in_force: boolean
     readonly missing: boolean
   }
-  /** What a backend offered when it was first seen counts as approved. */
+  /** The definitions that a backend offered on first sight were approved. */
   readonly tool_lock_written: {
     readonly backend: string
     readonly tools: number
     readonly prompts: number
     readonly templates: number
   }
-  /** A call of something that is not as it was approved was refused. */
+  /** A call of an item that does not match the lock was rejected. */
   readonly pin_refused: {
     readonly backend: string
     readonly item: string
     readonly reason: string
     readonly method: string
   }
-  /** A request of a client failed for a reason of ours or of a backend. */
+  /** A client request failed because of the gateway or a backend. */
   readonly request_failed: { readonly reason: string; readonly err?: unknown }
-  /** More requests arrive than this process can take, so that some are refused; or none was for a while. */
+  /** Requests are rejected because of overload, or no longer are. */
   readonly server_overloaded: {
     readonly refusing: boolean /** Requests, since it began. */
     readonly refused: number
   }
-  /** The access token of a client was refused. */
+  /** A client's access token was rejected. */
   readonly token_refused: { readonly reason: string }
-  /** Access tokens of clients cannot be checked: the keys or the introspection endpoint cannot be reached. */
+  /** Access tokens cannot be validated, because the keys or the introspection endpoint are unreachable. */
   readonly token_check_failed: { readonly reason: string; readonly err?: unknown }
   readonly token_check_recovered: Readonly<Record<string, never>>
-  /** What changed in a session was not stored for other replicas. */
+  /** A session change was not stored for other replicas. */
   readonly session_unsaved: { readonly err?: unknown }
-  /** Policies refused a call. */
+  /** Policies denied a call. */
   readonly call_denied: {
     readonly method: string
     readonly item?: string | undefined
-    /** Ids of the policies that refused it; absent when none permits it. */
+    /** Ids of the denying policies; absent when no policy permits the call. */
     readonly policies?: readonly string[] | undefined
-    /** Attributes that a permit reads and the request does not have. */
+    /** Attributes that a permit policy reads but the request lacks. */
     readonly missing?: readonly string[] | undefined
   }
-  /** A rate limit refused a call. */
+  /** A rate limit rejected a call. */
   readonly call_limited: { readonly scope: string; readonly operation_type: string }
-  /** The store of the rate limits cannot be asked any more, or can be again. */
+  /** The rate limit store became unavailable, or is available again. */
   readonly limits_store: {
     readonly up: boolean
-    /** What becomes of calls meanwhile. */
+    /** What happens to calls meanwhile. */
     readonly calls?: 'allowed' | 'refused' | undefined
     readonly err?: unknown
   }
-  /** A call over a quota. */
+  /** A call exceeded a quota. */
   readonly quota_exceeded: {
     readonly quota: string
     readonly per: string
     readonly unit: string
-    /** False: it went on. */
+    /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** How full the fullest budget of a quota is: `near` from 80 % on. */
+  /** Usage of the fullest budget of a quota; `near` from 80 %. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
     readonly after: 'below' | 'near' | 'exhausted'
     /** End of the period, RFC 3339 time. */
     readonly until: string
-    /** Calls over it are refused. */
+    /** True when calls over the quota are rejected. */
     readonly blocks: boolean
   }
-  /** The store of the quotas cannot be asked any more, or can be again. */
+  /** The quota store became unavailable, or is available again. */
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
-  /** The memory has no space for budgets of further callers. */
+  /** There is no memory for budgets of further callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
-  /** Quotas, costs, guardrails or webhooks name a tool that no backend offers; `resolved` when they do not any more. */
+  /** Quotas, costs, guardrails or webhooks name a tool that no backend offers; `resolved` when they no longer do. */
   readonly tool_unmatched: { readonly problem: string; readonly resolved: boolean }
-  /** A backend reports a cost that cannot be counted. */
+  /** A backend reports an invalid cost. */
   readonly cost_unreadable: { readonly backend: string }
-  /** The external decision point gave no decision about one question, which is refused. */
+  /** The external decision point returned no decision, so the request was denied. */
   readonly decision_failed: { readonly reason: string; readonly err?: unknown }
-  /** It gave none several times in a row, or gives decisions again. */
+  /** The decision point failed several times in a row, or works again. */
   readonly decision_point: {
     readonly up: boolean
     readonly reason?: string | undefined
-    /** It is not asked any more. */
+    /** True when it was removed from the configuration. */
     readonly replaced?: boolean | undefined
   }
-  /** A webhook refused a call, or withheld its result; or would have, in mode audit. */
+  /** A webhook denied a call or its result; in mode audit, it would have. */
   readonly webhook_denied: {
     readonly webhook: string
     readonly phase: string
     readonly method: string
-    /** What it says to operators. */
+    /** The webhook's reason, for operators. */
     readonly reason?: string | undefined
     readonly enforced: boolean
   }
-  /** A webhook gave no valid response. */
+  /** A webhook returned no valid response. */
   readonly webhook_failed: {
     readonly webhook: string
     readonly phase: string
     readonly reason: string
-    /** What became of the call. */
+    /** True when the call was rejected. */
     readonly refused: boolean
     readonly err?: unknown
   }
-  /** It gave none several times in a row, or gives responses again. */
+  /** The webhook failed several times in a row, or works again. */
   readonly webhook_state: {
     readonly webhook: string
     readonly up: boolean
-    /** Calls go on without it. */
+    /** True when calls continue without it. */
     readonly ignored: boolean
     readonly reason?: string | undefined
-    /** It is not asked any more. */
+    /** True when it was removed from the configuration. */
     readonly replaced?: boolean | undefined
   }
-  /** A guardrail found something in arguments or in a result. */
+  /** A guardrail matched in arguments or a result. */
   readonly guardrail_matched: {
     readonly rule: string
     readonly direction: string
-    /** What became of it: masked, refused, observed, marked, stripped, escaped. */
+    /** Action taken: masked, refused, observed, marked, stripped, escaped. */
     readonly outcome: string
     readonly backend: string
     readonly method: string
     readonly item?: string | undefined
-    /** Matches. */
+    /** Number of matches. */
     readonly count: number
   }
-  /** Guardrails could not look through something, which is withheld. */
+  /** A guardrail check failed; the content is withheld. */
   readonly guardrail_failed: {
     readonly direction: string
     readonly backend: string
@@ -260,25 +257,25 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   readonly policy_engine_failed: { readonly err?: unknown }
-  /** Policies that give the roles of the console fail; without `failing` and `unusable`: those in force do not any more. */
+  /** Role policies of the console fail. Without `failing` and `unusable`: the current ones do not. */
   readonly console_policies: {
-    /** Ids of all that failed so far. */
+    /** Ids of all policies that have failed. */
     readonly failing: readonly string[]
-    /** None can be used: nobody has a role. */
+    /** No policy can be used, so no user has a role. */
     readonly unusable?: boolean | undefined
-    /** The one that failed now. */
+    /** The policy that failed now. */
     readonly policy?: string | undefined
     readonly effect?: string | undefined
     readonly reason?: string | undefined
     readonly err?: unknown
   }
-  /** Somebody has no role in the console, because the policies cannot be told who that is. */
+  /** A user has no role in the console, because the user cannot be represented in the policies. */
   readonly console_user_untold: { readonly reason: string; readonly user?: string | undefined }
   readonly config_reloaded: { readonly backends: number }
   readonly config_refused: { readonly err?: unknown }
-  /** Changed settings that wait for a restart; empty: none does. */
+  /** Changed settings that need a restart; empty when there are none. */
   readonly restart_needed: { readonly sections: readonly string[] }
-  /** Something happened at the embedded authorization server. */
+  /** An event of the embedded authorization server. */
   readonly authorization_server: {
     readonly action: string
     readonly outcome: string
@@ -293,13 +290,13 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   readonly token_obtained: { readonly strategy: string }
-  /** Somebody did something in the console; `user` is their subject. */
+  /** A user action in the console; `user` is the subject. */
   readonly console_action: {
     readonly operation: string
     readonly outcome: string
     readonly user?: string | undefined
     readonly target?: string | undefined
-    /** Of the definition that was approved. */
+    /** Digest of the approved definition. */
     readonly digest?: string | undefined
   }
   readonly session_storage: { readonly up: boolean; readonly err?: unknown }
@@ -308,14 +305,14 @@ export interface EventFields extends AttachEventFields {
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
   /** Lines are written again, and none was lost for a while. */
   readonly audit_recovered: Readonly<Record<string, never>>
-  /** A certificate that the connections to a backend rest on ends soon or has ended; without `ends`: none does any more. */
+  /** A trusted certificate of a backend expires soon or has expired. Without `ends`: none does any more. */
   readonly certificate_expiring: {
     readonly backend: string
     /** RFC 3339 time. */
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
-  /** The certificate that this server shows ends soon or has ended; without `ends`: not any more. */
+  /** The server's certificate expires soon or has expired. Without `ends`: it no longer does. */
   readonly serving_certificate_expiring: {
     /** RFC 3339 time. */
     readonly ends?: string | undefined
@@ -326,8 +323,8 @@ export interface EventFields extends AttachEventFields {
     readonly ends: string
   }
   /**
-   * Files that have changed hold no certificate and key that can be served; without `reason`: they do again. Names files, never
-   * their content.
+   * The changed files contain no usable certificate and key. Without `reason`: they do again. Contains file names,
+   * never content.
    */
   readonly serving_certificate_refused: { readonly reason?: string | undefined }
 }

@@ -1,8 +1,8 @@
 /**
- * Writes events to the log: one line for each change, not for each call.
+ * Writes events to the log: one line per change, not per call.
  *
- * What is about a lasting problem is written when that opens, changes or closes. Everything else, and a problem that
- * comes and goes quickly, is written a few times a minute; the repeats are counted and told in one line at its end.
+ * An event about a lasting problem is logged when the problem opens, changes or closes. Other events, and flapping
+ * problems, are logged a few times a minute; further repeats are counted and summarized in one line.
  */
 import type { Log } from '../../net/index.ts'
 import { unheldTimer } from '../timer.ts'
@@ -10,12 +10,15 @@ import { keyOf, levelOf, messageOf, rowOf } from './rows.ts'
 import type { Events, ObservedEvent } from './stream.ts'
 
 export interface EventLogOptions {
-  /** Runs `work` once after `ms`; the returned function cancels it. Default a timer that does not keep the process alive. */
+  /**
+   * Runs `work` once after `ms`; returns a function that cancels it. Default: a timer that does not keep the process
+   * alive.
+   */
   readonly after?: (ms: number, work: () => void) => () => void
 }
 
 export const repeatWindowMs = 60_000
-/** Lines in a window: of what is about a problem, and of everything else. */
+/** Lines per window, for events about a problem and for all other events. */
 const shownChanges = 5
 const occurrences = 1
 const maxWindows = 1_000
@@ -27,7 +30,7 @@ interface Window {
   cancel: () => void
 }
 
-/** Starts writing. The returned function stops it and tells the repeats that were not told yet. */
+/** Starts writing. The returned function stops it and logs the pending repeat counts. */
 export function logEvents(
   events: Events,
   log: Log,
@@ -44,7 +47,7 @@ export function logEvents(
     })
   }
 
-  /** The end of a window: tells what it held back, and stays while there is more. */
+  /** Ends a window: logs the number of repeats, and keeps the window open while repeats continue. */
   function close(key: string, window: Window): void {
     if (window.repeated === 0) {
       windows.delete(key)

@@ -1,4 +1,4 @@
-/** Counts events. Gauges of what lasts are read at each scrape by whoever owns the state. */
+/** Counts events. Gauges of states are read from their owner at each scrape. */
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { EventFields, EventType } from './fields.ts'
 import type { Events } from './stream.ts'
@@ -29,14 +29,14 @@ const counters: Counters = {
   policy_engine_failed: (metrics, _fields, server) => metrics.policyEngineFailures(1, { server }),
 }
 
-/** The label of what concerns one backend. */
+/** Returns the label for metrics about one backend. */
 export function backendLabel(backend: string): { 'target.workload_name': string } {
   return { 'target.workload_name': backend }
 }
 
-/** Starts counting. `server` names the server in metrics that are not about a backend. */
+/** Starts counting. `server` is the server name in metrics that are not about a backend. */
 export function countEvents(events: Events, metrics: Metrics, server: string): void {
-  // A counter that begins with its first event would hide that event from a rate.
+  // Starts at 0, because a counter that first appears with an event hides it from a rate.
   metrics.auditLinesLost(0, {})
   metrics.configReloads(0, { outcome: 'success' })
   metrics.configReloads(0, { outcome: 'failure' })

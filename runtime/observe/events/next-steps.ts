@@ -1,15 +1,14 @@
 /**
- * What to do about failures that come call by call, and why they came, in words for everybody who may read `/status`: no
- * address, no user, no text of a backend. Types without a row are no failures, or are about a problem that lasts and names its
- * own next step.
+ * Causes and fixes of individual failures, for all readers of `/status`: they contain no addresses, users or backend
+ * texts. Event types without a row are not failures, or belong to a lasting problem with its own fix.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './words.ts'
 
 export interface NextStep<F> {
-  /** Undefined: this one is no failure. */
+  /** Returns undefined when the event is not a failure. */
   readonly fix: (fields: F) => string | undefined
-  /** One of few words. Default: the member `reason`. */
+  /** Returns one of a few fixed words. Default: the member `reason`. */
   readonly cause?: (fields: F) => string
 }
 
@@ -25,7 +24,7 @@ const requestFixes: Readonly<Record<string, string>> = {
 
 const signIn = 'the user signs in again: the page of connected accounts has the link'
 
-/** Only the user can help with a login of theirs; with everything else a setting or an endpoint is wrong. */
+/** Only the user can renew a login; all other reasons are a wrong setting or endpoint. */
 const userSteps: Readonly<Record<string, string>> = {
   upstream_token_missing: signIn,
   upstream_not_connected: signIn,

@@ -1,4 +1,4 @@
-/** What is wrong at the moment: the conditions that events opened and none has closed. Bounded. */
+/** Current problems: conditions that events have opened and not closed. Their number is limited. */
 import type { EventType } from './fields.ts'
 import type { EventCondition } from './row.ts'
 
@@ -12,7 +12,7 @@ export interface OpenProblem {
   readonly fix: string
 }
 
-/** What an event did to the problem that it is about. */
+/** Effect of an event on its problem. */
 export type ProblemChange = 'opened' | 'changed' | 'closed' | 'same'
 
 const maxProblems = 500
@@ -29,7 +29,7 @@ export class OpenProblems {
     return known ? 'changed' : 'opened'
   }
 
-  /** Backends that are gone have no problems. */
+  /** Removes the problems of backends that no longer exist. */
   forget(backends: readonly string[]): void {
     if (backends.length === 0) return
     for (const [id, { backend }] of this.#open)

@@ -1,13 +1,13 @@
 /**
- * What went wrong call by call within the last hour: one entry for each kind of failure, with a count. Bounded; the kind that
- * was quiet the longest is dropped first.
+ * Individual failures of the last hour, one entry with a count for each kind. Their number is limited; the kind without
+ * recent failures is dropped first.
  */
 import type { EventType } from './fields.ts'
 
 export interface RecentFailure {
   readonly type: EventType
   readonly backend?: string | undefined
-  /** Why, as one of few words. */
+  /** Cause, one of a few fixed words. */
   readonly reason?: string | undefined
   readonly message: string
   /** The backend's own explanation: short, without credentials. */
@@ -23,7 +23,7 @@ const memoryMs = 60 * 60_000
 const maxEntries = 200
 
 export class RecentFailures {
-  /** By what repeats one another; the one that happened last stands last. */
+  /** Keyed by kind; the most recent one is last. */
   readonly #entries = new Map<string, RecentFailure>()
 
   note(key: string, failure: Omit<RecentFailure, 'count' | 'first' | 'last'>, at: number): void {
@@ -41,7 +41,7 @@ export class RecentFailures {
       if (backend !== undefined && backends.includes(backend)) this.#entries.delete(key)
   }
 
-  /** The latest first. */
+  /** Returns the entries, most recent first. */
   all(now: number): readonly RecentFailure[] {
     return [...this.#entries.values()].filter(({ last }) => now - last <= memoryMs).toReversed()
   }

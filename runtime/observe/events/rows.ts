@@ -1,16 +1,16 @@
-/** Reads the rows of the table for events of any type. */
+/** Accesses rows of the event table for any type. */
 import type { EventFields, EventType } from './fields.ts'
 import type { EventLevel, EventRow } from './row.ts'
 import { eventTable } from './table.ts'
 
 type Fields = EventFields[EventType]
 
-/** The row of any type, for fields of any type: the pair comes from one event. */
+/** Returns the row of a type. Type and fields must come from the same event. */
 export function rowOf(type: EventType): EventRow<Fields> {
   return eventTable[type] as EventRow<Fields>
 }
 
-/** Equal for events that repeat one another. */
+/** Returns the same key for events that repeat one another. */
 export function keyOf(type: EventType, fields: Fields): string {
   const { repeats } = rowOf(type)
   if (repeats) return `${type} ${repeats(fields)}`

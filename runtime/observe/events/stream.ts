@@ -1,9 +1,9 @@
 /**
- * The one stream of what happens to a server. Whoever notices something emits it here; log, `/status`, metrics and the
- * report to the cluster are views of it, so that none tells what another hides.
+ * The event stream of a server. Every component emits its events here; log, `/status`, metrics and the cluster report
+ * are views of the same stream, so that they agree.
  *
- * Nothing is emitted for what goes well call by call. Open problems are bounded; listeners are called in the order in
- * which they came, and one that throws does not keep the others from hearing.
+ * Successful calls emit nothing. The number of open problems is limited. Listeners are called in registration order,
+ * and an exception in one does not affect the others.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'
@@ -17,9 +17,9 @@ export interface ObservedEvent<T extends EventType = EventType> {
   /** Milliseconds since the epoch. */
   readonly at: number
   readonly fields: EventFields[T]
-  /** What became of the problem that the event is about; undefined when it is about none. */
+  /** Effect on the event's problem; undefined when the event is not about a problem. */
   readonly change: ProblemChange | undefined
-  /** What to do about it; undefined when nothing is wrong. */
+  /** How to fix the problem; undefined when nothing is wrong. */
   readonly fix: string | undefined
 }
 
@@ -27,11 +27,11 @@ export type EventListener = (event: ObservedEvent) => void
 
 export interface Events {
   emit<T extends EventType>(type: T, fields: EventFields[T]): void
-  /** Hears every event from now on; the returned function ends that. */
+  /** Calls `listener` for every event from now on. Returns a function that stops this. */
   listen(listener: EventListener): () => void
-  /** What is wrong now, the oldest first. */
+  /** Returns current problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** What failed call by call within the last hour, the latest first. */
+  /** Returns individual failures of the last hour, most recent first. */
   recent(): readonly RecentFailure[]
 }
 
@@ -50,7 +50,7 @@ export function makeEvents(now: () => number = Date.now): Events {
     return condition && open.apply(type, condition, at)
   }
 
-  /** Notes a failure that does not last. Answers what to do about it. */
+  /** Records an individual failure and returns its fix. */
   function failureOf(type: EventType, fields: EventFields[EventType], at: number): string | undefined {
     const step = nextSteps[type] as NextStep<typeof fields> | undefined
     const fix = step?.fix(fields)
@@ -84,7 +84,7 @@ export function makeEvents(now: () => number = Date.now): Events {
         try {
           listener({ type, at, fields, change, fix })
         } catch {
-          // A view that fails must not fail what it looks at.
+          // A failing view must not affect the observed operation.
         }
       }
     },

@@ -1,8 +1,8 @@
 /**
- * One row for each type of event: how it is written, what it counts under, and which problem it opens or closes.
+ * A row for each event type: log message, grouping, and the problem that it opens or closes.
  *
- * A problem is a condition that lasts. Events about it are told when it opens, changes and closes, not each time they
- * come. Other events are told as they come, repeats within a minute as one line with a count.
+ * A problem is a lasting condition. Events about it are logged when it opens, changes or closes, not each time. Other
+ * events are logged as they come; repeats within a minute become one line with a count.
  */
 import { attachRows } from './rows/attach.ts'
 import { callRows } from './rows/calls.ts'
@@ -17,7 +17,7 @@ import { checkRedis, failureFix, failureText, withDetail } from './words.ts'
 function lockProblem(backend: string, failure: string, missing: boolean) {
   if (missing)
     return {
-      message: `backend ${backend} has no tool lock, and pinning.noLock is block: nothing of it is offered`,
+      message: `backend ${backend} has no tool lock, and pinning.noLock is block: it offers nothing`,
       fix: `review what ${backend} offers, and write an MCPToolLock for it with gatehouse lock`,
     }
   return {
@@ -57,7 +57,7 @@ export const eventTable: EventTable = {
           ? undefined
           : {
               message: `the circuit of backend ${backend} is ${after}`,
-              fix: `calls go to ${backend} again once a trial succeeds: see its health and its last error`,
+              fix: `calls to ${backend} resume after a successful trial: see its health and its last error`,
             },
     }),
   },
@@ -70,12 +70,12 @@ export const eventTable: EventTable = {
       backend,
       open: {
         message: `backend ${backend} is excluded: ${problems.join('; ')}`,
-        fix: 'correct these settings; the file and what it refers to are read again by themselves',
+        fix: 'correct these settings; the file and the files that it references are reloaded automatically',
       },
     }),
   },
   backend_included: {
-    message: 'a backend is not excluded any more',
+    message: 'a backend is no longer excluded',
     level: 'info',
     condition: ({ backend }) => ({ id: `backend_excluded/${backend}`, backend, open: undefined }),
   },
@@ -83,14 +83,12 @@ export const eventTable: EventTable = {
   backend_name_unknown: {
     message: ({ resolved }) =>
       resolved
-        ? 'settings name this backend no more, or it exists now'
+        ? 'the settings no longer name this backend, or it exists now'
         : 'settings name backends that do not exist',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({
       id: `backend_name_unknown/${problem}`,
-      open: resolved
-        ? undefined
-        : { message: problem, fix: 'correct the name, or remove the setting that names it' },
+      open: resolved ? undefined : { message: problem, fix: 'correct the name, or remove the setting' },
     }),
   },
   backend_deviates: {
@@ -113,7 +111,7 @@ export const eventTable: EventTable = {
   },
   backend_message_unassigned: {
     message:
-      'a message of the backend names no request and may belong to several clients; it was not delivered',
+      'a message of the backend has no request and may belong to several clients; it was not delivered',
     level: 'warn',
   },
   backend_era: { message: 'the backend speaks another protocol revision than before', level: 'info' },
@@ -121,7 +119,7 @@ export const eventTable: EventTable = {
     message: ({ stale_since }) =>
       stale_since === undefined
         ? 'the lists of the backend cannot be read'
-        : 'the lists of the backend cannot be read; the last ones stay in use',
+        : 'the lists of the backend cannot be read; the previous ones stay in use',
     level: 'warn',
     condition: ({ backend, stale_since, detail }) =>
       stale_since === undefined
@@ -131,10 +129,10 @@ export const eventTable: EventTable = {
             backend,
             open: {
               message: withDetail(
-                `backend ${backend}: its lists could not be read again since ${stale_since}; the last ones stay in use`,
+                `backend ${backend}: its lists could not be read since ${stale_since}; the previous ones stay in use`,
                 detail,
               ),
-              fix: `see the health of ${backend} and the error in the log of this server; clients miss what is new`,
+              fix: `see the health of ${backend} and the error in the log of this server; clients do not see changes`,
             },
           },
   },
@@ -194,8 +192,8 @@ export const eventTable: EventTable = {
   items_withheld: {
     message: ({ left_out }) =>
       left_out > 0
-        ? 'guardrails keep what a backend lists from clients'
-        : 'guardrails keep nothing of the lists from clients any more',
+        ? 'guardrails withhold listed items of a backend'
+        : 'guardrails no longer withhold listed items',
     level: ({ left_out }) => (left_out > 0 ? 'warn' : 'info'),
     condition: ({ backend, left_out, examples }) => ({
       id: `items_withheld/${backend}`,
@@ -211,21 +209,24 @@ export const eventTable: EventTable = {
   },
   name_conflict: {
     message: ({ resolved }) =>
-      resolved ? 'a name can be offered again' : 'a name cannot be offered as it stands',
+      resolved ? 'a name can be offered again' : 'a name conflicts and cannot be offered',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ kind, item, problem, fix, resolved }) => ({
       id: `name_conflict/${kind}/${item}`,
       open: resolved ? undefined : { message: problem, fix },
     }),
   },
-  tool_alias: { message: 'a tool has a short name for clients, because its own is too long', level: 'info' },
+  tool_alias: {
+    message: 'a tool has a short alias for clients, because its name is too long',
+    level: 'info',
+  },
   tools_drifted: {
     message: (fields) =>
       isDrifted(fields)
-        ? 'a backend does not offer what was approved'
+        ? 'a backend differs from its tool lock'
         : fields.compared
-          ? 'a backend offers what was approved'
-          : 'a backend is compared with no tool lock any more',
+          ? 'a backend matches its tool lock'
+          : 'a backend is no longer compared with a tool lock',
     level: (fields) => (!isDrifted(fields) ? 'info' : fields.quiet ? 'debug' : 'warn'),
     condition: (fields) => {
       const { backend, changed, new: added, removed, examples } = fields
@@ -243,9 +244,9 @@ export const eventTable: EventTable = {
   },
   tool_lock: {
     message: ({ failure, in_force: inForce, missing }) => {
-      if (missing) return 'nothing of a backend is offered: it has no tool lock'
+      if (missing) return 'a backend offers nothing: it has no tool lock'
       if (failure !== undefined) return 'the tool lock of a backend cannot be used'
-      return inForce ? 'the tool lock of a backend is in force' : 'a backend has no tool lock any more'
+      return inForce ? 'the tool lock of a backend is in force' : 'a backend no longer has a tool lock'
     },
     level: ({ failure, missing }) => (failure === undefined ? 'info' : missing ? 'warn' : 'error'),
     condition: ({ backend, failure, missing }) => ({
@@ -255,7 +256,7 @@ export const eventTable: EventTable = {
     }),
   },
   tool_lock_written: {
-    message: 'what a backend offered first counts as approved: its tool lock was written',
+    message: 'the first definitions of a backend were approved: its tool lock was written',
     level: 'info',
   },
   ...callRows,
@@ -267,14 +268,14 @@ export const eventTable: EventTable = {
     condition: () => ({ id: 'config_refused', open: undefined }),
   },
   config_refused: {
-    message: 'the changed configuration cannot be used; the running one goes on',
+    message: 'the changed configuration cannot be used; the running one stays in use',
     level: 'error',
     isNews: true,
     condition: () => ({
       id: 'config_refused',
       open: {
-        message: 'the changed configuration cannot be used; the running one goes on',
-        fix: 'run gatehouse vmcp validate --config on the file: it names every error',
+        message: 'the changed configuration cannot be used; the running one stays in use',
+        fix: 'run gatehouse vmcp validate --config on the file: it lists every error',
       },
     }),
   },
@@ -282,7 +283,7 @@ export const eventTable: EventTable = {
     message: ({ sections }) =>
       sections.length > 0
         ? 'changed settings take effect at the next start'
-        : 'no setting waits for a restart any more',
+        : 'no setting needs a restart any more',
     level: ({ sections }) => (sections.length > 0 ? 'warn' : 'info'),
     condition: ({ sections }) => ({
       id: 'restart_needed',
@@ -311,14 +312,14 @@ export const eventTable: EventTable = {
   token_obtained: { message: 'a credential for a backend was obtained', level: 'debug' },
   ...consoleRows,
   session_storage: {
-    message: ({ up }) => (up ? 'session storage is back' : 'session storage cannot be reached'),
+    message: ({ up }) => (up ? 'session storage is back' : 'session storage is unreachable'),
     level: ({ up }) => (up ? 'info' : 'warn'),
     condition: ({ up }) => ({
       id: 'session_storage',
       open: up
         ? undefined
         : {
-            message: 'session storage cannot be reached',
+            message: 'session storage is unreachable',
             fix: checkRedis,
           },
     }),
@@ -343,7 +344,7 @@ export const eventTable: EventTable = {
       id: 'audit_lost',
       open: {
         message: 'audit lines are lost',
-        fix: 'check that the volume of audit.logFile has space, or that whatever reads standard output keeps up',
+        fix: 'check that the volume of audit.logFile has space, or that the reader of standard output keeps up',
       },
     }),
   },

@@ -10,7 +10,7 @@ interface Words {
 const wordTable: Readonly<Record<string, Words>> = {
   authentication_failed: {
     text: 'Authentication failed',
-    fix: (backend) => `check outgoingAuth for ${backend}: the backend refuses the credential that it is sent`,
+    fix: (backend) => `check outgoingAuth for ${backend}: the backend rejects the credential`,
   },
   timeout: {
     text: 'Health check timed out',
@@ -19,7 +19,7 @@ const wordTable: Readonly<Record<string, Words>> = {
   },
   backend_unavailable: {
     text: 'Backend unavailable',
-    fix: (backend) => `look at the log of ${backend}: it answers with errors of its own`,
+    fix: (backend) => `look at the log of ${backend}: it responds with internal errors`,
   },
   connection_failed: {
     text: 'Connection failed',
@@ -83,17 +83,17 @@ export function checkWebhook(webhook: string): string {
   return `check that webhook ${webhook} runs and answers with 200, application/json, and version, uid and allowed`
 }
 
-/** A category in words. */
+/** Returns the text of a category. */
 export function failureText(category: string): string {
   return (wordTable[category] ?? otherWords).text
 }
 
-/** A text with the backend's own explanation, when there is one. */
+/** Appends the backend's own explanation, if any. */
 export function withDetail(text: string, detail: string | undefined): string {
   return detail === undefined ? text : `${text}: ${detail}`
 }
 
-/** What to do about a category. */
+/** Returns the fix for a category. */
 export function failureFix(category: string, backend: string): string {
   return (wordTable[category] ?? otherWords).fix(backend)
 }

@@ -1,8 +1,8 @@
 /**
- * Watches a response on its way to the client: how long it is, and whether it is a JSON-RPC error.
+ * Watches a response on its way to the client: its length, and whether it is a JSON-RPC error.
  *
- * Keeps the first and the last bytes of a JSON body, or of that event of a stream which carries the response. Nothing is
- * held back, changed or parsed.
+ * Keeps the first and last bytes of a JSON body, or of the event that carries the response. Nothing is delayed, changed
+ * or parsed.
  */
 import type { ServerResponse } from 'node:http'
 import { readResponse, type RpcResponse, scannedBytes } from './rpc-answer.ts'
@@ -10,7 +10,7 @@ import { readResponse, type RpcResponse, scannedBytes } from './rpc-answer.ts'
 const newlineByte = 0x0a
 const dataField = 'data:'
 
-/** The two ends of one message that arrives in pieces. */
+/** The beginning and end of a message that arrives in pieces. */
 class Ends {
   readonly #keep: number
   readonly #head: Buffer[] = []
@@ -56,7 +56,7 @@ export class ResponseWatch {
   #line = ''
   #lineSize = 0
 
-  /** `keepBytes`: how much of the message that carries the response is wanted, for the record. */
+  /** `keepBytes`: how much of the response message to keep for the record. */
   constructor(keepBytes: number) {
     this.#keep = Math.max(keepBytes, scannedBytes)
     this.#message = new Ends(this.#keep)
@@ -69,13 +69,13 @@ export class ResponseWatch {
     else if (this.#kind === 'events') this.#takeEvents(chunk)
   }
 
-  /** The JSON-RPC answer; undefined when there was none, or none that could be told. */
+  /** Returns the JSON-RPC response, or undefined when there was none or it was not recognized. */
   response(): RpcResponse | undefined {
     if (this.#kind === 'json') return this.#message.response()
     return this.#responded?.response
   }
 
-  /** The message that carried the response: its beginning, and whether that is all of it. */
+  /** Returns the beginning of the response message, and whether it is complete. */
   body(): { readonly text: string; readonly whole: boolean } | undefined {
     const message = this.#kind === 'json' ? this.#message : this.#responded?.message
     return message && { text: message.head, whole: message.size <= this.#keep }
@@ -115,7 +115,7 @@ export class ResponseWatch {
   }
 }
 
-/** By the first character, since headers that were written at once cannot be read back. */
+/** Determined by the first character, because headers passed to writeHead cannot be read back. */
 function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
   const text = chunk.toString('latin1', 0, 64).trimStart()
   if (text === '') return 'unknown'
@@ -123,9 +123,7 @@ function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
   return /^(?:data|event|id|retry)?:/.test(text) ? 'events' : 'other'
 }
 
-/**
- * Puts a watch on a response; call before anything is written. `onOpen` is told when the headers are written.
- */
+/** Watches a response. Must be called before anything is written. `onOpen` is called when the headers are written. */
 export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: () => void): ResponseWatch {
   const watch = new ResponseWatch(keepBytes)
   const write = callable(res.write.bind(res))
@@ -152,7 +150,7 @@ export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: (
   return watch
 }
 
-/** A function of many signatures, called with whatever it was given. */
+/** A function with several signatures, called with the original arguments. */
 function callable(method: unknown): (...args: unknown[]) => unknown {
   return method as (...args: unknown[]) => unknown
 }

@@ -1,9 +1,9 @@
 /**
- * Audits and measures the requests of one server, wherever they end: `wrap` begins, the pipeline's `audit` hook
- * (`finished`) ends, and `operation` stands around the work between.
+ * Audits and measures the requests of one server: `wrap` starts the observation, the pipeline's `audit` hook
+ * (`finished`) ends it, and `operation` encloses the work in between.
  *
- * One audit line and one server span for each HTTP request. What only the work knows (backend, exact outcome, client)
- * it leaves on the scope of the request. With audit and telemetry off, the handler is returned as it is.
+ * One audit line and one server span for each HTTP request. The work records details that only it has (backend, exact
+ * outcome, client) in the scope of the request. With audit and telemetry off, the handler is returned unchanged.
  * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry; ARCHITECTURE.md, "A tool call".
  */
 import { randomUUID } from 'node:crypto'
@@ -26,19 +26,19 @@ export interface ObserverOptions {
   readonly server: string
   readonly audit: AuditTrail
   readonly telemetry: Instruments
-  /** Takes every record, whatever the audit log selects. */
+  /** Receives every record, regardless of the audit settings. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** For what is recorded of requests. */
+  /** Mask for recorded requests. */
   readonly mask?: RecordMask | undefined
   /** True for the paths whose requests are audited and measured. Default: all. */
   readonly observes?: ((path: string) => boolean) | undefined
   readonly transport?: ((path: string) => string) | undefined
-  /** Believes X-Forwarded-For for the client's address. Default false. */
+  /** Trusts X-Forwarded-For for the client's address. Default: false. */
   readonly trustProxyHeaders?: boolean | undefined
   readonly log?: Log | undefined
 }
 
-/** An operation as the work begins. */
+/** Facts about an operation when the work begins. */
 export interface OperationFacts {
   readonly message: MessageView
   readonly params: ParamsView
@@ -51,25 +51,25 @@ type Handler<More extends unknown[]> = (req: IncomingMessage, res: ServerRespons
 
 export interface Observer {
   readonly enabled: boolean
-  /** Puts a listener's handler under observation. */
+  /** Wraps a listener's handler. */
   wrap<More extends unknown[]>(handler: Handler<More>): Handler<More>
-  /** Tells of the exchange before its stages run; without it, a relayed event stream is reported at its end. */
+  /** Reports the exchange before its stages run; without it, a relayed event stream is reported at its end. */
   started<X extends Exchange>(exchange: X): X
-  /** The pipeline's `audit` hook. `error` is what was thrown, if anything. Never throws. */
+  /** The pipeline's `audit` hook. `error` is the thrown value, if any. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
-  /** Another process tells of the exchange. The result takes that back. */
+  /** Leaves the report to another process. Returns a function that undoes this. */
   leave(exchange: Exchange): () => void
-  /** Runs the operation of a request under the server span; `read` says how it ended where that is known exactly. */
+  /** Runs the operation of a request under the server span; `read` returns the exact outcome if known. */
   operation<T>(
     facts: OperationFacts,
     work: () => Promise<T>,
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
-  /** The call in flight is one of another tool than it names: that one is reported, with these arguments. */
+  /** Attributes the call in flight to another tool than the named one, with these arguments. */
   attributeTo(tool: string, toolArguments: Buffer): void
-  /** Names the backend that the request in flight was taken to. */
+  /** Sets the backend of the request in flight. */
   backend(name: string): void
-  /** What the policies decided about the request in flight. */
+  /** Records the policy decision about the request in flight. */
   policy(record: PolicyRecord): void
   /** Adds attributes to the span of the request in flight. */
   annotate(attributes: SpanAttributes): void
@@ -148,10 +148,10 @@ class ActiveObserver implements Observer {
       if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
       scope.client ??= scope.rpc?.client
     } catch (failure) {
-      this.#log.error('what a request asked for could not be read', { err: failure })
+      this.#log.error('the message of a request could not be read', { err: failure })
     }
     const finish = (): void => this.#end(scope, exchange, error)
-    // Accepted only: the response travels over another request's stream, when the operation has ended.
+    // Only accepted so far: the response travels over another request's stream when the operation ends.
     if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
     else finish()
   }
@@ -203,7 +203,7 @@ class ActiveObserver implements Observer {
 
   policy(record: PolicyRecord): void {
     const scope = currentScope()?.request
-    // Of several decisions within one request the line has the one about the tool that it names.
+    // If a request has several decisions, the line contains the one about the named tool.
     if (scope && (scope.policy === undefined || scope.attributedTo?.name === record.id)) scope.policy = record
   }
 
@@ -215,7 +215,7 @@ class ActiveObserver implements Observer {
     const stream = req.method === 'GET'
     const http: HttpSide = { req, res, watch: undefined, exchange: undefined }
     const scope = newScope(req, http)
-    // A stream is reported when it opens; its end may be hours away.
+    // A stream is reported when it opens, because its end may be hours away.
     const onOpen = (): void => {
       if (http.exchange && opensStream(req, res)) this.#end(scope, http.exchange, undefined)
     }
@@ -231,7 +231,7 @@ class ActiveObserver implements Observer {
     return scope
   }
 
-  /** Reports a request, once. What goes wrong here must not reach the request. */
+  /** Reports a request once. Errors in here must not affect the request. */
   #end(scope: RequestScope, exchange: Exchange, error: unknown): void {
     const { http } = scope
     if (!http) return
@@ -281,7 +281,7 @@ const unobserved: Observer = {
   annotate() {},
 }
 
-/** The version that session and client have agreed on, when the work knew it. */
+/** The protocol version that session and client agreed on, if known. */
 function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
   return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }

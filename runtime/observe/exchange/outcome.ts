@@ -1,4 +1,4 @@
-/** What a request was, and how it went: event type, status, outcome, kind of error, name of the span. */
+/** Derives event type, status, outcome, error kind and span name of a request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AuditEventType, type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import type { AuditOutcome } from '../audit/events.ts'
@@ -8,7 +8,7 @@ import { errorType } from '../telemetry/tracer.ts'
 import { knownMethod, type RpcFacts } from './rpc.ts'
 import { type RpcResponse, safeMessage } from './rpc-answer.ts'
 
-/** What is counted for a client that left before it was answered. */
+/** Status for a client that disconnected before the response. */
 const clientLeft = 499
 
 export function typeOf(rpc: RpcFacts | undefined, req: IncomingMessage, res: ServerResponse): AuditEventType {
@@ -16,7 +16,7 @@ export function typeOf(rpc: RpcFacts | undefined, req: IncomingMessage, res: Ser
   return opensStream(req, res) ? 'sse_connection' : 'http_request'
 }
 
-/** True when the response is an event stream that a GET has asked for. */
+/** True when the response is an event stream for a GET request. */
 export function opensStream(req: IncomingMessage, res: ServerResponse): boolean {
   return (
     req.method === 'GET' &&
@@ -25,13 +25,13 @@ export function opensStream(req: IncomingMessage, res: ServerResponse): boolean 
   )
 }
 
-/** A connection that was taken over has no response of its own. */
+/** A connection that was taken over has no HTTP response. */
 export function statusOf(req: IncomingMessage, res: ServerResponse): number {
   if (res.headersSent) return res.statusCode
   return req.headers.upgrade === undefined ? clientLeft : 101
 }
 
-/** `error` is what the pipeline was left with; after a good status it means that the response was cut. */
+/** `error` is the pipeline's error. After a success status, it means that the response was cut off. */
 export function outcomeOf(status: number, response: RpcResponse | undefined, error: unknown): AuditOutcome {
   if (status === 401 || status === 403) return 'denied'
   if (status >= 500) return 'error'
@@ -41,12 +41,14 @@ export function outcomeOf(status: number, response: RpcResponse | undefined, err
   return response?.toolError === true ? 'application_error' : 'success'
 }
 
-/** Refusals by policy may travel with status 200. */
+/** Denials by policy may have status 200. */
 function isDenial({ code }: RpcResponse): boolean {
   return code === 401 || code === 403
 }
 
-/** The kind of error, for `error.type`: a code, never a text. Undefined when nothing failed but the client. */
+/**
+ * Returns the error kind for `error.type`: a code, never a message. Undefined when nothing failed except the client.
+ */
 export function errorOf(
   status: number,
   response: RpcResponse | undefined,
@@ -62,7 +64,7 @@ export function codeOf(error: unknown): ErrorCode | undefined {
   return error instanceof GatehouseError ? error.code : undefined
 }
 
-/** A rejected operation as the response that its client gets. */
+/** Returns a rejected operation as the response that the client gets. */
 export function responseOfError(error: unknown): RpcResponse {
   return error instanceof GatehouseError
     ? { kind: 'error', code: error.rpcCode, message: safeMessage(error.message) }
@@ -80,7 +82,7 @@ export function pathOf({ url = '/' }: IncomingMessage): string {
   return mark < 0 ? url : url.slice(0, mark)
 }
 
-/** Headers win over `params._meta`. */
+/** Headers take precedence over `params._meta`. */
 export function carrierOf({ headers }: IncomingMessage, rpc: RpcFacts | undefined): TraceCarrier {
   const { traceparent, tracestate } = headers
   if (typeof traceparent === 'string')

@@ -1,7 +1,7 @@
 /**
- * Reports a request that is over: a line of the audit log, a record for whoever keeps them, counters, a span.
+ * Reports a finished request: an audit line, a record for the recorder, counters, a span.
  *
- * Does not know when a request is over: observer.ts does.
+ * observer.ts decides when a request is finished.
  * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry.
  */
 import type { AuditTrail } from '../audit/audit.ts'
@@ -23,16 +23,16 @@ export interface ExchangeReporterOptions {
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly recorder: ExchangeRecorder | undefined
-  /** For what is recorded of requests. */
+  /** Mask for recorded requests. */
   readonly mask: RecordMask | undefined
   /** Transport of a path, for labels. */
   readonly transport: (path: string) => string
   readonly trustProxyHeaders: boolean
 }
 
-/** Whoever keeps records of requests beside the audit log. Must not throw, and must let go of request and bodies. */
+/** Keeps records of requests in addition to the audit log. Must not throw, and must not retain request and bodies. */
 export interface ExchangeRecorder {
-  /** How many bytes of a response it wants; 0: none. */
+  /** How many bytes of a response it needs; 0 for none. */
   readonly responseBytes: number
   exchange(record: ExchangeRecord): void
 }
@@ -58,13 +58,13 @@ export class ExchangeReporter {
     this.#options = options
   }
 
-  /** True when somebody wants to know how the JSON-RPC of a response ended. */
+  /** True when the JSON-RPC outcome of a response is needed. */
   get #readsResponses(): boolean {
     const { audit, telemetry, recorder } = this.#options
     return audit.detectApplicationErrors || telemetry.enabled || recorder !== undefined
   }
 
-  /** Reports a request that is over. May throw what the audit log or the recorder throws. */
+  /** Reports a finished request. May throw errors of the audit log or the recorder. */
   report(scope: RequestScope, http: HttpSide, exchange: Exchange, error: unknown): void {
     const { audit, telemetry, recorder, server } = this.#options
     const { req, res, watch } = http
@@ -82,7 +82,7 @@ export class ExchangeReporter {
       clientAddress: clientAddress(req, { trustProxyHeaders: this.#options.trustProxyHeaders }),
     }
     if (audit.enabled) {
-      // The audit log tells of errors of applications when it is configured to.
+      // The audit log reports application errors only when configured.
       const record = recordOf(ended, audit.detectApplicationErrors ? ended.response : undefined)
       if (audit.records(record.type)) audit.exchange(record)
     }
@@ -165,12 +165,12 @@ function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeReco
   }
 }
 
-/** What a client named may be what guardrails refused it for. */
+/** The client's text may be the reason for a guardrail rejection. */
 function maskedTarget(rpc: RpcFacts, mask: MaskText): RpcFacts {
   return rpc.target === undefined ? rpc : { ...rpc, target: mask(rpc.target) }
 }
 
-/** Errors name what a client has named. */
+/** Error messages may quote the client. */
 function maskedError(response: RpcResponse, mask: MaskText): RpcResponse {
   return response.message === undefined ? response : { ...response, message: mask(response.message) }
 }

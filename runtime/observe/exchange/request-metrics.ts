@@ -1,10 +1,10 @@
-/** Counts the requests of clients. Labels take known names only: a client cannot make up new series. */
+/** Counts client requests. Labels contain only known names, so that a client cannot create series. */
 import type { Metrics } from '../telemetry/metrics.ts'
 import { knownMethod } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 import type { RequestScope } from './scope.ts'
 
-/** Names of tools and prompts that were called with success, up to a number; every other one is `other`. */
+/** Names of tools and prompts that were called successfully, up to a limit; all others become `other`. */
 export interface KnownNames {
   label(name: string, exists: boolean): string
 }
@@ -51,7 +51,7 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
   metrics.mcpRequests(1, labels)
   metrics.mcpRequestDuration(seconds, labels)
   if (!rpc || rpc.method === '') return
-  // A name is worth a series when a backend was found for it, or the response is what only an existing one gives.
+  // A name gets a series only when a backend was found for it, or when the response proves that it exists.
   const good = status < 400 && response?.kind === 'result' && response.toolError !== true
   const exists = scope.backend !== undefined || good
   const name = rpc.target === undefined ? otherMethod : names.label(rpc.target, exists)

@@ -1,15 +1,16 @@
 /**
- * Tells from the beginning and the end of a JSON-RPC answer whether it is an error, without reading what lies between.
+ * Detects errors from the beginning and end of a JSON-RPC response, without reading the middle.
  *
- * Protocol errors show in the first bytes. A tool that failed says so by `isError`, usually behind its content, so the
- * last bytes are looked at as well. A response that hides it between the two counts as a success.
- * Source: docs/specification/virtual-server.md#audit, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP 2025-11-25, tools.
+ * Protocol errors appear in the first bytes. A failed tool sets `isError`, usually after its content, so the last bytes
+ * are checked too. An error flag in the middle is missed and counts as success.
+ * Source: docs/specification/virtual-server.md#audit, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP
+ * 2025-11-25, tools.
  */
 import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
-/** How many bytes of either end are looked at. */
+/** Bytes that are checked at each end. */
 export const scannedBytes = 512
 const maxMessageBytes = 256
 
@@ -19,11 +20,11 @@ export interface RpcResponse {
   readonly code?: number
   /** JSON-RPC error message, redacted, at most 256 bytes. */
   readonly message?: string
-  /** True for a result that says `isError`. */
+  /** True for a result with `isError`. */
   readonly toolError?: boolean
 }
 
-/** `head` and `tail` are the ends of one message; undefined when it is not a response. */
+/** `head` and `tail` are the two ends of one message. Returns undefined when it is not a response. */
 export function readResponse(head: string, tail: string): RpcResponse | undefined {
   let response: RpcResponse | undefined
   walkMembers(head, skipSpace(head, 0), (name, at) => {
@@ -36,14 +37,14 @@ export function readResponse(head: string, tail: string): RpcResponse | undefine
   return response
 }
 
-/** True when a bare tool result says `isError`. */
+/** True when a bare tool result has `isError`. */
 export function isToolError(result: Buffer): boolean {
   const head = result.toString('utf8', 0, scannedBytes)
   const tail = result.toString('utf8', Math.max(0, result.length - scannedBytes))
   return saysIsError(head, skipSpace(head, 0)) || endsWithIsError(tail, 1)
 }
 
-/** A JSON-RPC error object, or the beginning of one. */
+/** Parses a JSON-RPC error object, or the beginning of one. */
 export function readError(text: string, at = 0): RpcResponse {
   let code: number | undefined
   let message: string | undefined
@@ -62,7 +63,7 @@ export function readError(text: string, at = 0): RpcResponse {
   }
 }
 
-/** A message as the record may show it. */
+/** Returns a message that is safe to record. */
 export function safeMessage(message: string): string {
   return cutBytes(redactText(message), maxMessageBytes)
 }
@@ -76,7 +77,7 @@ function saysIsError(text: string, at: number): boolean {
   return found
 }
 
-/** True when the text ends with a member `isError: true` of the object that lies `closers` levels deep. */
+/** True when the text ends with a member `isError: true` of the object at depth `closers`. */
 function endsWithIsError(tail: string, closers: number): boolean {
   if (!tail.includes('"isError"')) return false
   const member = /(?<=[{,\s])"isError"\s*:\s*true(?=[\s,}])/g
@@ -86,7 +87,7 @@ function endsWithIsError(tail: string, closers: number): boolean {
   return false
 }
 
-/** How many containers the rest of a text closes; -1 when it opens one that it does not close, or goes on after all. */
+/** Returns how many containers the rest of a text closes, or -1 when it opens one or continues. */
 function closingDepth(text: string, from: number): number {
   let depth = 0
   for (let i = from; i < text.length; i++) {

@@ -1,14 +1,14 @@
 /**
- * What audit and telemetry want to know of a client's JSON-RPC message.
+ * Extracts the facts that audit and telemetry need from a client's JSON-RPC message.
  *
- * Takes the message as the wire module reads it, by shape only, since that module stands above this one. Texts that a
- * client chose are redacted and cut.
+ * Depends only on the shape of parsed messages, because the wire module is on a higher layer. Text from clients is
+ * redacted and truncated.
  */
 import { own } from '../../../schemas/index.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
-/** A read JSON-RPC message; mcp's Message fits. */
+/** A parsed JSON-RPC message; mcp's Message implements it. */
 export interface MessageView {
   readonly kind: 'request' | 'notification' | 'result' | 'error'
   /** Raw JSON text. */
@@ -16,7 +16,10 @@ export interface MessageView {
   readonly method: string
 }
 
-/** A JSON object read member by member; mcp's JsonObject fits. Methods may throw on malformed members. */
+/**
+ * A JSON object whose members are parsed on access; mcp's JsonObject implements it. Methods may throw on malformed
+ * members.
+ */
 export interface ParamsView {
   text(name: string): string | undefined
   raw(name: string): Buffer | undefined
@@ -29,7 +32,7 @@ export interface RpcFacts {
   readonly kind: MessageView['kind']
   readonly id: string | undefined
   readonly method: string
-  /** The name or URI that the message is about. */
+  /** The name or URI in the message. */
   readonly target: string | undefined
   readonly targetType: TargetType
   /** Raw JSON of a tool call's arguments. */
@@ -59,7 +62,7 @@ const targets: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> =
   'resources/unsubscribe': ['resource', 'uri'],
 }
 
-/** Methods of MCP; a method label of a metric has no other value. */
+/** MCP methods; the method label of metrics has no other values except `other`. */
 export const knownMethods: ReadonlySet<string> = new Set([
   ...Object.keys(targets),
   'initialize',
@@ -79,12 +82,12 @@ export const knownMethods: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
 ])
 
-/** The method, or `other` for what is no method of MCP. */
+/** Returns the method, or `other` when it is not an MCP method. */
 export function knownMethod(method: string): string {
   return knownMethods.has(method) ? method : 'other'
 }
 
-/** Never throws: what cannot be read is left out. */
+/** Never throws; omits unreadable members. */
 export function readRpc(message: MessageView, params: ParamsView | undefined): RpcFacts {
   const { kind, id, method } = message
   const meta = read(() => params?.object('_meta'))
@@ -115,16 +118,16 @@ export interface AttributedTool {
   readonly arguments: Buffer
 }
 
-/** A call that is attributed to another tool. */
+/** Returns the facts of a call that is attributed to another tool. */
 export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: AttributedTool): RpcFacts {
   return { ...rpc, target: cutBytes(redactText(name), maxTargetBytes), toolArguments }
 }
 
-/** What was read of the object that a session keeps of its client. */
+/** Cache of parsed client info, by the object that a session keeps. */
 const clientNames = new WeakMap<Buffer, ClientName>()
 const maxInfoBytes = 16_384
 
-/** Name and version of a raw `Implementation` object. */
+/** Returns name and version of a raw `Implementation` object. */
 export function clientName(info: Buffer | undefined): ClientName | undefined {
   if (!info || info.length > maxInfoBytes) return undefined
   const known = clientNames.get(info)

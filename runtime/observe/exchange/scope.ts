@@ -1,7 +1,4 @@
-/**
- * What is known about the request in flight, wherever in its handling the code runs: carried by the asynchronous
- * context, so that no module has to pass it on.
- */
+/** State of the request in flight, carried by the asynchronous context, so that modules do not have to pass it on. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from '../../../schemas/index.ts'
@@ -13,42 +10,42 @@ import type { GuardrailRecord, QuotaRecord, WebhookRecord } from '../audit/excha
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
-/** One HTTP request of a client. Filled in on the way. */
+/** One HTTP request of a client. Filled in during processing. */
 export interface RequestScope {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
-  /** The client's own request id when it sent a usable one, else a new one. */
+  /** The client's request id if usable, otherwise a new one. */
   readonly requestId: string
-  /** Let go when the request was reported: connections that it opened may keep this scope for long. */
+  /** Released after the report, because connections opened by the request may keep this scope for long. */
   http: HttpSide | undefined
   rpc: RpcFacts | undefined
-  /** The tool that a call turned out to be about, when that is not the one it names. */
+  /** The actual tool of a call, when it differs from the named tool. */
   attributedTo: AttributedTool | undefined
   client: ClientName | undefined
-  /** Backend that the request was taken to. */
+  /** Backend that handled the request. */
   backend: string | undefined
-  /** What the policies decided about the request. */
+  /** Policy decision about the request. */
   policy: PolicyRecord | undefined
-  /** How the operation ended; what is known here wins over what the response looks like. */
+  /** Outcome of the operation; takes precedence over what the response looks like. */
   response: RpcResponse | undefined
-  /** The error that the operation was rejected with. */
+  /** Error code of a rejected operation. */
   errorCode: ErrorCode | undefined
   span: OpenSpan | undefined
-  /** The request that this one goes on with, as a `traceparent`. */
+  /** `traceparent` of the request that this one continues. */
   continues: string | undefined
-  /** Why the work refused the request, as a code. */
+  /** Code of the reason for a denial. */
   denial: string | undefined
-  /** What webhooks said, in order; the first ones when there are many. */
+  /** Responses of webhooks, in order; only the first ones when there are many. */
   webhooks: WebhookRecord[] | undefined
-  /** Quotas that the request, or a call within it, was over; the first ones when there are many. */
+  /** Quotas that the request or a nested call exceeded; only the first ones when there are many. */
   quotas: QuotaRecord[] | undefined
-  /** What guardrails found; the first ones when there are many. */
+  /** Findings of guardrails; only the first ones when there are many. */
   guardrails: GuardrailRecord[] | undefined
-  /** Attributes from whatever the request went through, for its span. */
+  /** Attributes for the request's span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
-  /** Operations that go on. */
+  /** Number of operations in progress. */
   pending: number
-  /** Waits for the last of them: the response travels over another request's stream. */
+  /** Runs after the last operation: the response travels over another request's stream. */
   deferred: (() => void) | undefined
 }
 
@@ -56,17 +53,17 @@ export interface HttpSide {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   watch: ResponseWatch | undefined
-  /** The pipeline's exchange, when the observer knows it. */
+  /** The pipeline's exchange, if the observer has it. */
   exchange: Exchange | undefined
 }
 
-/** What is noted of a call that comes from no client, for its own audit line. */
+/** Notes about a call without a client request, for a separate audit line. */
 export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
 
 export interface ExchangeScope {
   readonly request: RequestScope | undefined
   readonly span: OpenSpan | undefined
-  /** Takes the notes in place of the request. */
+  /** Receives the notes instead of the request. */
   readonly notes?: CallNotes | undefined
 }
 
@@ -76,7 +73,7 @@ export function currentScope(): ExchangeScope | undefined {
   return scopes.getStore()
 }
 
-/** Adds attributes to the span of the request in flight, whether it is open yet or not. */
+/** Adds attributes to the span of the request in flight, even before it is opened. */
 export function annotate(attributes: NonNullable<RequestScope['attributes']>): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
@@ -88,32 +85,35 @@ export const limitedDenial = 'rate_limited'
 /** Denial by a quota, where the response is a result. */
 export const quotaDenial = 'quota_exceeded'
 
-/** Names the request in flight to a later one that goes on with it, as a `traceparent`; the first of a row of them. */
+/**
+ * Returns a `traceparent` with which a later request can continue the request in flight; for a chain, that of the first
+ * request.
+ */
 export function requestTrace(): string | undefined {
   const request = scopes.getStore()?.request
   if (request?.continues !== undefined) return request.continues
   return request?.span?.traceparent()
 }
 
-/** The request in flight goes on with another one. */
+/** Marks the request in flight as the continuation of another one. */
 export function continueTrace(traceparent: string): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.continues = traceparent
 }
 
-/** Says why the request in flight is refused, for its audit line: a code, never a text of others. */
+/** Records the reason for rejecting the request in flight: a code, never untrusted text. */
 export function annotateDenial(reason: string): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.denial ??= reason
 }
 
-/** Runs a call that comes from no client; what is noted on its way is put into `notes`. */
+/** Runs a call without a client request; notes about it go to `notes`. */
 export function withNotes<T>(notes: CallNotes, work: () => T): T {
   const { request, span } = scopes.getStore() ?? {}
   return withScope({ request, span, notes }, work)
 }
 
-/** Where notes go; undefined: nobody takes them. */
+/** Returns where notes go, or undefined when they are discarded. */
 function notesInForce(): CallNotes | undefined {
   const { notes, request } = scopes.getStore() ?? {}
   return notes ?? (request?.http && request)
@@ -121,7 +121,7 @@ function notesInForce(): CallNotes | undefined {
 
 const maxWebhooks = 32
 
-/** Records what a webhook said about the request in flight. */
+/** Records a webhook response for the request in flight. */
 export function annotateWebhook(record: WebhookRecord): void {
   const notes = notesInForce()
   if (!notes) return
@@ -131,7 +131,7 @@ export function annotateWebhook(record: WebhookRecord): void {
 
 const maxQuotas = 32
 
-/** Records a quota that the request in flight is over, each once. */
+/** Records a quota that the request in flight exceeds, once. */
 export function annotateQuota(record: QuotaRecord): void {
   const notes = notesInForce()
   if (!notes) return
@@ -143,7 +143,7 @@ export function annotateQuota(record: QuotaRecord): void {
 
 const maxGuardrails = 64
 
-/** Records what a guardrail found in the request in flight; what it finds again is added. */
+/** Records a guardrail finding for the request in flight; repeated findings are added up. */
 export function annotateGuardrail(record: GuardrailRecord): void {
   const notes = notesInForce()
   if (!notes) return

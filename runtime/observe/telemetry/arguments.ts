@@ -1,5 +1,5 @@
 /**
- * Arguments of a tool call as a span may show them: credentials out, at most 100 characters a value and 200 in all.
+ * Arguments of a tool call for a span: without credentials, at most 100 characters per value and 200 in total.
  * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
  */
 import type { MaskText } from '../record-mask.ts'
@@ -8,7 +8,7 @@ import { isSecretName, redactText } from '../redact.ts'
 const sensitive = /password|token|secret|key|auth|credential|private/i
 const maxValueChars = 100
 const maxAllChars = 200
-/** Beyond this, arguments are not even parsed. */
+/** Larger arguments are not parsed. */
 const maxParsedBytes = 65_536
 
 /** `name=value, …` in the order of the call. */
@@ -32,7 +32,7 @@ export function describeArguments(raw: Buffer, mask: MaskText = asItIs): string 
   return cut(parts.join(', '), maxAllChars)
 }
 
-/** True for names that are left out of spans: more than those that surely hold a credential. */
+/** True for argument names that are omitted from spans; includes more names than certain credentials. */
 export function isSensitive(name: string): boolean {
   return sensitive.test(name) || isSecretName(name)
 }

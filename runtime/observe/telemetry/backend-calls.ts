@@ -1,7 +1,7 @@
 /**
- * Measures calls of backends: a client span, the counters of the backend, the duration.
+ * Measures calls to backends: a client span, backend counters, duration.
  *
- * Addresses and resource URIs go onto the span; labels get names only.
+ * Addresses and resource URIs are recorded on the span only; labels contain names only.
  * Source: OpenTelemetry semantic conventions for MCP, client.
  */
 import { own } from '../../../schemas/index.ts'
@@ -11,29 +11,29 @@ import { errorType, noSpan, type SpanHandle, type Tracer } from './tracer.ts'
 
 export interface BackendCall {
   readonly backend: string
-  /** Address of the backend; on the span without userinfo and query. */
+  /** Address of the backend; recorded on the span without userinfo and query. */
   readonly url: string
   readonly transport: 'streamable-http' | 'sse'
   readonly method: string
-  /** MCP revision that the backend speaks, once known. */
+  /** MCP revision of the backend, once known. */
   readonly revision?: string | undefined
   /** True when the request carries a credential. */
   readonly authenticated: boolean
-  /** Tool or prompt by the backend's own name, or resource by its URI. */
+  /** Original name of the tool or prompt, or URI of the resource. */
   readonly target?: string | undefined
 }
 
 export interface BackendCalls {
   /**
-   * Runs a call. `errorOf` names the kind of error of a response that is one; a rejection is an error by its code.
-   * The span's handle is for what becomes known on the way.
+   * Runs a call. `errorOf` returns the error kind of an error response; a rejection counts by its code. The span handle
+   * accepts facts that become known during the call.
    */
   observe<T>(
     call: BackendCall,
     work: (span: SpanHandle) => Promise<T>,
     errorOf?: (result: T) => string | undefined,
   ): Promise<T>
-  /** Trace context for what is sent from here; empty when nothing is traced. */
+  /** Returns the trace context for outgoing requests; empty when nothing is traced. */
   readonly carrier: () => Readonly<Record<string, string>>
 }
 

@@ -1,9 +1,9 @@
 /**
  * One function for each row of the metric table: `metrics.mcpRequests(1, { server, … })`. Counters add, gauges and
- * histograms record. Rows that are observed take a function that is asked at each scrape instead.
+ * histograms record. Observed rows take a function that is called at each scrape.
  *
- * Only the labels of the row get through, cut to 128 bytes; labels that are undefined are left out. Numbers of series
- * are bounded by the SDK (2000 for each metric, the rest is counted together).
+ * Only labels of the row are used, truncated to 128 bytes; undefined labels are omitted. The SDK limits the number of
+ * series (2000 per metric; further ones share a series).
  */
 import type { Meter, MetricOptions } from '@opentelemetry/api'
 import { type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'
@@ -36,7 +36,7 @@ const maxLabelBytes = 128
 
 export const noMetrics: Metrics = table(() => () => {})
 
-/** `legacy` false leaves out labels that double others under older names. */
+/** With `legacy` false, labels under older names are omitted. */
 export function makeMetrics(meter: Meter, legacy: boolean): Metrics {
   return table((row) => {
     const names = legacy ? row.labels : row.labels.filter((name) => row.legacy?.includes(name) !== true)

@@ -1,8 +1,8 @@
 /**
  * Exporters that send spans and metrics to a collector: OTLP over HTTP, in protobuf or JSON.
  *
- * A collector that is down costs nothing but the telemetry: queues are bounded, and the log says once when sending
- * begins to fail and once when it works again. What the collector answered is not logged.
+ * An unreachable collector affects only the telemetry: queues are bounded, and the log reports the start and end of a
+ * failure once each. Responses of the collector are not logged.
  */
 import { OTLPMetricExporter as JsonMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPMetricExporter as ProtobufMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto'
@@ -16,11 +16,11 @@ import type { CollectorSettings } from './settings.ts'
 type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0]
 
 const exportTimeoutMs = 10_000
-/** Of the OpenTelemetry API. */
+/** Result code of the OpenTelemetry API. */
 const success = 0
 
 function options(url: string, { headers, ca, proxy }: CollectorSettings) {
-  // Node's agent connects; our rules decide about the route.
+  // Node's agent connects; our rules choose the route.
   const server = proxyFor(url, proxy)
   return {
     url,
@@ -59,7 +59,7 @@ export function metricExporter(collector: CollectorSettings, log: Log): PushMetr
 
 type Done = (result: ExportResult) => void
 
-/** Tells the log when sending begins to fail and when it works again. */
+/** Logs when sending starts to fail and when it works again. */
 function failureLog(
   signal: string,
   url: string,
@@ -83,7 +83,7 @@ function failureLog(
   }
 }
 
-/** A status or a system error code, never a text of the collector's. */
+/** Returns a status or a system error code, never text from the collector. */
 function reasonOf(error: Error | undefined): string {
   const code: unknown = error && 'code' in error ? error.code : undefined
   if (typeof code === 'string' || typeof code === 'number') return String(code)

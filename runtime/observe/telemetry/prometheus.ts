@@ -1,7 +1,7 @@
 /**
- * Metrics as Prometheus scrapes them: text format 0.0.4 on a route of the main listener.
+ * Serves metrics for Prometheus: text format 0.0.4 on a route of the main listener.
  *
- * The exporter of the OpenTelemetry project would open a listener of its own, so only its serialiser is used.
+ * The OpenTelemetry exporter would open a separate listener, so only its serializer is used.
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (/metrics).
  */
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
@@ -17,7 +17,7 @@ class ScrapeReader extends MetricReader {
 
 export interface Scrape {
   readonly reader: MetricReader
-  /** What is there now, as text. */
+  /** Returns the current metrics as text. */
   text(): Promise<string>
 }
 
@@ -28,14 +28,14 @@ export function makeScrape(): Scrape {
     reader,
     async text() {
       const { resourceMetrics } = await reader.collect()
-      // The serialiser may come with an SDK of another patch version, whose types are the same under other names.
+      // The serializer may depend on another SDK patch version, with identical but separate types.
       const collected: unknown = withSeconds(resourceMetrics)
       return serializer.serialize(collected as Parameters<typeof serializer.serialize>[0])
     },
   }
 }
 
-/** Answers a scrape. Rejects with METHOD_NOT_ALLOWED for anything but GET and HEAD. */
+/** Handles a scrape. Rejects with METHOD_NOT_ALLOWED for methods other than GET and HEAD. */
 export async function respondToScrape({ req, res }: Exchange, render: () => Promise<string>): Promise<void> {
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
@@ -44,7 +44,7 @@ export async function respondToScrape({ req, res }: Exchange, render: () => Prom
   sendBody(res, 200, metricsType, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
 }
 
-/** Prometheus wants the unit in the name. */
+/** Prometheus expects the unit in the name. */
 function withSeconds(all: ResourceMetrics): ResourceMetrics {
   return {
     ...all,

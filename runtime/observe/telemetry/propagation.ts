@@ -1,6 +1,6 @@
 /**
- * Trace context of a request: reads `traceparent` and `tracestate` as a client sent them, and writes them for backends.
- * What is malformed is ignored; a fresh trace starts then.
+ * Trace context of a request: parses `traceparent` and `tracestate` from clients and writes them for backends.
+ * Malformed values are ignored and a new trace starts.
  * Source: W3C Trace Context, sections 3.2 and 3.3.
  */
 import { createTraceState, isSpanContextValid, type SpanContext, TraceFlags } from '@opentelemetry/api'
@@ -15,7 +15,7 @@ const stateMember = /^[a-z0-9_\-*/@]{1,256}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}
 const maxStateLength = 512
 const maxStateMembers = 32
 
-/** The remote span that a carrier names; undefined when there is none. */
+/** Returns the remote span of a carrier, or undefined. */
 export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined {
   const match = parent.exec(carrier.traceparent?.trim() ?? '')
   if (!match) return undefined
@@ -32,7 +32,7 @@ export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** A state with a invalid member is dropped whole, as the recommendation says. */
+/** A state with an invalid member is dropped completely, as the recommendation requires. */
 function readState(text: string | undefined): string | undefined {
   if (text === undefined || text.length > maxStateLength) return undefined
   const members = text.split(',').map((member) => member.trim())
@@ -41,7 +41,7 @@ function readState(text: string | undefined): string | undefined {
   return used.every((member) => stateMember.test(member)) ? used.join(',') : undefined
 }
 
-/** Header (and `_meta`) members for what is called from within a span. */
+/** Returns header (and `_meta`) members for calls from within a span. */
 export function writeTraceContext(context: SpanContext): Readonly<Record<string, string>> {
   const flags = (context.traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0')
   const state = context.traceState?.serialize()

@@ -1,8 +1,8 @@
-/** Counts what a rate limiter tells, and notes it on the span of the request. */
+/** Counts events of a rate limiter and adds them to the request's span. */
 import { annotate } from '../exchange/scope.ts'
 import type { Metrics } from './metrics.ts'
 
-/** One thing a rate limiter tells; policy's RateLimitEvent fits. */
+/** An event of a rate limiter; policy's RateLimitEvent is assignable. */
 export type RateLimitFacts =
   | {
       readonly kind: 'decision'
@@ -13,7 +13,7 @@ export type RateLimitFacts =
   | { readonly kind: 'checked'; readonly milliseconds: number }
   | { readonly kind: 'store_error'; readonly errorType: string }
   | { readonly kind: 'fail_open' }
-  /** Told to the event stream by others. */
+  /** Other code emits these as events. */
   | { readonly kind: 'store_down' | 'store_up' }
 
 export function rateLimitRecorder(

@@ -1,6 +1,6 @@
 /**
- * Puts the OpenTelemetry SDK together. Nothing global is registered and nothing is patched: providers live and end with
- * the server that made them. Loaded only when some telemetry is on.
+ * Assembles the OpenTelemetry SDK. Nothing global is registered or patched; providers live as long as their server.
+ * Loaded only when telemetry is on.
  */
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
@@ -63,7 +63,7 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
     metrics: meters ? makeMetrics(meters.getMeter(scope, version), legacy) : noMetrics,
     tracer: tracers ? makeTracer(tracers.getTracer(scope, version)) : noTracer,
     prometheus: scrape && (() => scrape.text()),
-    // What cannot be sent was logged by the exporter.
+    // The exporter has logged failures.
     async shutdown() {
       await Promise.allSettled([meters?.shutdown(), tracers?.shutdown()])
     },

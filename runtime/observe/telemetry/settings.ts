@@ -1,10 +1,11 @@
 /**
- * Checks and resolves `telemetry` of a configuration: addresses, headers, trust anchors, sampling.
+ * Validates and resolves `telemetry` of a configuration: addresses, headers, trust anchors, sampling.
  *
- * Reads no environment of its own: variables are given. Header values may name variables as `${NAME}`, so that secrets
- * stay out of the file; `$${NAME}` is the text `${NAME}`. The endpoint is the base of both signals: `/v1/traces` and
- * `/v1/metrics` are appended. The encoding is protobuf unless the standard variables say JSON.
- * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter specification.
+ * Does not read the environment; the caller passes it. Header values may contain variables as `${NAME}`, so that
+ * secrets stay out of the file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base of both signals:
+ * `/v1/traces` and `/v1/metrics` are appended. The encoding is protobuf unless the standard variables select JSON.
+ * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter
+ * specification.
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -31,7 +32,7 @@ export interface TelemetrySettings {
   readonly resource: Readonly<Record<string, string>>
   /** Attributes of server spans. */
   readonly environment: Readonly<Record<string, string>>
-  /** Things that are worth a warning and nothing more. */
+  /** Problems that only deserve a warning. */
   readonly warnings: readonly string[]
 }
 
@@ -56,14 +57,14 @@ export interface SettingsFrom {
   readonly env: Environment
 }
 
-/** What keeps a configuration from being used, one line for each error. */
+/** Returns the errors of a configuration, one line each. */
 export function telemetryViolations(config: Telemetry | undefined, env: Environment): readonly string[] {
   const violations: string[] = []
   readSettings(config, { serverName: '', version: '', env }, violations)
   return violations
 }
 
-/** Undefined when everything is off. Throws INVALID_CONFIG naming every error. */
+/** Returns undefined when telemetry is off. Throws INVALID_CONFIG with all errors. */
 export function telemetrySettings(
   config: Telemetry | undefined,
   from: SettingsFrom,
@@ -117,7 +118,9 @@ function readSettings(
   }
 }
 
-/** Where this runs, as the variables of a pod say. Source: OpenTelemetry semantic conventions, Kubernetes attributes. */
+/**
+ * Resource attributes from the variables of a pod. Source: OpenTelemetry semantic conventions, Kubernetes attributes.
+ */
 function podAttributes(env: Environment): Readonly<Record<string, string>> {
   const found = {
     'k8s.namespace.name': env['VMCP_NAMESPACE'],
@@ -153,7 +156,7 @@ function readCollector(
 
 const defaultProtocol: OtlpProtocol = 'http/protobuf'
 
-/** The variable of the signal wins over the common one; an empty variable counts as not set. */
+/** The variable of the signal takes precedence over the common one; an empty variable is treated as unset. */
 function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, violations: string[]): OtlpProtocol {
   const names = [`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, 'OTEL_EXPORTER_OTLP_PROTOCOL']
   const name = names.find((variable) => env[variable] !== undefined && env[variable] !== '')
@@ -168,7 +171,7 @@ function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, violations
   return defaultProtocol
 }
 
-/** The base URL without a slash at its end. */
+/** Returns the base URL without a trailing slash. */
 function readEndpoint(
   endpoint: string,
   insecure: boolean,
@@ -224,14 +227,14 @@ function readCa(path: string, violations: string[]): string | undefined {
   try {
     const pem = readFileSync(path, 'utf8')
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
-    violations.push('telemetry.caCertPath: the file holds no PEM certificate')
+    violations.push('telemetry.caCertPath: the file contains no PEM certificate')
   } catch {
     violations.push('telemetry.caCertPath: the file cannot be read')
   }
   return undefined
 }
 
-/** Variables that are not set are left out; those whose names say that they hold a credential, with a warning. */
+/** Omits unset variables, and variables with credential names, with a warning. */
 function readVariables(
   names: readonly string[],
   env: Environment,

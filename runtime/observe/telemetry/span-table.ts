@@ -1,7 +1,6 @@
 /**
- * The table of spans that lie inside: what the program does between a client's request and the calls of backends.
- * Server spans are named `<mcp method> <target>`, client spans likewise; see docs/observability.md, which repeats this
- * table and is compared with it by a test.
+ * Internal spans, between a client's request and calls to backends. Server spans are named `<mcp method> <target>`,
+ * client spans likewise. docs/observability.md repeats this table; a test compares the two.
  */
 export const spanTable = {
   'aggregator.AggregateCapabilities': 'what a client sees is put together, because it is not known yet',

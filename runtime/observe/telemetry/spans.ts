@@ -1,5 +1,5 @@
 /**
- * The tracer over OpenTelemetry. Every text is redacted and cut before it becomes an attribute or a name.
+ * Implements the tracer with OpenTelemetry. Texts are redacted and truncated before they become attributes or names.
  */
 import {
   type Attributes as OtelAttributes,
@@ -56,7 +56,7 @@ export function makeTracer(otel: OtelTracer): Tracer {
   }
 }
 
-/** Runs work and ends its span, at once or when its promise is settled. */
+/** Runs work and ends its span when the work or its promise completes. */
 function ending<T>(span: OpenSpan, work: (span: SpanHandle) => T): T {
   let result: T
   try {

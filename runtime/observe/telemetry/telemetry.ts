@@ -1,8 +1,8 @@
 /**
- * The telemetry of one server: metrics, traces, and what answers `/metrics`.
+ * The telemetry of one server: metrics, traces, and the handler of `/metrics`.
  *
- * Off, everything is there and does nothing; the SDK is not even loaded. A collector that cannot be reached never
- * fails or delays a request, and closing waits for it a few seconds at most.
+ * When off, all functions do nothing and the SDK is not loaded. An unreachable collector never fails or delays a
+ * request; closing waits a few seconds at most.
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry } from '../../../schemas/index.ts'
@@ -17,32 +17,35 @@ export interface TelemetryOptions {
   readonly serverName: string
   /** Version of this program. */
   readonly version: string
-  /** Variables that the configuration may name. */
+  /** Environment variables for the configuration. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   readonly log?: Log | undefined
-  /** Records arguments of tool calls on spans, redacted and cut. Default false: arguments are the caller's own data. */
+  /**
+   * Records tool call arguments on spans, redacted and truncated. Default: false, because arguments are the caller's
+   * data.
+   */
   readonly toolArguments?: boolean | undefined
   /** How often metrics are pushed. Default 60 s. */
   readonly exportIntervalMs?: number | undefined
 }
 
 export interface Instruments {
-  /** False: nothing is measured. */
+  /** False when nothing is measured. */
   readonly enabled: boolean
   readonly metrics: Metrics
   readonly tracer: Tracer
   /** Measures calls of backends. */
   readonly backendCalls: BackendCalls
-  /** The text of `/metrics`; undefined unless enablePrometheusMetricsPath is true. */
+  /** Returns the text of `/metrics`; undefined unless enablePrometheusMetricsPath is true. */
   readonly prometheus: (() => Promise<string>) | undefined
-  /** How requests are described on spans. */
+  /** Options for request spans. */
   readonly spans: SpanOptions
-  /** Sends what is pending, for a few seconds at most, and stops. */
+  /** Sends pending data for at most a few seconds, and stops. */
   close(): Promise<void>
 }
 
 export interface SpanOptions {
-  /** Adds the attribute names of older conventions. */
+  /** Also writes the attribute names of older conventions. */
   readonly legacy: boolean
   readonly toolArguments: boolean
   /** Attributes of every server span. */
@@ -62,7 +65,7 @@ export const noTelemetry: Instruments = {
   close: async () => {},
 }
 
-/** Rejects with INVALID_CONFIG naming every error of the configuration. */
+/** Rejects with INVALID_CONFIG with all errors of the configuration. */
 export async function makeTelemetry(
   config: Telemetry | undefined,
   options: TelemetryOptions,

@@ -1,9 +1,9 @@
 /**
- * Spans, behind an interface of our own: server spans for requests of clients, client spans for calls of backends,
- * internal spans for what lies between. The implementation is spans.ts, loaded only when tracing is on.
+ * Tracer interface: server spans for client requests, client spans for backend calls, internal spans for work in
+ * between. spans.ts implements it and is loaded only when tracing is on.
  *
- * The parent of a span is the one under which the code runs (exchange/scope.ts). Errors appear by their code only;
- * messages and stacks stay out. Off, work is called and nothing else happens.
+ * The parent of a span comes from the asynchronous context (exchange/scope.ts). Errors appear by code only, without
+ * messages and stacks. When off, the work simply runs.
  */
 import type { Span } from '@opentelemetry/api'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -12,9 +12,9 @@ import type { InternalSpan } from './span-table.ts'
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** A span that work can describe itself to. */
+/** A span that the work can add details to. */
 export interface SpanHandle {
-  /** False: attributes go nowhere, so need not be made. */
+  /** False when attributes are discarded and need not be computed. */
   readonly recording: boolean
   set(attributes: SpanAttributes): void
   /** Marks the span as failed. `type` is a code or class of errors, never a message. */
@@ -24,22 +24,22 @@ export interface SpanHandle {
 export interface OpenSpan extends SpanHandle {
   readonly span: Span
   rename(name: string): void
-  /** How others name it. */
+  /** Returns the span's `traceparent`. */
   traceparent(): string | undefined
-  /** Ties it to a span of another trace; `traceparent` as on the wire. */
+  /** Links it to a span of another trace. */
   link(traceparent: string): void
   end(): void
 }
 
 export interface Tracer {
   readonly enabled: boolean
-  /** Runs work under a new span; a rejection marks it as failed with the code of the error. */
+  /** Runs work under a new span; a rejection marks it as failed with the error code. */
   internal<T>(name: InternalSpan, attributes: SpanAttributes | undefined, work: (span: SpanHandle) => T): T
-  /** The same for a call of a backend. */
+  /** Like `internal`, for a backend call. */
   client<T>(name: string, work: (span: SpanHandle) => T): T
   /** Opens the span of a request that arrived at `startedAt` (epoch ms); undefined when tracing is off. */
   openServerSpan(name: string, startedAt: number, carrier: TraceCarrier): OpenSpan | undefined
-  /** Trace context for what is called from here; empty when there is none. */
+  /** Returns the trace context for outgoing calls; empty when there is none. */
   carrier(): Readonly<Record<string, string>>
 }
 
@@ -54,7 +54,7 @@ export const noTracer: Tracer = {
   carrier: () => noAttributes,
 }
 
-/** The code of an error that has one, else its class. */
+/** Returns the code of an error, or its class. */
 export function errorType(error: unknown): string {
   if (error instanceof GatehouseError) return error.code
   return error instanceof Error ? error.name : 'error'

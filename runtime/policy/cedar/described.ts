@@ -1,4 +1,4 @@
-/** The policies of a configuration one by one, for people who read them: enforced ones first, then those in the shadow. */
+/** Describes the policies of a configuration for users: enforced ones first, then shadow policies. */
 import { formatViolations, type RuntimeAuthz } from '../../../schemas/index.ts'
 import { digestOf } from './digest.ts'
 import { readPolicySet } from './policies.ts'
@@ -6,19 +6,19 @@ import { readPolicySet } from './policies.ts'
 type Config = Omit<RuntimeAuthz, 'type'>
 
 export interface DescribedPolicy {
-  /** As decisions name it. */
+  /** Id in decisions. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
   readonly text: string
-  /** True for one that decides nothing. */
+  /** True for a shadow policy. */
   readonly shadow: boolean
 }
 
 export interface DescribedPolicies {
-  /** `setDigest` of the decisions that the enforced ones make. */
+  /** `setDigest` of decisions by the enforced policies. */
   readonly digest: string
   readonly items: readonly DescribedPolicy[]
-  /** What keeps policies from being read. */
+  /** Why the policies cannot be parsed. */
   readonly problems: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** The hash by which decisions name the policies that they were made by. Shadow policies are others: they decide nothing. */
+/** The hash that identifies the policies of a decision. Shadow policies are excluded, because they are not enforced. */
 import { hash } from 'node:crypto'
 import type { RuntimeAuthz } from '../../../schemas/index.ts'
 

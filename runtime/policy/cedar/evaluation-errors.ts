@@ -1,14 +1,14 @@
 /**
- * Policies that fail while they are evaluated: which of them matter for the decision, and what the log says.
+ * Handles policies that fail during evaluation: which failures affect the decision, and how they are logged.
  *
- * Each error of a policy is a warning once and a debug line afterwards. The engine's own text may quote what a caller
- * sent, so the log gets a reworded one.
+ * Each error of a policy is logged as a warning once and at debug level afterwards. The engine's message may quote the
+ * caller's data, so the log contains a reworded one.
  */
 import type { EngineError } from '../../../schemas/cedar/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Policy } from './policies.ts'
 
-/** A policy, or all of them where none is named, that could not be evaluated. Nothing of it comes from a caller. */
+/** A policy that could not be evaluated, or all policies when none is named. Contains no data from callers. */
 export interface PolicyFailure {
   readonly policy?: string | undefined
   readonly effect?: Policy['effect'] | undefined
@@ -27,14 +27,14 @@ export class EvaluationErrors {
   /** Bounded by policies times the kinds of error that `reword` knows and the attributes that policies read. */
   readonly #seen = new Set<string>()
 
-  /** `told` hears of each failure once, in place of the warning. */
+  /** `told` is called once for each failure, instead of the warning. */
   constructor(policies: readonly Policy[], log: Log, told?: (failure: PolicyFailure) => void) {
     this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
     this.#log = log
     this.#told = told
   }
 
-  /** True when a forbid failed: then the response must be no. */
+  /** True when a forbid policy failed, so that the request must be denied. */
   failed(errors: readonly Failed[]): boolean {
     let forbid = false
     for (const { policyId, error } of errors) {
@@ -46,7 +46,7 @@ export class EvaluationErrors {
     return forbid
   }
 
-  /** A policy reads an attribute whose value cannot be told to it. */
+  /** A policy reads an attribute without a Cedar value. */
   untold(policy: Policy, attribute: string): void {
     const name = policy.reads.attributes.has(attribute) ? attribute : 'some attribute'
     this.#note(policy, `the value of ${name} cannot be expressed; the request is refused`)
@@ -65,7 +65,7 @@ export class EvaluationErrors {
     }
   }
 
-  /** The engine took no part of the request. */
+  /** Reports that the engine rejected the request as a whole. */
   refused(errors: readonly EngineError[]): void {
     this.#told?.({ reason: 'the engine takes no part of the data of this user' })
     this.#log.error('the policy engine refused the request data; the request is refused', {
@@ -74,7 +74,7 @@ export class EvaluationErrors {
   }
 }
 
-/** The engine's message without anything that a request could have brought in. */
+/** Returns the engine's message without any text from the request. */
 function reword(message: string, { reads }: Policy): string {
   const [, attribute] = /does not have the attribute `([^`]*)`/.exec(message) ?? []
   if (attribute !== undefined) {

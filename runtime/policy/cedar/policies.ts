@@ -30,7 +30,7 @@ export interface PolicySetRead {
   readonly problems: readonly Violation[]
 }
 
-/** Never throws. A text may hold several policies; `nameOf` names a text by its place. */
+/** Never throws. A text may contain several policies; `nameOf` returns the id of a text by its position. */
 export function readPolicySet(
   texts: readonly string[],
   nameOf: (index: number) => string = (index) => `policies[${index}]`,
@@ -56,15 +56,15 @@ function policyOf(id: string, text: string): Policy {
   return { id, text, effect: json.effect, reads: readsOf(json), scope: json, conditions: json.conditions }
 }
 
-/** A request as far as the scope of a policy can be compared with it. */
+/** The parts of a request that the scope of a policy is compared with. */
 export interface PolicyTarget {
   readonly principal: Uid
-  /** Keys of the action and of everything above it. */
+  /** Keys of the action and its ancestors. */
   readonly actions: ReadonlySet<string>
   readonly resource: Uid
 }
 
-/** False when the scope of a policy rules the request out for certain; true says nothing. */
+/** False when the scope of a policy certainly excludes the request; true is inconclusive. */
 export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
   const { action } = scope
   if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false
@@ -76,7 +76,7 @@ function mayBe(constraint: PolicyJson['principal'] | PolicyJson['resource'], uid
   return constraint.op !== '==' || entitiesOf(constraint).some((entity) => keyOf(entity) === keyOf(uid))
 }
 
-/** The entities that a constraint names. */
+/** Returns the entities in a constraint. */
 function entitiesOf(constraint: object): Uid[] {
   const { entity, entities }: { entity?: unknown; entities?: unknown } = constraint
   const named: readonly unknown[] = Array.isArray(entities) ? entities : [entity]

@@ -11,15 +11,15 @@ import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.t
 
 export interface Reads {
   readonly attributes: ReadonlySet<string>
-  /** The context is compared or handed on as one value: every attribute of it matters. */
+  /** The context is used as one value, so every attribute of it matters. */
   readonly wholeContext: boolean
-  /** Entities other than those of the request whose attributes or parents may be looked at. */
+  /** Entities, other than those of the request, whose attributes or parents may be read. */
   readonly entities: readonly Uid[]
-  /** Characters of its patterns: the engine compares a text with each in time text × pattern. */
+  /** Total length of its patterns; the engine compares a text with each in time text × pattern. */
   readonly patternLength: number
-  /** Types of the entities that it names, wherever. */
+  /** Types of all entities that it names. */
   readonly types: ReadonlySet<string>
-  /** It looks for something above or beside an entity that is not written out, such as `in principal.teams`. */
+  /** It searches above or next to an entity that is not a literal, such as `in principal.teams`. */
   readonly computedEntities: boolean
 }
 
@@ -66,7 +66,7 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
   }
   switch (operator) {
     case 'Record':
-      // Its names are the author's own, so they must not be taken for operators.
+      // Record keys are chosen by the author and must not be mistaken for operators.
       visit(Object.values(operand), found)
       break
     case 'Value':
@@ -114,11 +114,11 @@ function visitAccess({ left, attr }: Node, found: Found): void {
   for (const name of Array.isArray(attr) ? attr : [attr]) {
     if (typeof name === 'string') found.attributes.add(name)
   }
-  // An attribute of the context is not the context as a whole.
+  // Reading an attribute of the context is not reading the whole context.
   if (!(isFields(left) && left['Var'] === 'context')) visit(left, found)
 }
 
-/** An entity that something is compared with, or looked for above something else, is not looked into itself. */
+/** Comparing with an entity, or searching for it above another one, does not read the entity itself. */
 function visitNamed(value: unknown, found: Found): void {
   if (isPlainEntity(value)) collectTypes(value, found)
   else visit(value, found)
@@ -132,7 +132,7 @@ function collectTypes(value: unknown, found: Found): void {
   else for (const inner of Object.values(value)) collectTypes(inner, found)
 }
 
-/** An entity, or a set of nothing but entities, written out in the policy. */
+/** An entity literal, or a set of entity literals. */
 function isPlainEntity(value: unknown): boolean {
   if (!isFields(value)) return false
   const { Value: literal, Set: members } = value

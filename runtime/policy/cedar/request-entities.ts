@@ -1,9 +1,9 @@
 /**
- * Puts together what the engine is told for one decision: principal, action and resource with their attributes, and
- * those configured entities that a policy can get hold of. Attributes that no policy reads stay out.
+ * Builds the engine input for one decision: principal, action and resource with their attributes, and the configured
+ * entities that a policy can reach. Omits attributes that no policy reads.
  *
- * What is configured for an entity of a request is merged into it. The request has the last word on an attribute, but
- * for a tool's hints: what a tool says of itself counts less than what the configuration says of it.
+ * Configured attributes of an entity are merged into the request's entity. The request takes precedence, except for a
+ * tool's hints, where the configuration takes precedence.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
@@ -15,9 +15,9 @@ export interface RequestEntitiesOptions {
   readonly configured: StaticEntities
   /** Name of the server: the parent of everything it offers. */
   readonly serverName: string
-  /** Entities that policies look into by name. */
+  /** Entities that policies read by name. */
   readonly named: readonly Uid[]
-  /** Whether some policy reads an attribute. */
+  /** True when a policy reads an attribute. */
   readonly wants: (attribute: string) => boolean
 }
 
@@ -26,9 +26,9 @@ type ByAction = Partial<Record<PolicyAction, readonly Entity[]>>
 
 export class RequestEntities {
   readonly #options: RequestEntitiesOptions
-  /** The server and everything above it. */
+  /** The server and its ancestors. */
   readonly #server: readonly Uid[]
-  /** Everything but the resource, made once for a subject. */
+  /** Everything except the resource, built once per subject. */
   readonly #around = new WeakMap<PolicySubject, ByAction>()
 
   constructor(options: RequestEntitiesOptions) {
@@ -36,7 +36,7 @@ export class RequestEntities {
     this.#server = options.configured.withAncestors([{ type: 'MCP', id: options.serverName }])
   }
 
-  /** Keys of an action and of everything above it. */
+  /** Keys of an action and its ancestors. */
   actionsAbove(action: PolicyAction): ReadonlySet<string> {
     return new Set(this.#options.configured.withAncestors([actionUid(action)]).map(keyOf))
   }
@@ -75,7 +75,7 @@ export class RequestEntities {
     }
     const around = this.#aroundOf(subject, question.action)
     if (!configured) return [resource, ...around]
-    // Rare: what the resource refers to, or the resource itself, may be there already.
+    // Rare: the resource, or an entity that it references, may be present already.
     const all = this.#options.configured.within(referencesIn(configured))
     for (const entity of [...around, resource]) all.set(keyOf(entity.uid), entity)
     return [...all.values()]
@@ -108,14 +108,14 @@ export class RequestEntities {
       },
     ])
       all.set(keyOf(entity.uid), merged(entity, configured.get(entity.uid)))
-    // To the engine, an entity about which nothing is said is no different from an absent one.
+    // The engine treats an entity without attributes and parents like an absent one.
     return [...all.values()].filter(
       ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,
     )
   }
 }
 
-/** What a configuration says of an origin counts for nothing. */
+/** Ignores configured attributes of an origin entity. */
 function withoutOrigin(attrs: CedarAttributes): CedarAttributes {
   if (!originAttributes.some((name) => Object.hasOwn(attrs, name))) return attrs
   const { backend: _backend, original: _original, ...rest } = attrs
@@ -126,7 +126,7 @@ function actionUid(action: PolicyAction): Uid {
   return { type: 'Action', id: action }
 }
 
-/** An entity of a request with what the configuration says of it. */
+/** Merges an entity of a request with its configured attributes. */
 function merged(entity: Entity, configured: Entity | undefined): Entity {
   if (!configured) return entity
   return {

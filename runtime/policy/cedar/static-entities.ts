@@ -10,7 +10,7 @@ import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../
 import type { Fields, Violation } from '../../../schemas/index.ts'
 
 export class StaticEntities {
-  /** With everything above them as parents. */
+  /** Parents include all ancestors. */
   readonly #entities: ReadonlyMap<string, Entity>
 
   constructor(entities: readonly Entity[]) {
@@ -23,7 +23,7 @@ export class StaticEntities {
     )
   }
 
-  /** True when an entity of one of these types is configured or referred to. */
+  /** True when an entity of one of these types is configured or referenced. */
   mentions(types: ReadonlySet<string>): boolean {
     return [...this.#entities.values()].some((entity) =>
       [entity.uid, ...entity.parents, ...referencesIn(entity)].some(({ type }) => types.has(type)),
@@ -34,7 +34,7 @@ export class StaticEntities {
     return this.#entities.get(keyOf(uid))
   }
 
-  /** Some entities and everything above them, each once. */
+  /** Returns the entities and their ancestors, each once. */
   withAncestors(uids: readonly Uid[]): readonly Uid[] {
     return upwards(uids, (key) => this.#entities.get(key)?.parents)
   }
@@ -88,7 +88,7 @@ function collect(value: unknown, to: Uid[]): void {
   else for (const inner of Object.values(value)) collect(inner, to)
 }
 
-/** Reads the document of static entities. Never throws. */
+/** Parses the document of static entities. Never throws. */
 export function readStaticEntities(text: string): {
   readonly entities: StaticEntities
   readonly problems: readonly Violation[]

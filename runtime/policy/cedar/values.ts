@@ -1,8 +1,8 @@
 /**
- * Turns JSON values into Cedar values.
+ * Converts JSON values to Cedar values.
  *
- * Cedar has whole numbers of 64 bits, decimals of four digits, and nothing for null. What cannot be said in Cedar is
- * answered with undefined, and whoever asked must then not decide as if the value had not been there.
+ * Cedar has 64-bit integers and decimals with four digits, but no null. A value without a Cedar representation becomes
+ * undefined; the caller must then not treat it as absent.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz; Cedar, entity JSON format.
  */
 import { isRawJson } from '../../../schemas/index.ts'
@@ -12,19 +12,22 @@ import type { CedarValue } from '../../../schemas/cedar/index.ts'
 const maxDepth = 10
 /** Longer texts are not converted. */
 export const maxTextLength = 64 * 1024
-/** Characters of a text times those of all patterns: the engine takes about 3 ns for each where they almost match. */
+/** Limit on text length times total pattern length; the engine needs about 3 ns per unit for near matches. */
 const maxCompared = 4_000_000
-/** Texts up to here are told whatever the patterns are. */
+/** Texts up to this length are always passed on. */
 const minText = 2048
 const minLong = -(2n ** 63n)
 const maxLong = 2n ** 63n - 1n
-/** Beyond this a decimal does not fit into 64 bits. */
+/** Larger decimals do not fit into 64 bits. */
 const maxDecimal = 922_337_203_685_477
 
-/** Members by which Cedar recognises entities and extension values: they must not come from outside. */
+/** Members that Cedar interprets as entities or extension values; they must not come from untrusted data. */
 const escapeMembers: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
-/** How much the policies see of one caller, or of one call: what is beyond it counts as what Cedar cannot hold. */
+/**
+ * Limit on the data that policies receive about one caller or one call. Values beyond it are treated as having no Cedar
+ * value.
+ */
 export class Budget {
   readonly #maxText: number
   #characters = 2 * maxTextLength
@@ -33,7 +36,7 @@ export class Budget {
     this.#maxText = maxText
   }
 
-  /** False when a text of this length is too much. Every value counts, whatever its length. */
+  /** False when a text of this length exceeds the budget. Every value is charged, even an oversized one. */
   take(length: number): boolean {
     if (length > this.#maxText) return false
     this.#characters -= length + 8
@@ -41,12 +44,12 @@ export class Budget {
   }
 }
 
-/** The longest text of a request that policies with patterns of so many characters are told. */
+/** Returns the longest text that is passed to policies with patterns of this total length. */
 export function longestText(patternLength: number): number {
   return Math.min(maxTextLength, Math.max(minText, Math.floor(maxCompared / Math.max(1, patternLength))))
 }
 
-/** The Cedar value; undefined when there is none. Null is for the caller to leave out. */
+/** Returns the Cedar value, or undefined. The caller must omit null. */
 export function toCedar(value: unknown, budget: Budget, depth = 0): CedarValue | undefined {
   if (!budget.take(typeof value === 'string' ? value.length : 0)) return undefined
   switch (typeof value) {
@@ -89,13 +92,13 @@ function objectToCedar(object: object, budget: Budget, depth: number): CedarValu
 
 /** Whole numbers are Longs, others decimals rounded to four digits. */
 function numberToCedar(value: number): CedarValue | undefined {
-  // Adding zero makes a plain zero of minus zero.
+  // Adding zero converts minus zero to zero.
   if (Number.isInteger(value)) return Number.isSafeInteger(value) ? value + 0 : undefined
   if (!(Math.abs(value) < maxDecimal)) return undefined
   return { __extn: { fn: 'decimal', arg: value.toFixed(4) } }
 }
 
-/** A number as it was sent: whole numbers keep all their digits. */
+/** Converts a number as it was sent; integers keep all their digits. */
 export function numberTextToCedar(text: string): CedarValue | undefined {
   if (!/^-?\d{16,19}$/.test(text)) return numberToCedar(Number(text))
   const long = BigInt(text)

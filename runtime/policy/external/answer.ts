@@ -1,8 +1,8 @@
-/** Reads decisions out of responses. */
+/** Parses decisions from responses. */
 import { JsonObject } from '../../mcp/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** No JSON, or a member that is missing, doubled or no boolean, is a failure, never a decision. */
+/** Invalid JSON, or a missing, duplicate or non-boolean member, is a failure and never a decision. */
 export function readDecision(body: Buffer, member: string): boolean {
   try {
     const value = new JsonObject(body).value(member)

@@ -26,7 +26,7 @@ export function authzenFormat({ context }: Pick<RuntimeAuthzenPoint, 'context'>)
         action: { name: methodOf[request.action] },
       })
       const resource = membersText({ resource: resourceOf(server, request) })
-      // Never empty: there are decision points that refuse a batch without a context.
+      // Never empty, because some decision points reject a batch without a context.
       const environment = [membersText({ server }), ...(args === undefined ? [] : [`"arguments":${args}`])]
       const own = `${resource},"context":{${environment.join(',')}}`
       return { text: `{${shared},${own}}`, shared, own }
@@ -37,7 +37,7 @@ export function authzenFormat({ context }: Pick<RuntimeAuthzenPoint, 'context'>)
 
 const batch: BatchFormat = {
   path: '/access/v1/evaluations',
-  // What decision points take in one request by default.
+  // Default batch limit of decision points.
   most: 50,
   body(questions) {
     const items = questions.map(({ own = '' }) => `{${own}}`)
@@ -45,7 +45,7 @@ const batch: BatchFormat = {
   },
   answers(body, count) {
     const answers = elementsOf(body).map(decisionIn)
-    // Which answer belongs to which question is told by their order alone.
+    // Responses match queries only by their order.
     if (answers.length > count)
       throw new DecisionFailure('malformed', 'the response of the decision point has too many evaluations')
     return Array.from({ length: count }, (_, at) => answers[at])

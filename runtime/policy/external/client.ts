@@ -1,7 +1,7 @@
 /**
- * Asks the decision point over HTTP, one question or a batch of them, in the format that its settings name.
+ * Queries the decision point over HTTP, one query or a batch, in the configured format.
  *
- * Credentials of the gateway itself are read from files that may change; the caller's token is never sent.
+ * Credentials of the gateway are read from files that may change; the caller's token is never sent.
  * Source: docs/guides/decision-point.md.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -12,16 +12,16 @@ import type { Question } from './format.ts'
 import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
 
 export interface DecisionClient {
-  /** True when it allows. Rejects with DecisionFailure, or with the signal's reason. */
+  /** True when it allows the request. Rejects with DecisionFailure, or with the signal's reason. */
   ask(question: Question, signal: AbortSignal | undefined): Promise<boolean>
   readonly batch: BatchClient | undefined
   close(): Promise<void>
 }
 
 interface BatchClient {
-  /** Questions in one request. */
+  /** Queries per request. */
   readonly most: number
-  /** One for each question; undefined where there is no decision. Rejects as `ask` does. */
+  /** Returns one decision per query; undefined where there is none. Rejects like `ask`. */
   ask(
     questions: readonly Question[],
     signal: AbortSignal | undefined,
@@ -29,7 +29,7 @@ interface BatchClient {
 }
 
 const maxAnswerBytes = 64 * 1024
-/** Decision points tell their reasons for each item. */
+/** Decision points return reasons for each item. */
 const maxBatchBytes = 512 * 1024
 
 /** Throws INVALID_CONFIG when a file cannot be used. */
@@ -64,7 +64,7 @@ export function makeDecisionClient(point: ExternalPoint): DecisionClient {
   }
 }
 
-/** A token is sent as a header: it must be one line of what headers can hold. */
+/** The token is sent in a header, so it must be one line of valid header characters. */
 function ownToken(path: string, field: string): ReturnType<typeof rotatingSecret> {
   const token = rotatingSecret(path)
   if (!/^[\x21-\x7e]+$/.test(token().reveal()))

@@ -1,4 +1,4 @@
-/** What an external decision point would be asked, for operators. Nothing is asked. */
+/** Shows operators the query that an external decision point would receive, without sending it. */
 import type { PolicyQuestion } from '../explain.ts'
 import type { Question } from './format.ts'
 import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
@@ -9,7 +9,7 @@ export interface RuntimePoint {
   readonly point: ExternalPoint
 }
 
-/** Rejects with INVALID_PARAMS when arguments are no object. */
+/** Rejects with INVALID_PARAMS when the arguments are not an object. */
 export async function explainExternal(
   about: RuntimePoint,
   question: PolicyQuestion,
@@ -18,7 +18,7 @@ export async function explainExternal(
   return { url: endpoint(about.point, formatOf(about.point).path), question: text }
 }
 
-/** The question as a client's request would raise it. Rejects with INVALID_PARAMS when arguments are no object. */
+/** Returns the query for a client's request. Rejects with INVALID_PARAMS when the arguments are not an object. */
 export async function questionOf(
   { serverName, point }: RuntimePoint,
   { claims, subject, arguments: args, ...request }: PolicyQuestion,

@@ -31,18 +31,18 @@ export interface ExternalGateParts {
   readonly observe: (event: PointEvent) => void
 }
 
-/** What one request may ask about. */
+/** Limits for the queries of one request. */
 const maxQuestions = 100
-/** All questions about one list together take no longer than so many responses. */
+/** Time limit for all queries about one list, as a multiple of the response timeout. */
 const listTimeouts = 4
 
-/** Who asks: the caller, and the claims that the decision point gets. */
+/** The caller, with the claims for the decision point. */
 interface Requester {
   readonly caller: Caller
   readonly principal: Principal
 }
 
-/** Undefined where no decision point decides. Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+/** Undefined without a decision point. Throws INVALID_CONFIG when a configured file cannot be used. */
 export function makeExternalGate(
   authz: RuntimeAuthz | undefined,
   parts: ExternalGateParts,
@@ -54,9 +54,9 @@ export function makeExternalGate(
 class ExternalGate implements Gate {
   readonly #parts: ExternalGateParts
   readonly #settings: ExternalPoint['settings']
-  /** In the audit log, what decided. */
+  /** Name of the decision maker in the audit log. */
   readonly #decidedBy: ExternalPoint['type']
-  /** The upstream provider whose token has the claims; undefined: the caller's own. */
+  /** Upstream provider whose token provides the claims; undefined: the presented token. */
   readonly #provider: string | undefined
   readonly #format: WireFormat
   readonly #point: AskedPoint
@@ -126,11 +126,11 @@ class ExternalGate implements Gate {
     const claims = await this.#claimsOf(caller, signal)
     if (!claims) return undefined
     const principal = principalOf(claims, this.#settings.claimMapping)
-    // Callers whose claims have no `sub` are somebody too.
+    // Fallback id for callers whose claims have no `sub`.
     return principal['sub'] === undefined ? { ...principal, sub: caller.subject } : principal
   }
 
-  /** Undefined: what decides is not to be had, so nothing is allowed. */
+  /** Undefined: the required claims are unavailable, so nothing is allowed. */
   async #claimsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Claims | undefined> {
     const { upstreamTokens } = this.#parts
     if (this.#provider === undefined || !upstreamTokens) return caller.claims
@@ -199,7 +199,7 @@ function questionsOf(method: string, params: JsonObject): readonly AccessRequest
   return questions.map((question) => ({ ...question, arguments: params.raw('arguments') }))
 }
 
-/** What keeps the decision point from being asked: files that cannot be read. */
+/** Returns why the decision point cannot be queried: unreadable files. */
 export function externalViolations(point: ExternalPoint): readonly string[] {
   try {
     void new AskedPoint(point, () => {}).close()

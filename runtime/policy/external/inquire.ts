@@ -1,6 +1,5 @@
 /**
- * An external decision point as operators try it: it is asked only where they say so, because whoever runs it sees the
- * questions.
+ * Queries an external decision point for operators, only on explicit request, because its operator sees the queries.
  */
 import type { PolicyQuestion } from '../explain.ts'
 import { DecisionFailure, type FailureReason } from '../remote/json-post.ts'

@@ -1,12 +1,12 @@
 /**
- * Decides about the items of one list, several at a time, within the time that a whole list may take.
+ * Decides about the items of one list, several at a time, within the time limit of the list.
  *
- * What fails or comes too late is left undecided; what that means for the list is for gate.ts to say.
+ * Items that fail or are too late stay undecided; gate.ts handles them.
  */
 import type { ListedItem } from '../list-filter.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** Requests about one list that are open at once. */
+/** Concurrent requests about one list. */
 const requestsAtOnce = 16
 
 interface ItemDecisions {
@@ -18,7 +18,7 @@ interface ItemDecisions {
     signal: AbortSignal,
   ) => Promise<readonly (boolean | undefined)[]>
   readonly budgetMs: number
-  /** Told when items are left undecided for lack of time. */
+  /** Called when items stay undecided because time ran out. */
   readonly late: (error: Error) => void
   readonly signal: AbortSignal | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The external decision point as the gate asks it: decisions that still count, and what came of each question for those
- * who observe. Failures are never held, and never become a decision.
+ * The external decision point for the gate: cached decisions, and results of queries for observers. Failures are never
+ * cached and never become a decision.
  * Source: docs/guides/decision-point.md.
  */
 import { hash } from 'node:crypto'
@@ -12,7 +12,7 @@ import { type DecisionClient, makeDecisionClient } from './client.ts'
 import type { Question } from './format.ts'
 import type { ExternalPoint } from './formats.ts'
 
-/** What came of one question. */
+/** Result of one query. */
 export type PointEvent =
   | { readonly kind: 'decision'; readonly allow: boolean; readonly cached: boolean; readonly ms: number }
   | InquiryEvent
@@ -20,9 +20,9 @@ export type PointEvent =
 type Observe = (event: PointEvent) => void
 type Batch = NonNullable<DecisionClient['batch']>
 
-/** Statuses of a decision point that takes no batches: they are an optional part of what it serves. */
+/** Statuses of a decision point without the optional batch endpoint. */
 const noBatch: ReadonlySet<number | undefined> = new Set([404, 405, 501])
-/** Time until such a one is tried again, in milliseconds. */
+/** Milliseconds until batches are tried again. */
 const noBatchMs = 10 * 60_000
 
 export class AskedPoint {
@@ -46,12 +46,15 @@ export class AskedPoint {
     this.#observe = observe
   }
 
-  /** How many questions about one list are asked together. */
+  /** Number of queries about one list in one batch. */
   get together(): number {
     return this.#batch()?.most ?? 1
   }
 
-  /** True when it allows; `caller` is the key of who asks. Rejects with DecisionFailure, or with the signal's reason. */
+  /**
+   * True when it allows the request; `caller` is the caller's key. Rejects with DecisionFailure, or with the signal's
+   * reason.
+   */
   async decide(question: Question, caller: string, signal?: AbortSignal): Promise<boolean> {
     const held = this.#held(question)
     if (held !== undefined) return held
@@ -60,7 +63,10 @@ export class AskedPoint {
     return answer
   }
 
-  /** One for each question; undefined where there is no decision. Rejects as `decide` does, where there is none at all. */
+  /**
+   * Returns one decision per query; undefined where there is none. Rejects like `decide` when there is no decision at
+   * all.
+   */
   async decideAll(
     questions: readonly Question[],
     caller: string,
@@ -139,7 +145,7 @@ export class AskedPoint {
   }
 
   #decidedAll(questions: readonly Question[], answers: readonly (boolean | undefined)[], ms: number): void {
-    // The time of a batch is told once.
+    // The duration of a batch is reported once.
     let took = ms
     let missing = 0
     for (const [at, question] of questions.entries()) {

@@ -1,6 +1,6 @@
 /**
- * Asks a shared store that may be away: within a time, and after a failure not again for a while, so that no call waits for
- * it each time. Says when it goes and when it is back; what becomes of calls meanwhile is the business of whoever asks.
+ * Calls a shared store that may be down: with a timeout, and after a failure with a pause, so that calls do not wait
+ * for it each time. Reports outage and recovery; the caller decides what happens to calls meanwhile.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { atMost } from '../../net/index.ts'
@@ -10,12 +10,12 @@ export type StoreErrorType = 'timeout' | 'connection' | 'auth' | 'other'
 export type OutageEvent =
   | { readonly kind: 'checked'; readonly milliseconds: number }
   | { readonly kind: 'store_error'; readonly errorType: StoreErrorType }
-  /** The store cannot be asked from now on, or can be again. */
+  /** The store became unavailable, or is available again. */
   | { readonly kind: 'store_down'; readonly calls: 'allowed' | 'refused'; readonly error: unknown }
   | { readonly kind: 'store_up' }
 
 export interface OutageOptions {
-  /** What becomes of calls while the store is away, for `store_down`. */
+  /** What happens to calls during an outage, for `store_down`. */
   readonly calls: 'allowed' | 'refused'
   /** How long a call waits for the store. Default 1 s. */
   readonly timeoutMs?: number | undefined
@@ -24,7 +24,7 @@ export interface OutageOptions {
   readonly observe: (event: OutageEvent) => void
 }
 
-/** `error` undefined: it was not asked, because it failed a moment ago. */
+/** `error` is undefined when the call was skipped because of a recent failure. */
 export type StoreAnswer<T> = { readonly value: T } | { readonly error: unknown }
 
 export interface Outage {
@@ -33,7 +33,7 @@ export interface Outage {
 }
 
 const defaultTimeoutMs = 1_000
-/** After a failure the store is left alone for so long. */
+/** Pause after a failure. */
 const pauseMs = 1_000
 
 export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }: OutageOptions): Outage {
@@ -41,7 +41,7 @@ export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }
 
   function isPausing(): boolean {
     const leftMs = downUntil === undefined ? 0 : downUntil - now()
-    // More than the pause: the clock went back.
+    // Longer than the pause: the clock was set back.
     return leftMs > 0 && leftMs <= pauseMs
   }
 

@@ -25,7 +25,7 @@ import { userKey } from './user-key.ts'
 export type LimitScope = 'shared' | 'per_user'
 export type LimitedOperation = 'server' | 'tool'
 
-/** What happened, for metrics. */
+/** Rate limiter events, for metrics. */
 export type RateLimitEvent =
   | {
       /** One for each bucket of a granted call, one for the bucket that refused a call. */
@@ -35,7 +35,7 @@ export type RateLimitEvent =
       readonly operationType: LimitedOperation
     }
   | OutageEvent
-  /** A call went on uncounted. */
+  /** A call was allowed without being counted. */
   | { readonly kind: 'fail_open' }
 
 export interface RateLimiterOptions {
@@ -53,9 +53,9 @@ export interface RateLimiterOptions {
   readonly observe?: ((event: RateLimitEvent) => void) | undefined
 }
 
-/** Why a call must wait. */
+/** Why a call is rejected. */
 export interface LimitRefusal {
-  /** Whole seconds, at least 1, after which every bucket will give again if nobody else takes. */
+  /** Whole seconds, at least 1, after which all buckets have tokens again if no other call takes them. */
   readonly retryAfterSeconds: number
   readonly scope: LimitScope
   readonly operationType: LimitedOperation
@@ -82,7 +82,7 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
   const calls = whenStoreDown === 'refuse' ? 'refused' : 'allowed'
   const outage = makeOutage({ calls, timeoutMs, now, observe })
 
-  /** What a call gets when it cannot be counted. */
+  /** Result for a call that cannot be counted. */
   function uncounted(cause: unknown): undefined {
     if (whenStoreDown === 'refuse')
       throw new GatehouseError('STORE_DOWN', { detail: 'rate limits cannot be checked now', cause })
@@ -114,7 +114,7 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
   }
 }
 
-/** The refusal as an error: JSON-RPC 429 with data, HTTP 429 with Retry-After. */
+/** Returns the rejection as an error: JSON-RPC 429 with data, HTTP 429 with Retry-After. */
 export function rateLimitError({ retryAfterSeconds }: LimitRefusal): GatehouseError {
   return new GatehouseError('RATE_LIMITED', {
     data: { retryAfterSeconds },

@@ -30,10 +30,10 @@ export interface QuotaOptions {
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** From this share on a budget is told to its holder, and a quota to operators. */
+/** From this share, the holder of a budget and operators are notified. */
 export const nearShare = 0.8
 
-/** A counter lives longer than its period: what ends late is still taken back, and clocks differ. */
+/** Counters outlive their period, because late calls may be taken back and clocks differ. */
 const lateMs = 3_600_000
 
 /** One budget that a call counts on. */
@@ -95,7 +95,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     return exceededError(share, stateOf(share, sum), now())
   }
 
-  /** Adds without anybody waiting. What one process sends arrives in that order. */
+  /** Adds without waiting. The updates of one process arrive in order. */
   function addLater(counters: readonly Counter[]): void {
     if (counters.length === 0) return
     const before = writing
@@ -122,7 +122,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
         addLater(
           shares.flatMap(({ counter: { key, ttlMs } }, i) => (more[i] ? [{ key, add: more[i], ttlMs }] : [])),
         )
-        // What is taken back was never used.
+        // A call that was not sent is taken back and not reported as usage.
         if (use.sent) observeUse(shares, sums)
         return shares.flatMap((share, i) => {
           const { limit, action } = share.quota
@@ -167,7 +167,7 @@ function shareOf(
       add,
       limit: action === 'block' ? limit : undefined,
       ttlMs: period.endMs - nowMs + lateMs,
-      // How many users there are is up to others; how many quotas there are is not.
+      // Clients control the number of users, but not the number of quotas.
       yields: per !== 'server' && holder !== overflowHolder,
     },
   }

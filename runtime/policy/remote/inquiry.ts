@@ -12,12 +12,12 @@ import { QuestionSlots } from './slots.ts'
 
 export type InquiryEvent =
   | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
-  /** No question was answered for some time, or one is again. */
+  /** All queries failed for some time, or one succeeded again. */
   | { readonly kind: 'down'; readonly reason: FailureReason }
   | { readonly kind: 'up'; readonly replaced?: boolean }
 
 export interface InquiryOptions {
-  /** Who is asked, in messages. */
+  /** Name of the remote service in messages. */
   readonly who: string
   /** Durations. */
   readonly timeout: string
@@ -30,10 +30,10 @@ export interface Asked<T> {
   readonly ms: number
 }
 
-/** Questions that are open at once, in all and for one caller. */
+/** Concurrent queries, in total and per caller. */
 const questionsAtOnce = 64
 const questionsPerCaller = 16
-/** Failures in a row after which operators are told that it is no single one. */
+/** Consecutive failures before operators are notified. */
 const failuresToTell = 3
 
 export class Inquiry {
@@ -95,7 +95,7 @@ export class Inquiry {
         breaker.release()
         throw error
       }
-      // Whatever it answered, it is there.
+      // Any response proves that the service is reachable.
       if (error.isDown) breaker.failure()
       else breaker.success()
       this.#failed(error, performance.now() - began)
@@ -110,7 +110,7 @@ export class Inquiry {
     if (this.#failures >= failuresToTell) observe({ kind: 'down', reason: failure.reason })
   }
 
-  /** Nobody is asked any more, so that nothing is down. */
+  /** The service is no longer queried, so no outage remains. */
   close(): void {
     if (this.#failures >= failuresToTell) this.#options.observe({ kind: 'up', replaced: true })
   }

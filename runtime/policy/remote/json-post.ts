@@ -1,14 +1,15 @@
 /**
- * Posts JSON to whoever decides elsewhere, and reads what it answers: 200 with application/json, within its time and size.
+ * Posts JSON to a remote decision service and reads its response: status 200, application/json, within time and size
+ * limits.
  *
- * Everything else is a failure, never a decision: another status, a redirect, another content type, a body that is too
- * large. The caller's token is never sent.
+ * Everything else is a failure and never a decision: another status, a redirect, another content type, an oversized
+ * body. The caller's token is never sent.
  */
 import { ModuleError, timerMs } from '../../../schemas/index.ts'
 import { FetchRefusedError, makeFetch } from '../../net/index.ts'
 import { followTls, type TlsFiles } from './tls.ts'
 
-/** Why there was no decision; a label of metrics. */
+/** Reason for a missing decision; a metric label. */
 export type FailureReason =
   | 'unreachable'
   | 'timeout'
@@ -24,10 +25,10 @@ export type FailureReason =
   | 'busy'
   | 'list_timeout'
 
-/** There was no decision. The message holds nothing of the response but the status. */
+/** No decision was made. The message contains nothing of the response except the status. */
 export class DecisionFailure extends ModuleError {
   readonly reason: FailureReason
-  /** True when whoever was asked seems to be down, whatever it is asked. */
+  /** True when the service seems to be down, independent of the query. */
   readonly isDown: boolean
   /** Of the response, where that is the reason. */
   readonly status: number | undefined
@@ -54,7 +55,7 @@ export interface JsonPostSettings extends TlsFiles {
 }
 
 export interface JsonPostOptions {
-  /** Who is asked, in messages. */
+  /** Name of the remote service in messages. */
   readonly who: string
   /** Names the settings in errors. */
   readonly field: string
@@ -71,9 +72,9 @@ export interface JsonPost {
   close(): Promise<void>
 }
 
-/** A balancer in front of something that is down. */
+/** Sent by a load balancer in front of an unavailable service. */
 const downStatus: ReadonlySet<number> = new Set([502, 503, 504])
-/** Codes of connections that ended under a request: one that was idle too long, or a server that restarts. */
+/** Codes of connections that ended during a request: an idle timeout, or a server restart. */
 const lostCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 /** Throws INVALID_CONFIG when a file cannot be used. */
@@ -108,7 +109,7 @@ export function makeJsonPost(
   return {
     async post(body, headers, signal) {
       const response = await send(body, headers, signal).catch((failure: unknown) =>
-        // A question changes nothing, so it may be asked twice.
+        // Queries have no side effects, so they can be retried.
         wasLost(failure) ? send(body, headers, signal) : Promise.reject(failure),
       )
       return readBody(response, who)

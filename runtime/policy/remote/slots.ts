@@ -1,6 +1,6 @@
 /**
- * How many questions are open at once, in all and for one caller: whoever asks for long lists waits for itself, and not
- * with the others. Callers who wait have turns.
+ * Limits concurrent queries in total and per caller, so that a caller with long lists delays only itself. Waiting
+ * callers take turns.
  */
 import { abortable } from '../../net/index.ts'
 
@@ -15,7 +15,7 @@ export class QuestionSlots {
   readonly #mostPerCaller: number
   /** Callers with open questions, each with their count. */
   readonly #open = new Map<string, number>()
-  /** Callers who wait, in the order of their turns. */
+  /** Waiting callers, in the order of their turns. */
   readonly #waiting = new Map<string, Waiting[]>()
   #total = 0
 
@@ -24,7 +24,9 @@ export class QuestionSlots {
     this.#mostPerCaller = mostPerCaller
   }
 
-  /** Runs work when its turn has come. Rejects with the signal's reason when that fires before; the work is not begun. */
+  /**
+   * Runs work when a slot is free. Rejects with the signal's reason if it fires first; the work is then not started.
+   */
   async run<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     if (this.#mayStart(caller)) this.#take(caller)

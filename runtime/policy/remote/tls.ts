@@ -1,4 +1,4 @@
-/** Certificates for connections to other servers: read from files, and followed when these change. */
+/** Loads certificates for outgoing connections from files, and reloads them when the files change. */
 import { readFileSync } from 'node:fs'
 import { certificatesIn } from '../../../schemas/certificate/index.ts'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -11,12 +11,12 @@ export interface TlsFiles {
   readonly clientKeyPath?: string | undefined
 }
 
-/** How often files of certificates are looked at again, in milliseconds. */
+/** Interval between checks of certificate files, in milliseconds. */
 const lookEveryMs = 2_000
 
 /**
- * Half of a rotation leaves the last ones in use. `field` names the settings in errors. Throws INVALID_CONFIG when a file
- * cannot be used to begin with.
+ * During an incomplete rotation, the previous certificates stay in use. `field` is the setting in errors. Throws
+ * INVALID_CONFIG when a file cannot be used initially.
  */
 export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
   const { caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
@@ -35,13 +35,13 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
       const now = read()
       if (JSON.stringify(now) !== JSON.stringify(current)) current = now
     } catch {
-      // Keeps the last ones.
+      // Keeps the previous certificates.
     }
     return current
   }
 }
 
-/** The content of a bundle. A broken one would trust nobody, or fail at each connection. */
+/** Returns the content of a bundle. An invalid bundle would trust no server, or fail at each connection. */
 function bundle(path: string | undefined, field: string): string | undefined {
   const text = pem(path, field)
   const found = text === undefined ? [] : certificatesIn(text)
@@ -58,5 +58,5 @@ function pem(path: string | undefined, field: string): string | undefined {
     throw invalidConfig(`${field}: the file ${path} cannot be read`, cause)
   }
   if (text.includes('-----BEGIN ')) return text
-  throw invalidConfig(`${field}: the file ${path} holds no PEM`)
+  throw invalidConfig(`${field}: the file ${path} contains no PEM`)
 }

@@ -1,4 +1,4 @@
-/** One webhook: how it is reached, and what it makes of a call or a response. */
+/** One webhook: its connection, and its effect on a call or a response. */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError, invalidConfig, type RuntimeWebhook } from '../../../schemas/index.ts'
 import { type Environment, rotatingSecret } from '../../config/index.ts'
@@ -11,11 +11,11 @@ import { patchedParams, patchedResponse } from './patch.ts'
 import { maxWebhookBytes, questionOf, signatureOf, type WebhookPlace } from './question.ts'
 import type { WebhookCall, WebhookKind, WebhookResponse } from './subject.ts'
 
-/** What a webhook said. */
+/** The response of a webhook. */
 export interface WebhookVerdict extends Omit<WebhookAnswer, 'patch'> {
-  /** What it made of the params, in phase request; undefined when it left them as they are. */
+  /** The params as changed by the webhook, in phase request; undefined when unchanged. */
   readonly params?: JsonObject | undefined
-  /** The same of the response, in phase response. */
+  /** The response as changed by the webhook, in phase response. */
   readonly response?: WebhookResponse | undefined
   readonly ms: number
 }
@@ -35,7 +35,7 @@ export interface WebhookSecrets {
   readonly field?: string | undefined
 }
 
-/** What a webhook of this status says by it alone. */
+/** A response with this status is a denial by the status alone. */
 const denialStatus = 422
 
 /** Throws INVALID_CONFIG when a file or a variable cannot be used. */
@@ -91,7 +91,7 @@ export function makeWebhook(
   }
 }
 
-/** What signs the requests; undefined: they are not signed. */
+/** Returns the signing secret, or undefined when requests are not signed. */
 function secretOf(
   { hmacSecretPath, hmacSecretEnv }: RuntimeWebhook,
   field: string,

@@ -1,22 +1,22 @@
-/** How many workers a pool has, and how many tasks run, wait and are parked. */
+/** Limits of a worker pool: workers, and running, waiting and parked tasks. */
 
 export interface PoolOptions {
-  /** What the tasks are, in the plural, for messages. */
+  /** Name of the tasks in messages, in the plural. */
   readonly tasks: string
-  /** Tasks that run at a time. */
+  /** Maximum number of running tasks. */
   readonly maxWorkers: number
-  /** Of which one caller gets at most so many. */
+  /** Maximum number of running tasks per caller. */
   readonly maxPerCaller: number
-  /** How many tasks may stand in the queue. */
+  /** Maximum number of queued tasks. */
   readonly maxWaiting: number
-  /** Tasks that may be parked, and those of one caller among them. */
+  /** Maximum number of parked tasks, in total and per caller. */
   readonly maxParked: number
   readonly maxParkedPerCaller: number
-  /** What parked tasks may hold together. */
+  /** Limit on the total memory of parked tasks. */
   readonly maxParkedBytes: number
-  /** Idle workers that stay for the next task, and for how long. */
+  /** Number of idle workers to keep, and for how long. */
   readonly maxIdle: number
   readonly idleMs: number
-  /** Heap of one worker, in MiB. */
+  /** Heap size of one worker, in MiB. */
   readonly heapMb: number
 }

@@ -1,9 +1,9 @@
 /**
- * Worker threads: a few, each with a bound on its memory, each for one task at a time.
+ * A pool of worker threads, each with a memory limit and one task at a time.
  *
- * A task that has to wait for a worker stands in a queue; the caller with the fewest running tasks comes first, and no
- * caller gets all workers. A task that waits for a user parks: it keeps its worker and gives its slot back, so that
- * others run. What parked tasks hold is bounded too. A worker whose task was ended from outside is terminated.
+ * Tasks wait for a worker in a queue; the caller with the fewest running tasks comes first, and no caller gets all
+ * workers. A task that waits for a user is parked: it keeps its worker but frees its slot for other tasks. The memory
+ * of parked tasks is limited. A worker whose task was aborted is terminated.
  */
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -11,17 +11,17 @@ import type { PoolOptions } from './options.ts'
 import { WorkerSlots } from './slots.ts'
 import { workerFile, type WorkerProgram } from './worker-file.ts'
 
-/** A worker for the time of one task. */
+/** A worker, reserved for one task. */
 export interface Lease {
   readonly worker: Worker
   /**
-   * Gives the slot back while the task waits for a user; `bytes` is what it holds meanwhile. Throws RATE_LIMITED when
-   * too much is parked already.
+   * Frees the slot while the task waits for a user; `bytes` is the memory that it keeps. Throws RATE_LIMITED when too
+   * much is parked.
    */
   park(bytes: number): void
   /** Waits for a slot again. Rejects with the reason of `signal`. */
   resume(signal: AbortSignal): Promise<void>
-  /** Gives the worker back; one that is not `usable` is terminated. */
+  /** Returns the worker to the pool; terminates it unless it is `usable`. */
   end(worker: { readonly usable: boolean }): void
 }
 
@@ -29,7 +29,7 @@ export class WorkerPool {
   readonly #options: PoolOptions
   readonly #program: WorkerProgram
   readonly #slots: WorkerSlots
-  /** The one used last comes last. */
+  /** The most recently used worker is last. */
   readonly #idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
   readonly #all = new Set<Worker>()
   #closed = false
@@ -70,7 +70,7 @@ export class WorkerPool {
       resume: async (signal) => {
         if (state !== 'parked') return
         await slots.take(caller, signal, { resumes: true })
-        // The task has ended in the meantime: nobody needs the slot.
+        // The task has ended meanwhile and no longer needs the slot.
         if (state !== 'parked') return slots.release(caller)
         slots.unpark(caller, held)
         state = 'running'
@@ -96,7 +96,7 @@ export class WorkerPool {
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
       const timer = setTimeout(() => {
-        // At once: the next task must not be given to a worker that is about to end.
+        // Removed immediately, so that the next task does not get a terminating worker.
         this.#forget(worker)
         void worker.terminate()
       }, this.#options.idleMs)
@@ -112,7 +112,7 @@ export class WorkerPool {
 
   #start(): Worker {
     const worker = new Worker(workerFile(this.#program), {
-      // Neither options nor environment of this process: what runs there has no business with them.
+      // Starts without the options and environment of this process, which its code must not see.
       argv: [],
       execArgv: [],
       env: {},
@@ -120,7 +120,7 @@ export class WorkerPool {
       resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: 16 },
     })
     this.#all.add(worker)
-    // An end that nobody waits for; whoever waits listens too.
+    // Prevents an unhandled rejection; callers that wait add their own handler.
     worker.on('error', () => {})
     worker.on('exit', () => {
       this.#all.delete(worker)

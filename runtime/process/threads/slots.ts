@@ -1,8 +1,8 @@
 /**
- * Who runs, who waits, who is parked: the counts behind a pool of workers, without the workers.
+ * Scheduling for a pool of workers: which tasks run, wait or are parked.
  *
- * The queue is shared fairly: when it is full, the caller who has most in it gives way. A parked task comes back before
- * new ones start, because somebody has answered it.
+ * The queue is fair: when it is full, a task of the caller with the most queued tasks is dropped. Parked tasks resume
+ * before new tasks start, because a user has answered them.
  */
 import { reasonOf } from '../../net/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -77,7 +77,7 @@ export class WorkerSlots {
     this.#startNext()
   }
 
-  /** Turns a running task into a parked one. Throws RATE_LIMITED when too much is parked already. */
+  /** Parks a running task. Throws RATE_LIMITED when too much is parked. */
   park(caller: string, bytes: number): void {
     const { maxParked, maxParkedPerCaller, maxParkedBytes } = this.#options
     if (
@@ -91,7 +91,7 @@ export class WorkerSlots {
     this.release(caller)
   }
 
-  /** A parked task has a slot again, or has ended. */
+  /** Called when a parked task has a slot again, or has ended. */
   unpark(caller: string, bytes: number): void {
     this.#parked.remove(caller)
     this.#parkedBytes -= bytes
@@ -106,7 +106,7 @@ export class WorkerSlots {
     return this.#running.total < maxWorkers && this.#running.of(caller) < maxPerCaller
   }
 
-  /** False: the queue is full, and nobody in it has more there than this caller would have. */
+  /** Returns false when the queue is full and no caller has more queued tasks than this caller would have. */
   #makeRoom(caller: string): boolean {
     const waiting = this.#queue.filter(({ resumes }) => !resumes)
     if (waiting.length < this.#options.maxWaiting) return true
@@ -128,7 +128,7 @@ export class WorkerSlots {
   }
 }
 
-/** How many each has. */
+/** Counts per caller. */
 class Counts {
   readonly #counts = new Map<string, number>()
   total = 0

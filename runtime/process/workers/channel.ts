@@ -1,13 +1,13 @@
 /**
- * Calls between the primary process and a worker over the channel that Node gives them: each side offers named
- * functions, the other awaits their results. Errors of the table cross as themselves, anything else as INTERNAL.
+ * Remote calls between the primary process and a worker over Node's IPC channel: each side offers named functions and
+ * awaits the other's results. Gatehouse errors are preserved; all other errors become INTERNAL.
  */
 import { type ErrorCode, errors, GatehouseError, isFields } from '../../../schemas/index.ts'
 
-/** What one side offers to the other, by name. */
+/** The functions that one side offers, by name. */
 export type Handlers = Readonly<Record<string, (argument: unknown) => unknown>>
 
-/** What carries the messages: a worker, or the process itself. */
+/** The transport of the messages: a worker, or the process. */
 export interface Line {
   send(message: object): void
   onMessage(listener: (message: unknown) => void): void

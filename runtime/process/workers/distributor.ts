@@ -1,17 +1,17 @@
 /**
- * Accepts the connections of a port that several processes serve, and hands each to one of them, in turn.
+ * Accepts connections for a port that several processes share, and passes them to the workers in turn.
  *
- * A worker gets the next connection when it has taken the one before, so that none waits behind a worker that is busy
- * while others are free. One that was on its way to a worker that died goes to another worker. What no worker takes
- * waits, bounded; beyond that connections are closed.
+ * A worker gets the next connection after it has accepted the previous one, so that no connection waits for a busy
+ * worker while others are idle. If a worker dies before accepting a connection, another worker gets it. Connections
+ * that no worker accepts wait in a bounded queue; further ones are closed.
  */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Log } from '../../net/index.ts'
 
-/** Connections that wait for a worker: as many as the kernel lets wait for a process. */
+/** Maximum number of waiting connections, like the backlog of a single process. */
 const maxWaiting = 511
-/** How long a port that closes waits for workers to take what it has accepted. */
+/** How long a closing port waits for workers to accept its connections. */
 const handoverMs = 1_000
 const lookMs = 10
 
@@ -21,19 +21,19 @@ export interface BindAddress {
   readonly port: number
 }
 
-/** Hands a connection to a worker, which calls `taken` on its side with the same id. */
+/** Sends a connection to a worker, which calls `taken` with the same id. */
 export type HandOver = (id: number, socket: Socket) => void
 
 export interface ConnectionTaker {
-  /** The worker has the connection; this process lets it go. */
+  /** The worker has accepted the connection; this process closes its copy. */
   taken(id: number): void
-  /** Nothing can be handed to the worker any more. */
+  /** The worker cannot receive connections any more. */
   gone(): void
 }
 
 interface Place {
   readonly handOver: HandOver
-  /** On its way. */
+  /** In transit. */
   pending: { readonly id: number; readonly socket: Socket } | undefined
   isGone: boolean
 }
@@ -41,7 +41,7 @@ interface Place {
 export class Distributor {
   readonly #server: Server
   readonly #waiting: Socket[] = []
-  /** Workers without a connection on its way, the one that waits longest first. */
+  /** Workers without a connection in transit, the longest-waiting first. */
   readonly #free: Place[] = []
   readonly #busy = new Set<Place>()
   #next = 0
@@ -63,7 +63,7 @@ export class Distributor {
     this.port = bound.port
   }
 
-  /** A worker that takes connections from now on. */
+  /** Adds a worker that accepts connections from now on. */
   add(handOver: HandOver): ConnectionTaker {
     const place: Place = { handOver, pending: undefined, isGone: false }
     this.#free.push(place)
@@ -71,7 +71,7 @@ export class Distributor {
     return {
       taken: (id) => {
         if (place.pending?.id !== id) return
-        // The descriptor is the worker's now; this closes our copy of it.
+        // The worker owns the descriptor now; this closes our copy.
         place.pending.socket.destroy()
         place.pending = undefined
         this.#busy.delete(place)
@@ -110,13 +110,13 @@ export class Distributor {
     this.#busy.delete(place)
     const at = this.#free.indexOf(place)
     if (at >= 0) this.#free.splice(at, 1)
-    // Nothing of it was read there: reading begins after it was taken.
+    // Nothing was read yet, because reading starts after acceptance.
     if (place.pending) this.#waiting.unshift(place.pending.socket)
     place.pending = undefined
     this.#distribute()
   }
 
-  /** Accepts nothing more. Resolves when what was accepted is with the workers, or shortly after. */
+  /** Stops accepting. Resolves when the workers have the accepted connections, or shortly after. */
   async close(): Promise<void> {
     this.#server.close()
     const end = performance.now() + handoverMs

@@ -1,14 +1,14 @@
 /**
- * What workers print, as whole lines on the output of this process. Several processes that write to one pipe cut into
- * each other's lines as soon as these are longer than what the system writes at once.
+ * Writes the output of workers as whole lines. Several processes that write to one pipe would mix lines that are longer
+ * than an atomic write.
  */
 import type { Readable } from 'node:stream'
 
-/** A line that is longer is written in parts. */
+/** A longer line is written in parts. */
 const maxLineBytes = 4 * 1024 * 1024
 const newline = 10
 
-/** Writes each line with its end. The last one gets an end when it has none. */
+/** Writes each line with its line end. Adds one to the last line if it is missing. */
 export function forwardLines(from: Readable, write: (lines: string) => void): void {
   let parts: Buffer[] = []
   let bytes = 0
@@ -30,6 +30,6 @@ export function forwardLines(from: Readable, write: (lines: string) => void): vo
     if (bytes > maxLineBytes) flush('\n')
   })
   from.on('end', () => flush('\n'))
-  // A pipe that breaks has ended.
+  // A broken pipe has ended.
   from.on('error', () => flush('\n'))
 }

@@ -1,50 +1,50 @@
-/** The side of one worker: connections that its primary hands over, calls to it, and the end when it says so. */
+/** The worker side: connections from the primary, calls to it, and shutdown. */
 import { isFields } from '../../../schemas/index.ts'
 import cluster from 'node:cluster'
 import { Socket } from 'node:net'
 import type { ConnectionSource } from '../../net/index.ts'
 import { type Handlers, type Line, openChannel, type WorkerChannel } from './channel.ts'
 
-/** True in a process that another one has started as its worker. */
+/** True in a process that was started as a worker. */
 export const { isWorker } = cluster
 
 const peerMs = 5_000
 
-/** What a worker serves with. */
+/** The server of a worker. */
 export interface PrimaryLink {
   readonly channel: WorkerChannel
   /** For the listener. */
   readonly connections: ConnectionSource
-  /** Of this worker; no other one has ever had it. */
+  /** Unique id of this worker, never reused. */
   readonly id: string
-  /** Shared by the workers of one primary, and nobody else. */
+  /** Secret shared by the workers of one primary. */
   readonly secret: string
-  /** Resolves when this worker is to do what one process must do alone. */
+  /** Resolves when this worker must do the work that only one process may do. */
   readonly lead: Promise<void>
-  /** Adds what primary and other workers may call. */
+  /** Adds functions that the primary and other workers may call. */
   offer(handlers: Handlers): void
-  /** Calls a function of all other workers. Gives the results of all that do not fail. */
+  /** Calls a function of all other workers. Returns the results of those that succeed. */
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
-  /** Calls a function of the other workers, one after the other, until one says true. */
+  /** Calls a function of the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>
-  /** What another worker has said about where it is reached; undefined when it is gone. */
+  /** Returns the address that another worker announced, or undefined when the worker is gone. */
   peer(id: string): Promise<unknown>
 }
 
 export interface Served {
-  /** Where other workers reach this one, for `PrimaryLink.peer`. */
+  /** Address of this worker for other workers, for `PrimaryLink.peer`. */
   readonly peer?: unknown
   close(options: { readonly graceMs: number }): Promise<void>
 }
 
 /**
- * Serves until the primary says otherwise, or is gone. Resolves when everything is closed; rejects, after the primary has
- * been told, when it cannot start.
+ * Serves until the primary stops it or is gone. Resolves when everything is closed. Rejects when it cannot start, after
+ * informing the primary.
  */
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
   let served: Served | undefined
-  /** The end came; until the start is done, it waits for it. */
+  /** A shutdown during the start waits until the start is complete. */
   let end: { readonly graceMs: number } | undefined
 
   async function close(argument: unknown): Promise<void> {
@@ -83,7 +83,7 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
     else await channel.call('workers.serving', served.peer)
   } catch (error) {
     await served?.close({ graceMs: 0 }).catch(() => {})
-    // The primary may be gone; then nobody asks why.
+    // Ignored, because the primary may be gone.
     await channel.call('workers.failed', toFields(error)).catch(() => {})
     throw error
   }
@@ -97,7 +97,7 @@ function handedOver(address: string, port: number): ConnectionSource {
     if (!isFields(message) || typeof message['connection'] !== 'number') return
     // Before anything of it is read: until then it can go to another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
-    // One that was closed on its way is gone.
+    // The connection was closed in transit.
     if (!(socket instanceof Socket)) return
     if (!accept) {
       socket.destroy()
@@ -118,7 +118,7 @@ function handedOver(address: string, port: number): ConnectionSource {
   }
 }
 
-/** An error as plain fields, those of the system among them. */
+/** Converts an error to plain fields, including system error fields. */
 function toFields(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, syscall, address, port }: NodeJS.ErrnoException & { address?: string; port?: number } = error

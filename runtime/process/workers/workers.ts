@@ -22,7 +22,7 @@ export interface ReplacementWaits {
   readonly longestMs: number
 }
 
-/** How often workers are asked whether they are there, and how long one may be silent. */
+/** Interval of liveness checks, and how long a worker may be silent. */
 export interface Silence {
   readonly lookMs: number
   readonly silentMs: number
@@ -30,17 +30,17 @@ export interface Silence {
 
 const defaultSilence: Silence = { lookMs: 10_000, silentMs: 60_000 }
 const defaultWaits: ReplacementWaits = { earlyMs: 10_000, firstMs: 1_000, longestMs: 30_000 }
-/** What is asked of workers is done at once; one that does not answer is left out. */
+/** Timeout for calls to workers; a worker that does not respond is skipped. */
 const askMs = 5_000
-/** Beyond the grace, until workers are killed. */
+/** Time after the grace period before workers are killed. */
 const killMs = 2_000
 
 export interface WorkersOptions extends BindAddress {
   readonly count: number
   readonly log: Log
-  /** What workers may call. */
+  /** Functions that workers may call. */
   readonly offers: Handlers
-  /** A worker takes the place of one that died. */
+  /** Called when a worker replaces one that died. */
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
   readonly silence?: Silence
@@ -48,19 +48,19 @@ export interface WorkersOptions extends BindAddress {
   readonly exec?: string
 }
 
-/** A worker and what is known of it. */
+/** A worker and its state. */
 interface Member {
   readonly channel: WorkerChannel
   /** Where the other workers reach it; undefined until it serves. */
   peer: unknown
   isServing: boolean
-  /** It was asked whether it is there, and has not responded yet. */
+  /** A liveness check was sent and not answered yet. */
   isAsked: boolean
 }
 
 /** One of the places that workers take one after the other. */
 interface Slot {
-  /** How many workers in a row have died early. */
+  /** Number of consecutive workers that died early. */
   earlyDeaths: number
 }
 
@@ -70,7 +70,7 @@ export class Workers {
   readonly #silence: Silence
   readonly #distributor = new Distributor()
   readonly #members = new Map<Worker, Member>()
-  /** What workers prove to each other that they belong together with. */
+  /** Secret with which workers authenticate to each other. */
   readonly #secret = randomBytes(32).toString('base64url')
   #lead: Member | undefined
   #looking: NodeJS.Timeout | undefined
@@ -110,7 +110,7 @@ export class Workers {
   }
 
   async #start(): Promise<void> {
-    // On a terminal lines are short and its driver keeps them whole; the workers see that it is one.
+    // A terminal keeps short lines whole, so workers write to it directly and can detect it.
     const stream = (fd: 1 | 2) => ((fd === 1 ? process.stdout : process.stderr).isTTY ? 'inherit' : 'pipe')
     cluster.setupPrimary({
       serialization: 'advanced',
@@ -162,7 +162,7 @@ export class Workers {
     })
   }
 
-  /** A worker that hangs holds connections and answers nothing: it is replaced. */
+  /** An unresponsive worker blocks its connections and is replaced. */
   #look(): void {
     const { silentMs } = this.#silence
     for (const [worker, member] of this.#members) {
@@ -200,11 +200,11 @@ export class Workers {
       await this.#fork(slot)
       await this.#options.onReplaced?.()
     } catch {
-      // Its end starts the next attempt.
+      // The exit of the worker triggers the next attempt.
     }
   }
 
-  /** Calls a function of every worker. Gives the results of all that do not fail. */
+  /** Calls a function of every worker. Returns the results of those that succeed. */
   async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
     return this.#ask([...this.#members.values()], name, argument)
   }
@@ -221,7 +221,7 @@ export class Workers {
     return this.#ask(this.#othersThan(caller), String(name), argument)
   }
 
-  /** Asks one after the other until one says true. */
+  /** Calls the workers one after the other until one returns true. */
   async #askAny(caller: Member, asked: unknown): Promise<boolean> {
     const { name, argument } = isFields(asked) ? asked : {}
     for (const member of this.#othersThan(caller))
@@ -238,7 +238,7 @@ export class Workers {
     return undefined
   }
 
-  /** One worker does what one process must do alone. */
+  /** Selects one worker for the work that only one process may do. */
   #chooseLead(): void {
     if (this.#lead || this.#closing) return
     this.#lead = [...this.#members.values()].find(({ isServing }) => isServing)
@@ -264,7 +264,7 @@ export class Workers {
   }
 }
 
-/** This process holds the connection too, until the worker has taken it. */
+/** This process also holds the connection until the worker has accepted it. */
 function handOver(worker: Worker, id: number, socket: Socket): void {
   if (!worker.isConnected()) return
   // A failure is followed by the end of the worker, which hands the connection to another one.

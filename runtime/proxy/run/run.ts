@@ -100,7 +100,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
     await release()
     throw error
   }
-  certificate?.look()
+  certificate?.checkFiles()
   return {
     url: proxy.url,
     port: proxy.port,

@@ -39,7 +39,7 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   const primary = new Primary(config, parts, made)
   try {
     const address = await primary.start(host)
-    certificate?.look()
+    certificate?.checkFiles()
     const metrics = await primary.serveMetrics(host, certificate)
     return {
       ...address,

@@ -125,7 +125,7 @@ function reservedNotice({ backend, item }: Candidate, name: string): CatalogNoti
   return {
     kind: 'reserved',
     subject: name,
-    message: `${tool} of ${backend} is left out: ${name} is the name of a tool of the server itself`,
+    message: `${tool} of ${backend} is left out: ${name} is reserved for a tool of the server`,
   }
 }
 

@@ -307,7 +307,7 @@ class Vmcp implements VmcpServer {
     this.#listener = listener
     if (worker) void worker.link.lead.then(() => this.#beginReports())
     else this.#beginReports()
-    certificate?.look()
+    certificate?.checkFiles()
     this.#timer = setInterval(() => this.#evict(), evictMs)
     this.#timer.unref()
     this.#log[worker ? 'debug' : 'info']('virtual MCP server listening', {

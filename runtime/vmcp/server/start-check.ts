@@ -115,7 +115,7 @@ export function nameProblems(
   const known = excluded.filter(({ isUnknown }) => !isUnknown)
   return [
     ...excluded.flatMap(({ name, problems, isUnknown }) =>
-      isUnknown ? problems.map((problem) => `${problem}; there is no backend ${JSON.stringify(name)}`) : [],
+      isUnknown ? problems.map((problem) => `${problem}; unknown backend ${JSON.stringify(name)}`) : [],
     ),
     ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs, guardrails, webhooks }, [
       ...(backends ?? []),
@@ -282,7 +282,7 @@ export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
 function lockProblems({ toolLocks = [], backends = [] }: VmcpConfig, excluded: readonly ExcludedBackend[]) {
   const names = new Set([...backends, ...excluded].map(({ name }) => name))
   const unknown = toolLocks.filter(({ backend }) => names.size > 0 && !names.has(backend))
-  return [...new Set(unknown.map(({ backend }) => `toolLocks: there is no backend ${backend}`))]
+  return [...new Set(unknown.map(({ backend }) => `toolLocks: unknown backend ${JSON.stringify(backend)}`))]
 }
 
 function invalidConfig(problems: readonly string[]): GatehouseError {

@@ -1,4 +1,4 @@
-/** The template language: from text to syntax tree. */
+/** Public API of the template parser. */
 export { parseTemplate } from './parser.ts'
 export { type Path, pathsRead } from './reads.ts'
 export {

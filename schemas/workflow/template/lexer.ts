@@ -1,6 +1,5 @@
 /**
- * Splits a template into text and actions, and actions into tokens. Trim markers and comments are dealt with here.
- *
+ * Splits a template into text and actions, and actions into tokens. Applies trim markers and drops comments.
  * Source: Go text/template, "Text and spaces", and the lexical rules of its parser.
  */
 import { literalToken } from './literals.ts'
@@ -21,16 +20,16 @@ export interface TemplateToken {
     | 'pipe'
     | 'open'
     | 'close'
-  /** Name of a field (without its dot) or word, a variable with its `$`, value of a string. */
+  /** Name of a field (without its dot), a word, a variable with its `$`, or the value of a string. */
   readonly text: string
   readonly number?: bigint | number
-  /** True when white space stands before it. */
+  /** True when the token follows white space. */
   readonly apart: boolean
 }
 
 export type TemplatePiece = { readonly text: string } | { readonly action: readonly TemplateToken[] }
 
-/** The pieces of a template in order; empty texts and comments are left out. Throws TemplateError. */
+/** Returns the pieces of a template in order, without empty texts and comments. Throws TemplateError. */
 export function piecesOf(template: string): readonly TemplatePiece[] {
   const pieces: TemplatePiece[] = []
   let at = 0
@@ -52,7 +51,7 @@ export function piecesOf(template: string): readonly TemplatePiece[] {
   return pieces
 }
 
-/** Without white space at the end; a loop, because a pattern would look at every run of blanks again and again. */
+/** Removes trailing white space. A loop, because a pattern would rescan every run of blanks. */
 function trimmedEnd(text: string): string {
   let end = text.length
   while (end > 0 && isSpace(text[end - 1])) end -= 1
@@ -66,7 +65,7 @@ function isSpace(char: string | undefined): boolean {
 interface Read {
   readonly tokens?: readonly TemplateToken[]
   readonly end: number
-  /** True when white space after it is dropped. */
+  /** True when the following white space is dropped. */
   readonly trim: boolean
 }
 
@@ -78,7 +77,7 @@ function comment(template: string, start: number): Read {
   return close
 }
 
-/** The end of the action when it is here. */
+/** Reads the end of the action at this position, if any. */
 function closing(template: string, at: number): Read | undefined {
   if (template.startsWith('}}', at)) return { end: at + 2, trim: false }
   if (isSpace(template[at]) && template.startsWith('-}}', at + 1)) return { end: at + 4, trim: true }
@@ -146,7 +145,7 @@ function nameAt(template: string, at: number): string {
   return name.exec(template)?.[0] ?? ''
 }
 
-/** A name must be followed by something that cannot be part of one. */
+/** A character that cannot be part of a name must follow a name. */
 function endsWord(template: string, at: number): boolean {
   const char = template[at]
   return char === undefined || isSpace(char) || '.,|:()'.includes(char) || template.startsWith('}}', at)
@@ -155,5 +154,5 @@ function endsWord(template: string, at: number): boolean {
 function unexpected(template: string, at: number): TemplateError {
   const char = String.fromCodePoint(template.codePointAt(at) ?? 0xfffd)
   const hint = char === '-' ? '; write (index .a "b-c") for a name with a hyphen' : ''
-  return new TemplateError(`the character ${JSON.stringify(char)} is not expected in an action${hint}`)
+  return new TemplateError(`the character ${JSON.stringify(char)} is not allowed in an action${hint}`)
 }

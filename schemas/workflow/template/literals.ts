@@ -1,8 +1,7 @@
 /**
- * Literals of a template: strings with escapes, raw strings, characters, numbers.
- *
+ * Parses literals of a template: strings with escapes, raw strings, characters, numbers.
  * Source: Go language specification, "Integer literals", "Floating-point literals", "Rune literals", "String literals".
- * Imaginary numbers and hexadecimal floats are refused: nothing here can be done with them.
+ * Rejects imaginary numbers and hexadecimal floats, which templates cannot use.
  */
 import { TemplateError } from './tree.ts'
 
@@ -17,7 +16,7 @@ interface Found {
   readonly end: number
 }
 
-/** The literal that begins here; undefined when none does. Throws TemplateError. */
+/** Returns the literal at this position, or undefined. Throws TemplateError. */
 export function literalToken(template: string, at: number): Found | undefined {
   const char = template.charAt(at)
   if (char === '"') return quoted(template, at)
@@ -50,7 +49,7 @@ function character(template: string, at: number): Found {
   const byte = /^\\(?:x([0-9a-fA-F]{2})|([0-7]{3}))$/.exec(inner)
   const value = byte ? Number.parseInt(byte[1] ?? byte[2] ?? '', byte[1] ? 16 : 8) : points[0]?.codePointAt(0)
   if (value === undefined || (points.length !== 1 && !byte))
-    throw new TemplateError('between single quotes there must be one character')
+    throw new TemplateError('single quotes must contain exactly one character')
   return { token: { kind: 'int', text: inner, number: BigInt(value) }, end: characterForm.lastIndex }
 }
 
@@ -62,7 +61,7 @@ function body(form: RegExp, template: string, at: number): string | undefined {
 const simple: Readonly<Record<string, number>> = { a: 7, b: 8, f: 12, n: 10, r: 13, t: 9, v: 11, '\\': 92 }
 const escape = /\\(?:x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))/gu
 
-/** Escapes of bytes may together make one character, so everything goes through bytes. */
+/** Several byte escapes can form one character, so the text is decoded from bytes. */
 function unescaped(text: string, quote: string): string {
   if (!text.includes('\\')) return text
   const parts: Buffer[] = []
@@ -103,7 +102,7 @@ const numberForm =
   /[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|(?:[0-9](?:_?[0-9])*)?(\.(?:[0-9](?:_?[0-9])*)?)?([eE][+-]?[0-9](?:_?[0-9])*)?)/y
 const wordChar = /[\p{L}\p{Nd}_]/u
 const largestInt = 2n ** 63n - 1n
-/** Digits of the largest one in base 2, with its prefix and zeros in front. */
+/** Length of the largest integer in base 2, with prefix and leading zeros. */
 const longestInt = 80
 
 function numeric(template: string, at: number): Found {

@@ -1,8 +1,8 @@
 /**
  * Parses a template into its syntax tree.
  *
- * Everything that can be known without values is checked here: structure, functions, variables, named templates. A
- * variable must be declared where it is used; Go finds that out later, for some of them.
+ * Checks everything that does not depend on values: structure, functions, variables, named templates. A variable must
+ * be declared where it is used; Go detects some of these errors only at run time.
  * Source: Go text/template; docs/specification/virtual-server.md, "Templates use double-brace expressions".
  */
 import { piecesOf, type TemplateToken } from './lexer.ts'
@@ -17,12 +17,12 @@ import {
   TemplateError,
 } from './tree.ts'
 
-/** Throws TemplateError and nothing else. */
+/** Throws only TemplateError. */
 export function parseTemplate(text: string): Template {
   return new Parser().parse(text)
 }
 
-/** Nesting of blocks, and of parentheses. */
+/** Limit on the nesting of blocks and of parentheses. */
 const maxDepth = 100
 const maxVariables = 1000
 const functions: ReadonlySet<string> = new Set(functionNames)
@@ -36,16 +36,16 @@ type BlockWord = 'if' | 'with' | 'range' | 'define' | 'block'
 interface Block {
   readonly word: BlockWord
   readonly pipe: Pipe | undefined
-  /** Of define and block. */
+  /** Name in define and block. */
   readonly name: string
   readonly body: Node[]
   readonly otherwise: Node[]
   hasElse: boolean
-  /** Variables to see again afterwards. */
+  /** Variables in scope after the block. */
   readonly outside: readonly string[]
-  /** Variables seen at the beginning of the body, and again after else. */
+  /** Variables in scope at the beginning of the body, and again after else. */
   readonly inside: readonly string[]
-  /** True for what `else if` opened: it ends together with the block around it. */
+  /** True for a block opened by `else if`, which ends together with the enclosing block. */
   readonly joined: boolean
 }
 
@@ -117,7 +117,7 @@ class Parser {
 
   #openNamed(word: 'define' | 'block'): void {
     if (word === 'define' && this.#blocks.length > 0)
-      throw new TemplateError('define must stand outside of blocks')
+      throw new TemplateError('define is not allowed inside a block')
     const name = this.#name(word)
     const outside = this.#variables
     const pipe = word === 'block' ? this.#pipe('template') : undefined
@@ -154,7 +154,7 @@ class Parser {
     const next = this.#tokens[this.#at]
     if (!next) return
     if (next.kind !== 'word' || next.text !== block.word || block.word === 'range')
-      throw new TemplateError(`else of ${block.word} is followed by what is not expected`)
+      throw new TemplateError(`else of ${block.word} has unexpected content`)
     this.#at += 1
     this.#open(block.word, { joined: true })
   }
@@ -162,7 +162,7 @@ class Parser {
   #end(): void {
     for (let joined = true; joined; ) {
       const block = this.#blocks.pop()
-      if (!block) throw new TemplateError('end has nothing to end')
+      if (!block) throw new TemplateError('end without a block')
       this.#variables = block.outside
       this.#close(block)
       joined = block.joined
@@ -174,7 +174,7 @@ class Parser {
     if (pipe) this.#put({ kind: word, pipe, body, otherwise })
   }
 
-  /** A definition that prints nothing gives way to one that does. */
+  /** An empty definition is replaced by a definition with content. */
   #define(name: string, body: readonly Node[]): void {
     const before = this.#named.get(name)
     const isBlank = (nodes: readonly Node[]) =>
@@ -194,18 +194,20 @@ class Parser {
     this.#put({ kind: word })
   }
 
-  /** `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`; up to the end or a parenthesis. */
+  /**
+   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`, up to the end or a parenthesis.
+   */
   #pipe(word: string): Pipe {
     const { variables, assigns } = this.#declaration(word)
     const commands: Command[] = []
     for (;;) {
       const command = this.#command()
       if (commands.length > 0 && isValue(command[0]))
-        throw new TemplateError('a plain value cannot take what is piped into it')
+        throw new TemplateError('a value cannot receive piped input')
       commands.push(command)
       if (this.#peek()?.kind !== 'pipe') break
       this.#at += 1
-      // Go takes a last bar without anything behind it.
+      // Go accepts a trailing bar.
       const next = this.#peek()
       if (!next || next.kind === 'close') break
     }
@@ -314,7 +316,7 @@ class Parser {
 function wordOperand(word: string): Operand {
   if (word === 'nil') return { kind: 'nil' }
   if (constants.has(word)) return { kind: 'bool', value: word === 'true' }
-  if (!isFunction(word)) throw new TemplateError(`the function ${word} is not known`)
+  if (!isFunction(word)) throw new TemplateError(`unknown function ${word}`)
   return { kind: 'function', name: word }
 }
 
@@ -331,7 +333,7 @@ function withFields(term: Operand, names: readonly string[]): Operand {
     case 'function':
       return { kind: 'chain', of: term, names }
     default:
-      throw new TemplateError('a field stands after a value that has none')
+      throw new TemplateError('a field follows a value without fields')
   }
 }
 

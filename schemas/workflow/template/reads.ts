@@ -1,17 +1,17 @@
 /**
- * Finds out what a template reads: paths of names from the root, as far as they are known without values.
+ * Finds the paths that a template reads, as far as they do not depend on values.
  *
- * Follows `with`, variables, named templates and `index` with literal names. What comes out of a list or of another
- * function is not known and not followed.
+ * Follows `with`, variables, named templates and `index` with literal names. Does not follow list items and results of
+ * other functions.
  */
 import type { Command, Node, Operand, Pipe, Template } from './tree.ts'
 
 /** Names from the root down. */
 export type Path = readonly string[]
 
-/** Named templates looked into, each with each dot that it is called with. */
+/** Limit on visits of named templates, one for each dot that a template is called with. */
 const maxVisits = 1000
-/** Names of a path that are recorded: more than any check asks for. */
+/** Recorded names of a path; no check needs more. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {
@@ -74,7 +74,7 @@ class Reading {
     }
   }
 
-  /** Path of the value; undefined when it is not known. */
+  /** Returns the path of the value, or undefined when it is unknown. */
   #pipe({ variables, assigns, commands }: Pipe, dot: Path | undefined, isRange = false): Path | undefined {
     let path: Path | undefined
     for (const [index, command] of commands.entries()) {

@@ -1,7 +1,7 @@
 /**
- * The syntax tree of a template: what the parser yields, the checks look through and the runtime evaluates.
+ * The syntax tree of a template, which the parser creates, the checks inspect and the runtime evaluates.
  *
- * The language is that of Go text/template. Numbers keep their two kinds: integers are bigint, the others number.
+ * The language is that of Go text/template. Integers are bigint, other numbers are number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
  */
 import { ModuleError } from '../../errors.ts'
@@ -15,16 +15,16 @@ export type Node =
       readonly body: readonly Node[]
       readonly otherwise: readonly Node[]
     }
-  /** Runs a named template with the value of the pipe as its dot; without a pipe the dot is missing. */
+  /** Runs a named template with the value of the pipe as its dot, or without a dot. */
   | { readonly kind: 'template'; readonly name: string; readonly pipe: Pipe | undefined }
   | { readonly kind: 'break' | 'continue' }
 
 export interface Pipe {
-  /** Variables that get the value, with their `$`; in a range up to two. */
+  /** Variables that are set, with their `$`; up to two in a range. */
   readonly variables: readonly string[]
-  /** True for `=`: the variables exist already. */
+  /** True for `=`, which sets existing variables. */
   readonly assigns: boolean
-  /** At least one; each gets the value of the one before as its last argument. */
+  /** At least one. Each command gets the value of the previous one as its last argument. */
   readonly commands: readonly Command[]
 }
 
@@ -43,16 +43,16 @@ export type Operand =
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
   | { readonly kind: 'function'; readonly name: FunctionName }
   | { readonly kind: 'pipe'; readonly pipe: Pipe }
-  /** Fields of what a parenthesis or a function gives. */
+  /** Fields of the result of a parenthesis or a function. */
   | { readonly kind: 'chain'; readonly of: Operand; readonly names: readonly string[] }
 
 export interface Template {
   readonly body: readonly Node[]
-  /** Templates that `define` and `block` have named. */
+  /** Templates named with `define` and `block`. */
   readonly named: ReadonlyMap<string, readonly Node[]>
 }
 
-/** All functions of the language; the evaluator has one for each. */
+/** All functions of the language. The evaluator implements each of them. */
 export const functionNames = [
   'and',
   'or',
@@ -80,5 +80,5 @@ export const functionNames = [
 
 export type FunctionName = (typeof functionNames)[number]
 
-/** What is wrong with the text of a template. The only error that reading one throws. */
+/** An error in the text of a template. The parser throws no other error. */
 export class TemplateError extends ModuleError {}

@@ -164,7 +164,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     ],
     [
       { upstreams: [{ ...hub, userInfo: { ...userInfo, additionalHeaders: { AUTHORIZATION: 'x' } } }] },
-      /AUTHORIZATION is set by the gateway itself/,
+      /AUTHORIZATION is set by the gateway and cannot be configured/,
     ],
     [
       { upstreams: [{ ...hub, identityFromToken: { subjectPath: 'a.#' } }] },

@@ -35,7 +35,7 @@ t.test(
     t.match(told()[1], /"policy":"policies\[2\]","effect":"forbid"/)
     const problem = {
       type: 'console_policies',
-      message: /policies\[0\], policies\[2\]; such a permit/,
+      message: /policies\[0\], policies\[2\]; a failing permit/,
       fix: /console\.authz/,
     }
     t.match(JSON.parse(await get('/status')).problem_details, [problem])

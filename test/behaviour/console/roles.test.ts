@@ -78,7 +78,7 @@ t.test('policies of the server open no console', async (t) => {
   t.same(await rolesOf(await signedIn(t, { more, roles: () => byGroups })), [])
 })
 
-t.test('without its engine nobody has a role, and the problem is told', async (t) => {
+t.test('without its engine no user has a role, and the problem is told', async (t) => {
   const rig = await startLoginRig({ groups: ['operators'], roles: () => byGroups })
   t.teardown(() => rig.close())
   const broken = breakEngine()
@@ -103,7 +103,7 @@ t.test('changed settings hold for who is signed in; unusable ones grant nothing'
   settings = authz(['no policy'])
   t.same(await rolesOf(browser), [])
   const { view } = rig.console.vmcp
-  t.match(view.problems(), [{ type: 'console_policies', message: /cannot be used: nobody has a role/ }])
+  t.match(view.problems(), [{ type: 'console_policies', message: /cannot be used: no user has a role/ }])
   settings = byGroups
   t.same(await rolesOf(browser), ['operator'])
   t.same(view.problems(), [], 'the problem ends with the settings')

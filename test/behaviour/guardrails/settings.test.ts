@@ -35,7 +35,7 @@ t.test('expressions that cannot be used are told all at once, with their path', 
   const large = Array.from({ length: 16 }, (_, i) => `[a-z]{1,90}${i}`)
   const rules = Array.from({ length: 32 }, (_, i) => ({ name: `r${i}`, expressions: large }))
   const together = validateResource(manifest({ redact: rules }))
-  t.match(together.violations, [{ message: /expressions of all rules are too large/ }])
+  t.match(together.violations, [{ message: /expressions of all rules up to this one are too large/ }])
   t.equal(together.violations.length, 1, 'what follows is not compiled')
   const twice = validateResource(manifest({ redact: [mail, mail] }))
   t.match(twice.violations, [{ path: 'spec.config.guardrails.redact[1]' }], 'a name stands once')
@@ -57,11 +57,11 @@ t.test('what matches nothing is told: unknown backends, exceptions that except n
   )
   t.match(
     allWarnings(config, { env: {} }).join('\n'),
-    /guardrails\.redact\[0\]\.match\.backends\[1\]: there is no backend "rwa"/,
+    /guardrails\.redact\[0\]\.match\.backends\[1\]: unknown backend "rwa"/,
   )
   const idle = [
     /redact\[0\]\.except\[0\]\.backends: none of them is in match\.backends/,
-    /redact\[0\]\.except\[1\]\.pointers\[0\]: the rule looks at results only/,
+    /redact\[0\]\.except\[1\]\.pointers\[0\]: the rule applies to results only/,
   ]
   const told = [startWarnings(config, { env: {} }), validateResource(manifest(guardrails)).warnings]
   for (const warnings of told) {
@@ -82,12 +82,12 @@ t.test('rules for sizes: names of backends, idle exceptions, names of rules', as
   const config = vmcpConfig(backends, { guardrails })
   t.match(
     allWarnings(config, { env: {} }).join('\n'),
-    /guardrails\.sizes\[1\]\.match\.backends\[0\]: there is no backend "rwa"/,
+    /guardrails\.sizes\[1\]\.match\.backends\[0\]: unknown backend "rwa"/,
   )
   const { violations } = validateResource(manifest(guardrails))
   const { warnings } = validateResource(manifest({ sizes: guardrails.sizes.slice(0, 1) }))
   const path = 'spec.config.guardrails.sizes[1].name'
-  t.match(violations, [{ path, message: 'a rule of redact has this name: each has its own' }])
+  t.match(violations, [{ path, message: 'duplicate name: a rule in redact has it too' }])
   t.equal(violations.length, 1)
   for (const lines of [startWarnings(config, { env: {} }), warnings])
     t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of them is in match\.backends/)
@@ -101,7 +101,7 @@ t.test('a size that no result can get to is warned of', async (t) => {
   ]
   const operational = { maxResultBytes: 1_048_576 }
   const config = { guardrails: { sizes }, operational }
-  const told = 'guardrails.sizes[0].maxResultBytes: is above operational.maxResultBytes (1048576)'
+  const told = 'guardrails.sizes[0].maxResultBytes: exceeds operational.maxResultBytes (1048576)'
   const warnings = startWarnings(vmcpConfig({}, config), { env: {} })
   t.equal(warnings.length, 1)
   t.match(warnings, [told])

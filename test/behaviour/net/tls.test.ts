@@ -192,7 +192,7 @@ t.test('rotations under load: no request is lost, kept connections and streams g
   stream.destroy()
 })
 
-t.test('a pair that cannot be used is told, and the one before is served on', async (t) => {
+t.test('a pair that cannot be used is told, and the previous one stays in use', async (t) => {
   const { run, port, secret, first } = await serve(t)
   const next = await authority.leaf()
   secret.write(secretOf({ ...next, key: first.key }, ca))
@@ -209,15 +209,15 @@ t.test('one that ends soon, or has ended, is served and told', async (t) => {
   const soon = await authority.leaf({ endsInMs: 86_400_000 })
   secret.write(secretOf(soon, ca))
   await untilShown(port, soon)
-  await run.waitFor(/the certificate of this server ends soon/)
+  await run.waitFor(/the certificate of this server expires soon/)
   const later = await authority.leaf()
   secret.write(secretOf(later, ca))
-  await run.waitFor(/the certificate of this server does not end soon any more/)
+  await run.waitFor(/the certificate of this server no longer expires soon/)
   const ended = mountSecret(secretOf(await authority.leaf({ endsInMs: -1_000 }), ca))
   const flags = ['--tls-cert-file', ended.certFile, '--tls-key-file', ended.keyFile]
   const other = startGatehouse(['proxy', '--target-uri', targetUri, ...flags, 'late'])
   t.teardown(() => other.interrupt())
-  await other.waitFor(/the certificate of this server has ended/)
+  await other.waitFor(/the certificate of this server has expired/)
   await other.waitFor(/^Transparent proxy started/m)
 })
 

@@ -15,7 +15,7 @@ import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const echo = (ask: Ask, text = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
 const denied = 'call denied by authorization policy'
-const unavailable = 'the authorization decision could not be made: try again later'
+const unavailable = 'authorization check failed: try again later'
 const json = { 'content-type': 'application/json' }
 
 function rig(t: Parameters<typeof startDecisionRig>[0], point: TestAuthzenPoint, more: object = {}) {

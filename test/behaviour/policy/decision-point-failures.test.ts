@@ -12,7 +12,7 @@ import { type Ask, eras, startDecisionRig } from '../../helpers/decisions/decisi
 import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const echo = (ask: Ask) => ask('tools/call', { name: 'echo', arguments: { text: 'hello' } })
-const unavailable = 'the authorization decision could not be made: try again later'
+const unavailable = 'authorization check failed: try again later'
 const json = { 'content-type': 'application/json' }
 
 const failures: Readonly<Record<string, { readonly answer: Answer; readonly reason: string }>> = {
@@ -232,7 +232,7 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
     [{ url: 'https://pdp.example/?a=b' }, /http\.url/],
     [{ url: 'http://169.254.169.254' }, /never allowed/],
     [{ url, timeout: '0s' }, /from 100ms to 60s/],
-    [{ url, clientCertificatePath: '/x' }, /need each other/],
+    [{ url, clientCertificatePath: '/x' }, /must be set together/],
     [{ url: 'http://pdp.example', bearerTokenPath: '/x' }, /need an https URL/],
     [{ url, insecureSkipVerify: true, bearerTokenPath: '/x' }, /excludes/],
     [{ url, bearerTokenPath: '/does/not/exist' }, /cannot be read/],

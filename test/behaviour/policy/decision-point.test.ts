@@ -10,7 +10,7 @@ import { type Ask, eras, startDecisionRig, toolsIn } from '../../helpers/decisio
 
 const echo = (ask: Ask, text = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
 const denied = 'call denied by authorization policy'
-const unavailable = 'the authorization decision could not be made: try again later'
+const unavailable = 'authorization check failed: try again later'
 
 for (const era of eras) {
   t.test(`${era} era: what decision points of other gateways rely on`, async (t) => {

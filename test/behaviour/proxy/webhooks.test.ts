@@ -32,7 +32,7 @@ import {
 
 t.setTimeout(300_000)
 
-const unavailable = 'a webhook that must be asked gave no valid response: try again later'
+const unavailable = 'a required webhook returned no valid response: try again later'
 const toolCalls = ({ requests }: RawBackend): number =>
   requests.filter(({ method }) => method === 'tools/call').length
 const echo = (ask: Ask, text = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })

@@ -69,7 +69,7 @@ t.test('operators: the problem opens at 80 %, changes, and ends with the window'
   for (let i = 0; i < 3; i++) await ada.call()
   t.equal(await problem(), undefined)
   await ada.call()
-  t.equal(await problem(), `quota daily is used to 80 % and more for at least one user until ${resetsAt}`)
+  t.equal(await problem(), `quota daily is at 80 % or more for at least one user until ${resetsAt}`)
   await ada.call()
   t.match(await problem(), /^quota daily is used up, and calls are refused, for at least one user/)
   await ada.call()

@@ -70,9 +70,9 @@ t.test('validate and serve warn of what is legal in workflows and seldom meant',
   const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
   const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
   const warnings = [
-    'compositeTools: flow: {{ in a.q stays as it is: only strings of the first level are templates (nestedTemplates)',
-    'compositeTools: flow: {{ in a.defaultResults stays as it is: default results have no templates',
-    'compositeTools: flow: the condition of a fails in every run: it is a text, and neither true nor false',
+    'compositeTools: flow: {{ in a.q is not evaluated: only strings of the first level are templates (nestedTemplates)',
+    'compositeTools: flow: {{ in a.defaultResults is not evaluated: default results have no templates',
+    'compositeTools: flow: the condition of a fails in every run: it is a text, but must be true or false',
   ]
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(code, 0)

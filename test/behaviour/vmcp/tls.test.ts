@@ -72,7 +72,7 @@ t.test('real clients of both eras keep their sessions over a rotation', async (t
   t.equal(await shown(url, authority.ca), next.serialNumber)
   await echo()
   secret.write(secretOf(await authority.leaf(), authority.ca))
-  await run.waitFor(/can be served again/)
+  await run.waitFor(/is usable again/)
   t.same((await status()).problems, [])
   for (const client of clients) await client.close()
 })

@@ -14,7 +14,7 @@ import {
 import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'
 
 const echo = (ask: Ask, text: unknown = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
-const unavailable = 'a webhook that must be asked gave no valid response: try again later'
+const unavailable = 'a required webhook returned no valid response: try again later'
 const json = { 'content-type': 'application/json' }
 /** Longer than a webhook has here. */
 const never: WebhookReply = () => {}

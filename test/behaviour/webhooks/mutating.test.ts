@@ -9,7 +9,7 @@ import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'
 
 const args = '/mcp_request/params/arguments'
 const echo = (ask: Ask, text: unknown = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
-const unavailable = 'a webhook that must be asked gave no valid response: try again later'
+const unavailable = 'a required webhook returned no valid response: try again later'
 
 async function started(t: Test, reply?: TestWebhook['reply']): Promise<TestWebhook> {
   const webhook = await startWebhook(reply)

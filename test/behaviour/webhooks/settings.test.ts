@@ -12,7 +12,7 @@ import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts
 import { type AskedWebhook, certificates, deny, startWebhook } from '../../helpers/vmcp/webhook.ts'
 import { hook } from '../../helpers/vmcp/webhook-rig.ts'
 
-const unavailable = 'a webhook that must be asked gave no valid response: try again later'
+const unavailable = 'a required webhook returned no valid response: try again later'
 
 t.test('mutual TLS and signed requests; a rotated secret counts', async (t) => {
   const other = makeCertificates()
@@ -102,7 +102,7 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
     [{ url: 'https://user:pass@hook.example' }, /url/],
     [{ url: 'https://169.254.169.254' }, /never allowed/],
     [{ url, timeout: '60s' }, /from 1s to 30s/],
-    [{ url, clientCertificatePath: '/x' }, /need each other/],
+    [{ url, clientCertificatePath: '/x' }, /must be set together/],
     [{ url, insecureSkipVerify: true, caBundlePath: '/x' }, /excludes/],
     [{ url, caBundlePath: '/does/not/exist' }, /webhooks\.validating\[v\]\.caBundlePath.*cannot be read/],
     [{ url, hmacSecretPath: '/does/not/exist' }, /\/does\/not\/exist cannot be read/],

@@ -66,7 +66,7 @@ const refusals = [
       'VirtualMCPCompositeToolDefinition',
       set('/spec/steps/2/dependsOn', ['tell']),
     ),
-    words: 'in a circle',
+    words: 'have a circular dependency',
   },
   {
     title: 'a workflow step that depends on nothing known',

@@ -201,14 +201,14 @@ export const backendFailures: readonly Failure[] = [
       const validating = [{ name: 'v', url: 'https://127.0.0.1:1', match: { backends: ['nobody'] } }]
       return rig(t, { b: await backend(t) }, { webhooks: { validating } })
     },
-    message: /^webhooks\.validating\[0\]\.match\.backends\[0\]: there is no backend "nobody"$/,
+    message: /^webhooks\.validating\[0\]\.match\.backends\[0\]: unknown backend "nobody"$/,
     fix: /correct the name/,
   },
   {
     ...expiring,
     name: 'a certificate near its end',
     drive: inDays(0),
-    message: /^a certificate in the caBundle of backend b ends at \d{4}-/,
+    message: /^a certificate in the caBundle of backend b expires at \d{4}-/,
     logged: { level: 'warn', ends: /^\d{4}-/ },
     also(t, _told, { vmcp }) {
       vmcp.reload(vmcpConfig({ b: nowhere }))
@@ -222,7 +222,7 @@ export const backendFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate that has ended',
     drive: inDays(3),
-    message: /^a certificate in the caBundle of backend b ended at \d{4}-/,
+    message: /^a certificate in the caBundle of backend b expired at \d{4}-/,
     logged: { level: 'error', expired: true },
   },
   {

@@ -177,7 +177,7 @@ export const callFailures: readonly Failure[] = [
     lasts: false,
     drive: (t) => withGuardrail(t, 100_001),
     reason: 'arguments',
-    message: /guardrails could not look through/,
+    message: /guardrail check failed/,
     fix: /err has the error/,
     logged: { level: 'error', direction: 'arguments' },
     metric: 'gatehouse_guardrail_failures_total',

@@ -34,7 +34,7 @@ export const certificateFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate of its own that ends soon',
     drive: serving({ endsInMs: 3 * day }),
-    message: /^the certificate of this server ends at \d{4}-/,
+    message: /^the certificate of this server expires at \d{4}-/,
     logged: { level: 'warn', expired: false },
   },
   {

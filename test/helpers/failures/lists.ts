@@ -106,7 +106,7 @@ export const listFailures: readonly Failure[] = [
     lasts: true,
     backend: 'b',
     drive: unreadableLater,
-    message: /could not be read again since .*; the last ones stay in use$/,
+    message: /could not be read since .*; the previous ones stay in use$/,
     fix: /see the health of b/,
     metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
   },
@@ -242,7 +242,7 @@ export const listFailures: readonly Failure[] = [
       return running
     },
     fix: /correct the workflow/,
-    message: /workflow w5 is left out: compositeTools\[5\]\.parameters: all workflows together may hold/,
+    message: /workflow w5 is left out: compositeTools\[5\]\.parameters: all workflows together may have/,
   },
   {
     ...conflict,
@@ -256,7 +256,7 @@ export const listFailures: readonly Failure[] = [
       await running.call('find_tool')
       return running
     },
-    message: /is the name of a tool of the server itself/,
+    message: /is reserved for a tool of the server/,
     async also(t, { status }, running) {
       const told = status.problem_details.map(({ message }) => String(message)).join('\n')
       t.match(told, /tool call_tool of one is left out/)
@@ -290,7 +290,7 @@ export const listFailures: readonly Failure[] = [
     backend: 'b',
     drive: changedTool,
     reason: 'tool_changed',
-    message: /not as it was approved/,
+    message: /does not match the lock/,
     fix: /gatehouse lock --check/,
     logged: { level: 'warn', item: 'read', reason: 'tool_changed' },
     metric: 'gatehouse_vmcp_pin_refusals_total{target_workload_name="b",reason="tool_changed"}',

@@ -37,7 +37,7 @@ export const quotaFailures: readonly Failure[] = [
     type: 'quota_level',
     lasts: true,
     drive: (t) => called(t, {}, 4),
-    message: /^quota monthly is used to 80 % and more for the whole server until /,
+    message: /^quota monthly is at 80 % or more for the whole server until /,
     fix: /raise limit of monthly in quotas/,
     logged: { level: 'info' },
     metric: 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="monthly",per="server"} 0.8',
@@ -103,7 +103,7 @@ export const quotaFailures: readonly Failure[] = [
       return running
     },
     reason: 'cost',
-    message: /reports a cost that is no whole number of micro-units/,
+    message: /reports an invalid cost/,
     fix: /tell whoever runs b: gatehouse\.dev\/cost/,
     logged: { level: 'warn', backend: 'b' },
     silent: noState,

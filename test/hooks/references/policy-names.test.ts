@@ -19,7 +19,7 @@ t.test('a misspelled backend in a policy is told in BackendNamesValidated', asyn
   t.match(conditionOf(entry('github'), door(policy, about('githbu'))), {
     status: 'False',
     message:
-      'spec.incomingAuth.authzConfig.inline.policies[1]: there is no backend "githbu"; did you mean "github"?',
+      'spec.incomingAuth.authzConfig.inline.policies[1]: unknown backend "githbu"; did you mean "github"?',
   })
   t.match(conditionOf(entry('github'), door(policy, about('github'))), { status: 'True' })
   t.equal(conditionOf(entry('github'), door(policy)), undefined, 'nothing names a backend')

@@ -68,7 +68,7 @@ const container = (state: object, more: object = {}) => ({
 })
 
 t.test('state: what Ready does not wait for comes after what keeps the object from it', async (t) => {
-  const told = 'spec.tls.secretName: Secret tls: tls.crt: holds no PEM certificate'
+  const told = 'spec.tls.secretName: Secret tls: tls.crt: contains no PEM certificate'
   const condition = (type: string, reason: string, message: string) => ({
     type,
     status: 'False',

@@ -124,7 +124,7 @@ t.test('references: backends of workflow steps, inline and in given definitions'
     spec: { ...steps('flies.read'), name: 'report' },
   })
   const members = [named('tools', group), named('files', server('files', inGroup('tools')))]
-  const unknown = 'there is no backend "flies"; did you mean "files"?'
+  const unknown = 'unknown backend "flies"; did you mean "files"?'
   const inline = { path: 'spec.config.compositeTools[0].steps[0].tool', message: unknown }
   t.match(check(...members, report, door).violations, [
     inline,
@@ -267,7 +267,7 @@ t.test('references: names of backends in shared webhooks are warned of', async (
     named('door', virtual(refs)),
   ]
   const warning =
-    'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[1]: there is no backend "b"'
+    'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[1]: unknown backend "b"'
   t.match(check(tools, one, hooks), { violations: [], warnings: [warning] }, 'at its MCPServer')
   const other = named('b', server('b', inGroup('tools')))
   t.match(referenceCheck([tools, one, door, hooks])(door).warnings, [warning], 'at a VirtualMCPServer')

@@ -97,12 +97,12 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   [
     'half of mutual TLS',
     one({ tls_config: { client_cert_path: 'c' } }),
-    /tls_config\.client_key_path: .*need each other/,
+    /tls_config\.client_key_path: .*must be set together/,
   ],
   [
     'the other half',
     one({ tls_config: { client_key_path: 'c' } }),
-    /tls_config\.client_cert_path.*need each other/,
+    /tls_config\.client_cert_path.*must be set together/,
   ],
   [
     'an empty path',
@@ -142,7 +142,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     one({ caBundlePath: 'a', tls_config: { ca_bundle_path: 'b' } }),
     /tls_config\.ca_bundle_path: caBundlePath says the same/,
   ],
-  ['two secrets', one({ hmacSecretPath: '/a', hmacSecretEnv: 'A' }), /exclude each other/],
+  ['two secrets', one({ hmacSecretPath: '/a', hmacSecretEnv: 'A' }), /mutually exclusive/],
   [
     'a secret that is nowhere',
     one({ hmac_secret_ref: 'none' }),
@@ -165,7 +165,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   [
     'a name in both lists of two files',
     [{ validating: [{ name: 'v', url }] }, { mutating: [{ name: 'v', url }] }],
-    /all files together.*a name must not stand in both/s,
+    /all files together.*a name must not appear in both/s,
   ],
   [
     'more than there may be',
@@ -214,7 +214,7 @@ t.test('files that cannot be used are named by the member that names them', asyn
     [
       'tls_config.ca_bundle_path',
       { tls_config: { ca_bundle_path: empty } },
-      `the file ${empty} holds no PEM`,
+      `the file ${empty} contains no PEM`,
     ],
     [
       'tls_config.client_cert_path',

@@ -56,7 +56,7 @@ t.test('addressViolation: loopback, metadata and the API server are never allowe
   }
 })
 
-t.test('addressViolation: private addresses need allowPrivateEndpoint', async (t) => {
+t.test('addressViolation: private addresses require allowPrivateEndpoint', async (t) => {
   for (const url of inside) {
     t.match(addressFailure(url, { allowPrivateEndpoint: false }), /allowPrivateEndpoint/, url)
     t.equal(addressFailure(url, { allowPrivateEndpoint: true }), undefined, url)

@@ -190,7 +190,7 @@ const refused: readonly [string, object, RegExp][] = [
   [
     'a workflow in a circle',
     workflow({ steps: [{ id: 'a', tool: 'x.a', dependsOn: ['a'] }] }),
-    /a -> a depend on each other/,
+    /the steps a -> a have a circular dependency/,
   ],
   [
     'one workflow twice',

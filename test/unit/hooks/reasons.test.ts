@@ -165,9 +165,9 @@ t.test('UnknownBackend: settings for a backend that is not there are named; noth
   t.same(doorCondition(w, 'BackendNamesValidated')?.message.split('; ').sort(), [
     'did you mean "files"?',
     'did you mean "files"?',
-    'spec.config.aggregation.conflictResolutionConfig.priorityOrder[1]: there is no backend "notes"',
-    'spec.config.operational.timeouts.perWorkload.flies: there is no backend "flies"',
-    'spec.outgoingAuth.backends.flies: there is no backend "flies"',
+    'spec.config.aggregation.conflictResolutionConfig.priorityOrder[1]: unknown backend "notes"',
+    'spec.config.operational.timeouts.perWorkload.flies: unknown backend "flies"',
+    'spec.outgoingAuth.backends.flies: unknown backend "flies"',
   ])
   t.match(doorCondition(w, 'BackendNamesValidated'), { status: 'False', reason: 'UnknownBackend' })
   t.ok(w.get('Deployment', 'vmcp-door'), 'the server runs')

@@ -85,7 +85,7 @@ t.test('what stays wrong is written once, and once more when it is over', async 
     [
       'a backend is excluded: its settings cannot be used',
       'a backend is excluded: its settings cannot be used',
-      'a backend is not excluded any more',
+      'a backend is no longer excluded',
     ],
   )
 })

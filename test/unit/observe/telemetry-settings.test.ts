@@ -114,7 +114,7 @@ t.test('telemetry settings: header values come from the variables that they name
     failure({ endpoint, headers: { a: '${MISSING}', 'b c': 'x', d: 'x\ny' } }),
     [
       'telemetry.headers.a: the variable MISSING is not set',
-      'telemetry.headers.b c: "b c" is not a valid header name: letters, digits and -_.~!#$%&\'*+^`|, at most 255',
+      'telemetry.headers.b c: "b c" is not a valid header name: use letters, digits and -_.~!#$%&\'*+^`|, at most 255',
       'telemetry.headers.d: must not contain control characters or characters beyond Latin-1',
     ].join('\n'),
     'all errors at once, without values',
@@ -129,7 +129,7 @@ t.test('telemetry settings: the trust anchors must be readable and PEM', async (
   writeFileSync(join(dir, 'key'), 'nothing')
   t.equal(
     failure({ endpoint, caCertPath: join(dir, 'key') }),
-    'telemetry.caCertPath: the file holds no PEM certificate',
+    'telemetry.caCertPath: the file contains no PEM certificate',
   )
 })
 

@@ -78,7 +78,7 @@ t.test('text: loopback is refused unless every address is allowed', async (t) =>
   }
 })
 
-t.test('text: private addresses need allowPrivateEndpoint', async (t) => {
+t.test('text: private addresses require allowPrivateEndpoint', async (t) => {
   for (const url of inside) {
     t.match(addressViolation(url, 'public'), /allowPrivateEndpoint/, url)
     t.equal(addressViolation(url, 'private'), undefined, url)

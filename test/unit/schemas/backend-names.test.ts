@@ -13,7 +13,7 @@ const settings = (name: string) => ({
 
 await t.test('backend names: every place that names a backend is checked', async (t) => {
   const similar = 'notes'
-  const message = 'there is no backend "ntoes"; did you mean "notes"?'
+  const message = 'unknown backend "ntoes"; did you mean "notes"?'
   t.same(unknownBackends(settings('ntoes'), ['files', 'notes']), [
     { path: 'outgoingAuth.backends.ntoes', message, similar },
     { path: 'aggregation.conflictResolutionConfig.priorityOrder[1]', message, similar },
@@ -27,7 +27,7 @@ await t.test(
   'backend names: paths start with the parent; nothing is suggested without a similar name',
   async (t) => {
     t.same(unknownBackends({ outgoingAuth: { backends: { zzz: {} } } }, ['files'], 'spec'), [
-      { path: 'spec.outgoingAuth.backends.zzz', message: 'there is no backend "zzz"' },
+      { path: 'spec.outgoingAuth.backends.zzz', message: 'unknown backend "zzz"' },
     ])
   },
 )
@@ -69,11 +69,11 @@ await t.test('backend names: webhooks, of the settings and of another document',
   const said = (settings: Parameters<typeof unknownBackends>[0]) =>
     unknownBackends(settings, ['notes']).map(({ path, message }) => `${path}: ${message}`)
   t.same(said({ webhooks }), [
-    'webhooks.mutating[0].match.backends[1]: there is no backend "ntoes"; did you mean "notes"?',
-    'webhooks.validating[1].match.backends[0]: there is no backend "x"',
+    'webhooks.mutating[0].match.backends[1]: unknown backend "ntoes"; did you mean "notes"?',
+    'webhooks.validating[1].match.backends[0]: unknown backend "x"',
   ])
   t.same(said({ webhookConfig: { path: 'spec.ref', title: 'Config c', webhooks } }), [
-    'spec.ref: Config c: spec.mutating[0].match.backends[1]: there is no backend "ntoes"; did you mean "notes"?',
-    'spec.ref: Config c: spec.validating[1].match.backends[0]: there is no backend "x"',
+    'spec.ref: Config c: spec.mutating[0].match.backends[1]: unknown backend "ntoes"; did you mean "notes"?',
+    'spec.ref: Config c: spec.validating[1].match.backends[0]: unknown backend "x"',
   ])
 })

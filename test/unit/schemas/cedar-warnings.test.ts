@@ -8,7 +8,7 @@ const warn = (policy: string, more = {}): readonly string[] => cedarWarnings({ p
 
 t.test('types, actions and attributes that nothing has', (t) => {
   t.match(warn('permit(principal in Group::"ops", action, resource);'), [
-    'policies[0] names entities of type Group, which nothing has; groups of callers are of type ServiceGroup',
+    'policies[0] names entities of type Group, which does not exist; groups of callers are of type ServiceGroup',
   ])
   t.match(warn('permit(principal, action == Action::"call", resource);'), [
     'policies[0] names Action::"call"; known are call_tool, get_prompt, read_resource',
@@ -18,8 +18,8 @@ t.test('types, actions and attributes that nothing has', (t) => {
       'permit(principal, action, resource) when { principal.email == "x" && context has days };',
     ).toSorted(),
     [
-      'policies[0] reads the attribute days, which nothing has',
-      'policies[0] reads the attribute email, which nothing has; claims are read as claim_<name>',
+      'policies[0] reads the attribute days, which does not exist',
+      'policies[0] reads the attribute email, which does not exist; claims are read as claim_<name>',
     ],
   )
   t.match(warn('permit(principal, action, resource is Tol);'), ['policies[0] names entities of type Tol'])

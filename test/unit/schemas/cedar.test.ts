@@ -33,7 +33,7 @@ t.test('cedarProblems: names the index of every policy at error', async (t) => {
     ['policies[0]', 'policies[2]', 'policies[3]', 'policies[4]'],
   )
   t.match(violations[0]?.message, /^is not a Cedar policy: .*character \d+/)
-  t.match(violations[1]?.message, /holds no policy/)
+  t.match(violations[1]?.message, /contains no policy/)
   t.match(violations[3]?.message, /template/)
 })
 
@@ -110,10 +110,10 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
   tokens: ['; '.repeat(10_000), /holds more than 8192 tokens; divide it/],
   'a long text': [`// ${'x'.repeat(70_000)}`, /is longer than 65536 characters/],
   'a long pattern': [when(`context.a like "*${'a'.repeat(300)}*"`), /pattern of more than 256 characters/],
-  'a bracket too few': ['permit(principal, action, resource', /misses \) at its end/],
-  'a bracket too many': ['permit(principal, action, resource));', /holds \) without its counterpart/],
-  'brackets crossed': [when('[(1])'), /holds \] without its counterpart/],
-  'a string without end': ['@id("x) permit(principal, action, resource);', /a string without end/],
+  'a bracket too few': ['permit(principal, action, resource', /is missing \) at the end/],
+  'a bracket too many': ['permit(principal, action, resource));', /contains \) without a matching bracket/],
+  'brackets crossed': [when('[(1])'), /contains \] without a matching bracket/],
+  'a string without end': ['@id("x) permit(principal, action, resource);', /a string that is not closed/],
   'half a character': [when('context.a == "\ud800"'), /half a character/],
 }
 
@@ -153,7 +153,7 @@ t.test('cedarProblems: sets are bounded as a whole, and texts that are wrong as 
   const wrong = `permit(${'x '.repeat(3_000)});`
   const violations = cedarViolations(Array(10).fill(wrong), '[]')
   t.equal(violations.length, 4)
-  t.match(violations[3], { path: 'policies[3]', message: /was not checked, nor were those after it/ })
+  t.match(violations[3], { path: 'policies[3]', message: /was not checked, nor were the later texts/ })
 })
 
 t.test('cedarProblems: entities are bounded', async (t) => {
@@ -176,8 +176,8 @@ t.test('cedarProblems: entities are bounded', async (t) => {
     [[entity(1, [], { x: deep })], /nested more than 32 levels deep/],
     [[entity(1, [], { x: Array(30_000).fill(1) })], /hold more than 20000 values/],
     [[entity(1, [], { x: 'x'.repeat(300_000) })], /is longer than 262144 characters/],
-    [Array.from({ length: 2000 }, (_, i) => entity(i, [i + 1])), /hierarchy of more than 32 levels/],
-    [layers, /too many ways/],
+    [Array.from({ length: 2000 }, (_, i) => entity(i, [i + 1])), /hierarchy with more than 32 levels/],
+    [layers, /too many paths/],
   ] as const) {
     const violations = cedarViolations([good], JSON.stringify(entities))
     t.match(violations, [{ path: 'entitiesJson', message }])

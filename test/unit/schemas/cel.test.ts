@@ -41,7 +41,7 @@ await t.test('compileCel: an evaluation that fails throws, it is not false', asy
   t.throws(() => compileCel('1 / 0')({}), { code: 'INVALID_CONFIG' })
   t.throws(() => compileCel('x')({ x: () => 1 }), {
     code: 'INVALID_CONFIG',
-    message: 'CEL cannot take a function',
+    message: 'CEL does not support a function',
   })
 })
 

@@ -36,27 +36,30 @@ t.test('what cannot be served is named, all at once, without the key', async (t)
     .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'p' })
     .toString()
   const cases: readonly [Partial<PemPair>, readonly (string | RegExp)[]][] = [
-    [{ cert: '', key: '' }, ['tls.crt holds no PEM certificate', 'tls.key holds no PEM private key']],
-    [{ cert: good.key }, ['tls.crt holds no PEM certificate']],
-    [{ key: good.cert }, ['tls.key holds no PEM private key']],
+    [{ cert: '', key: '' }, ['tls.crt contains no PEM certificate', 'tls.key contains no PEM private key']],
+    [{ cert: good.key }, ['tls.crt contains no PEM certificate']],
+    [{ key: good.cert }, ['tls.key contains no PEM private key']],
     [
       { cert: good.cert.replace('MII', 'MIX') },
-      [/^tls\.crt holds a certificate that cannot be read, number 1$/],
+      [/^tls\.crt contains a certificate that cannot be parsed, number 1$/],
     ],
-    [{ key: good.key.replace(/\n[^\n]{20}/, '\n!') }, ['tls.key holds a private key that cannot be read']],
-    [{ key: encrypted }, ['tls.key holds an encrypted private key: give it without a passphrase']],
+    [
+      { key: good.key.replace(/\n[^\n]{20}/, '\n!') },
+      ['tls.key contains a private key that cannot be parsed'],
+    ],
+    [{ key: encrypted }, ['tls.key contains an encrypted private key: remove the passphrase']],
     [{ key: other.key }, ['tls.key is not the key of the certificate in tls.crt']],
     [
       { cert: authority.ca + good.cert },
-      ["tls.key is the key of certificate number 2 in tls.crt: the server's own must be the first"],
+      ["tls.key is the key of certificate number 2 in tls.crt: the server's own certificate must come first"],
     ],
     [
       await authority.leaf({ usage: 'clientAuth' }),
-      ['tls.crt holds a certificate that is not for servers (extended key usage serverAuth)'],
+      ['tls.crt contains a certificate that is not valid for servers (extended key usage serverAuth)'],
     ],
     [
       await authority.leaf({ algorithm: 'rsa1024' }),
-      ['tls.key holds an RSA key of 1024 bits: it must have 2048 or more'],
+      ['tls.key contains an RSA key of 1024 bits: it must have 2048 or more'],
     ],
   ]
   for (const [change, expected] of cases) {
@@ -96,7 +99,7 @@ t.test('files: followed, and the last usable pair stays', async (t) => {
   t.match(told.splice(0), [/tls\.key: is not the key of the certificate in .*tls\.crt/], 'told once')
   files.write(secretOf(await authority.leaf({ endsInMs: -1_000 })))
   t.equal(certificate.reload(), false)
-  t.match(told.splice(0), [/tls\.crt: the certificate has ended already/])
+  t.match(told.splice(0), [/tls\.crt: the certificate has already expired/])
   t.same(given, [other.cert])
   t.equal(certificate.options.cert, other.cert)
   files.write(secretOf(other))
@@ -127,6 +130,6 @@ t.test('files: everything that is wrong at the start', async (t) => {
   const files = mountSecret({ ...secretOf(good), 'ca.crt': good.cert })
   t.throws(() => new ServedCertificate({ ...files, clientCaFile: files.caFile }), {
     code: 'INVALID_CONFIG',
-    message: /ca\.crt: holds no certificate of an authority/,
+    message: /ca\.crt: contains no CA certificate/,
   })
 })

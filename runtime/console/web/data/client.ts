@@ -1,8 +1,8 @@
 /**
  * Requests to the console's API. Paths are relative to the script, so that they work under any base path.
  *
- * Failures are an `ApiError`; the ones that concern the whole console (signed out, connection lost) change `session` as
- * well, which the shell shows.
+ * Failures are an `ApiError`. Failures that affect the whole console (signed out, connection lost) also update
+ * `session`, which the shell shows.
  */
 import { signal } from '@preact/signals'
 import type { Me } from '../../api.ts'
@@ -28,14 +28,14 @@ export interface SignInState {
 
 export const session = signal<SignInState>({ state: 'loading' })
 
-/** Time since when the server does not respond; undefined while it does. */
+/** Start of the current connection loss; undefined while the server responds. */
 export const lostSince = signal<number | undefined>(undefined)
 
 /** The folder of the scripts is the base path. */
 const base = new URL('./', import.meta.url)
 const api = new URL('api/v1/', base).href
 
-/** One request; the caller reads the body. Rejects with an `ApiError`, or with the abort of `signal`. */
+/** Sends one request; the caller reads the body. Rejects with an `ApiError`, or with the abort reason of `signal`. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response
   try {
@@ -68,7 +68,7 @@ async function errorOf(response: Response): Promise<ApiError> {
     const value = (problem as Record<string, unknown> | undefined)?.[name]
     return typeof value === 'string' ? value : undefined
   }
-  const message = field('detail') ?? field('title') ?? `The server answered with status ${response.status}.`
+  const message = field('detail') ?? field('title') ?? `The server returned status ${response.status}.`
   return new ApiError(response.status, field('code') ?? `http_${response.status}`, message)
 }
 
@@ -84,7 +84,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await response.json()) as T
 }
 
-/** A request that changes something. A CSRF value of an earlier session is renewed once. */
+/** Sends a request that changes something. Refreshes an outdated CSRF value once. */
 export async function send<T>(
   method: 'POST' | 'DELETE',
   path: string,
@@ -104,7 +104,7 @@ export async function send<T>(
   return text === '' ? undefined : (JSON.parse(text) as T)
 }
 
-/** Reads who is signed in. */
+/** Loads the signed-in user. */
 export async function loadMe(): Promise<void> {
   try {
     session.value = { state: 'ready', me: await get<Me>('me') }
@@ -118,20 +118,20 @@ export async function loadMe(): Promise<void> {
   }
 }
 
-/** Where signing in begins; it leads back to the page that is open. `again`: the user is asked, also when signed in. */
+/** Returns the login URL, which leads back to the current page. `again`: prompt the user even if signed in. */
 export function loginUrl({ again = false }: { readonly again?: boolean } = {}): string {
-  // Below the base path, which the server puts before it.
+  // Below the base path, which the server prepends.
   const to = encodeURIComponent(`/${location.hash}`)
   return `${base.pathname}login?to=${to}${again ? '&again=true' : ''}`
 }
 
-/** Query of a path, without the members that are empty. */
+/** Builds the query of a path, without empty members. */
 export function queryOf(members: Readonly<Record<string, string | undefined>>): string {
   const filled = Object.entries(members).filter((pair): pair is [string, string] => !!pair[1])
   return filled.length === 0 ? '' : `?${new URLSearchParams(filled)}`
 }
 
-/** Ends the session and leaves the page: the response says where to, when the provider's session is to end as well. */
+/** Ends the session and leaves the page. The response contains the logout URL of the provider, if any. */
 export async function signOut(): Promise<void> {
   const csrf = session.peek().me?.csrf ?? ''
   const response = await fetch(new URL('logout', base), {

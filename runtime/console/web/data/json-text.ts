@@ -1,6 +1,6 @@
 /**
- * JSON whose numbers stay what they were: a number that a double cannot hold is read as its source text and written
- * back as it was.
+ * JSON that preserves all digits of numbers: a number that a double cannot represent is read as its source text and
+ * written back unchanged.
  */
 interface RawJson {
   readonly rawJSON: string
@@ -27,13 +27,13 @@ export function writeJson(value: unknown): string {
   return JSON.stringify(value, null, 2) ?? 'null'
 }
 
-/** The text of a number as it was written; undefined for everything else. */
+/** Returns the source text of a number, or undefined for any other value. */
 export function numberText(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return json.isRawJSON(value) ? value.rawJSON : undefined
 }
 
-/** Indented, or as it is when it is not JSON. */
+/** Indents JSON; returns other text unchanged. */
 export function indented(text: string): string {
   try {
     return writeJson(readJson(text))
@@ -42,7 +42,7 @@ export function indented(text: string): string {
   }
 }
 
-/** A short text that says where JSON is wrong; undefined when it is right. */
+/** Describes where the JSON is invalid; undefined when it is valid. */
 export function jsonProblem(text: string): string | undefined {
   try {
     readJson(text)

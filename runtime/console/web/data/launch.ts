@@ -1,6 +1,6 @@
 /**
- * The launch token of a console without a login: it comes in the fragment of the address that the server printed, stays
- * in this tab, and goes to the server in a header. Another tab of the same address hands it on.
+ * The launch token of a console without a login. It comes from the fragment of the printed address, stays in this tab,
+ * and is sent in a header. Another tab with the same address can share it.
  */
 const key = 'gatehouse-launch'
 const waitMs = 300
@@ -21,7 +21,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== undefined) channel.postMessage({ token })
 })
 
-/** True when another tab had a token that this one did not have; at most once for each token. */
+/** Resolves to true when another tab had a new token; at most once per token. */
 export function askOtherTabs(): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (found: boolean): void => {

@@ -1,6 +1,6 @@
 /**
- * The stream of changes, once per browser: the tab that holds the lock reads it and passes it on to the others. Pages get
- * the events at most twice a second, and none while paused.
+ * The event stream, once per browser: the tab that holds the lock reads it and forwards events to the other tabs. Pages
+ * get events at most twice a second, and none while paused.
  */
 import { effect, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -19,16 +19,16 @@ type Listener = (events: readonly StreamEvent[]) => void
 const listeners = new Set<Listener>()
 let waiting: StreamEvent[] = []
 let timer: ReturnType<typeof setTimeout> | undefined
-/** Events were dropped while paused, or there were too many: pages read their lists again. */
+/** Events were dropped, or arrived while paused: pages must reload their lists. */
 let missed = false
 
-/** Calls `listener` with the events of each half second. Returns how to stop that. */
+/** Calls `listener` with the events of each half second. Returns a function that stops it. */
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
 }
 
-/** Reads again whenever something of this type happened, or events may have been missed. */
+/** Reloads when an event of this type arrives, or when events may have been missed. */
 export function useReloadOn(type: StreamEvent['type'], reload: () => void, isOn = true): void {
   useEffect(() => {
     if (!isOn) return undefined
@@ -66,12 +66,12 @@ const topicOf: Readonly<Partial<Record<Permission, string>>> = {
 
 type Message = { readonly event: StreamEvent } | { readonly state: 'connecting' | 'open' | 'lost' }
 
-/** Starts reading for the signed-in user; the returned function ends it. */
+/** Starts reading for the signed-in user. Returns a function that stops it. */
 export function startLive(sub: string, permissions: readonly Permission[]): () => void {
   const topics = [...new Set(permissions.map((one) => topicOf[one]).filter((one) => one !== undefined))]
   if (topics.length === 0) return () => undefined
   const ended = new AbortController()
-  // Each user has a channel of their own: another tab may still show somebody else's session.
+  // Each user has a separate channel: another tab may still show another user's session.
   const name = `gatehouse-console ${location.pathname} ${sub}`
   const channel = new BroadcastChannel(name)
   channel.addEventListener('message', ({ data }: MessageEvent<Message>) => take(data))
@@ -93,7 +93,7 @@ export function startLive(sub: string, permissions: readonly Permission[]): () =
 function take(message: Message): void {
   if ('state' in message) liveState.value = message.state
   else {
-    // A tab that follows learns so that the stream is open.
+    // An event from the reading tab means that the stream is open.
     liveState.value = 'open'
     accept(message.event)
   }
@@ -125,7 +125,7 @@ async function readUntil(
       }
     } catch (error) {
       if (ended.aborted) return
-      // Signed out, or not permitted: another attempt would be refused as well.
+      // Signed out or not permitted: another attempt would fail too.
       if (error instanceof ApiError && (error.status === 401 || error.status === 403))
         return tell({ state: 'lost' })
     }
@@ -135,7 +135,7 @@ async function readUntil(
   }
 }
 
-/** Waits, or until the browser is online again or the user asks for it. */
+/** Waits until the time is over, the browser is online again or the user retries. */
 function pause(ms: number, ended: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -153,7 +153,7 @@ function pause(ms: number, ended: AbortSignal): Promise<void> {
   })
 }
 
-/** Connects at once instead of after the wait, and reads again who is signed in. */
+/** Reconnects immediately and reloads the signed-in user. */
 export function retryNow(): void {
   window.dispatchEvent(new Event('gatehouse-retry'))
   if (session.peek().state === 'ready') accept({ type: 'gap' })

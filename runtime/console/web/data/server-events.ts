@@ -1,7 +1,6 @@
 /**
- * Reads server-sent events of one response. Own reader instead of EventSource, because it shows the status of a refusal
- * and sends headers.
- *
+ * Reads the server-sent events of one response. Used instead of EventSource, which hides the response status and cannot
+ * send headers.
  * Source: HTML standard, server-sent events.
  */
 export interface ReceivedEvent {
@@ -9,7 +8,7 @@ export interface ReceivedEvent {
   readonly data: string
 }
 
-/** Longer events end the stream: nothing that the API sends comes near. */
+/** Longer events end the stream; the API never sends events of this size. */
 const maxEventChars = 4 * 1024 * 1024
 
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent> {

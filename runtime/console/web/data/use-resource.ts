@@ -1,4 +1,6 @@
-/** Loads what a page shows, and again when its key changes. What was shown stays until the next is there. */
+/**
+ * Loads the data of a page, and reloads it when its key changes. The previous data stays until the new data arrives.
+ */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './client.ts'
 
@@ -16,12 +18,12 @@ interface Loaded<T> {
   readonly loading: boolean
 }
 
-/** `key` stands for everything that `load` depends on. */
+/** `key` must identify everything that `load` depends on. */
 export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   return useLoaded(key, load, false)
 }
 
-/** For lists: while another key is read, what the last one showed stays. Should that fail, it goes. */
+/** For lists: keeps the data of the previous key while a new key loads, and removes it if loading fails. */
 export function useList<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   return useLoaded(key, load, true)
 }
@@ -60,7 +62,7 @@ function useLoaded<T>(
   return { data: data?.value, error, loading, reload }
 }
 
-/** What is shown of a key before it is read. */
+/** Returns the data for a key that is not loaded yet. */
 function of<T>({ data }: Loaded<T>, key: string, keeps: boolean): Loaded<T> {
   return { key, loading: true, ...(keeps ? { data } : {}) }
 }

@@ -1,4 +1,4 @@
-/** Accounts: who is signed in and with which roles, where the connected accounts are, and signing out. */
+/** Accounts: the signed-in user with roles, the link to connected accounts, and sign-out. */
 import { useState } from 'preact/hooks'
 import type { Connect, Me } from '../../api.ts'
 import { ApiError, get, signOut } from '../data/client.ts'

@@ -1,4 +1,4 @@
-/** One call: who, what, where to, why it was denied or failed, and its contents for those who may see them. */
+/** One call: caller, name, backend, reason for a denial or failure, and its payload for permitted users. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { CallView, Me, PayloadView } from '../../api.ts'

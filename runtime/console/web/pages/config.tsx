@@ -1,4 +1,6 @@
-/** Config: what is wrong with the configuration and how to mend it, then what runs; secrets by reference only. */
+/**
+ * Config: configuration problems with their fixes, then the running configuration, with references instead of secrets.
+ */
 import type { ConfigView } from '../../api.ts'
 import { get } from '../data/client.ts'
 import { useResource } from '../data/use-resource.ts'

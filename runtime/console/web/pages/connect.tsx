@@ -1,4 +1,4 @@
-/** Connect: the address first, then what each client wants of it: a link, a command, or a piece of a file. */
+/** Connect: the address, then a link, a command or a file for each client. */
 import type { Connect } from '../../api.ts'
 import { get } from '../data/client.ts'
 import { useReloadOn } from '../data/live.ts'
@@ -8,7 +8,7 @@ import { Copyable, Loaded } from '../parts/notices.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
 
-/** Links of these schemes would run in this page. */
+/** Links with these schemes could run script in this page. */
 const ownSchemes = /^\s*(?:javascript|data|vbscript|blob|file|about):/i
 
 export function ConnectPage() {

@@ -1,4 +1,4 @@
-/** Explain: asks the server, step by step, whether a caller may do something and what decides that. */
+/** Explain: shows step by step whether a caller may do something, and what decides it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { ExplainResponse, ExplainRequest, Me } from '../../api.ts'
 import { ApiError, send } from '../data/client.ts'
@@ -18,7 +18,7 @@ interface Draft {
   readonly arguments: string
 }
 
-/** A link from a call fills the form. */
+/** A link from a call fills in the form. */
 function draftOf(query: URLSearchParams): Draft {
   const action = actions.find((one) => one === query.get('action')) ?? 'call_tool'
   const caller = query.get('caller')

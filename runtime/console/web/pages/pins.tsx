@@ -1,4 +1,4 @@
-/** Pins: what backends offer that is not as it was approved. The page of one difference shows what changed, and approves it. */
+/** Pins: definitions that differ from the locks. The page of one difference shows the changes and approves them. */
 import { useRef, useState } from 'preact/hooks'
 import type {
   ApprovalResult,
@@ -49,7 +49,7 @@ export function PinsPage({ me }: { readonly me: Me }) {
   )
 }
 
-/** Again whenever tools, locks or the configuration change. */
+/** Reloads when tools, locks or the configuration change. */
 function useCurrent<T>(path: string) {
   const resource = useList(path, (signal) => get<T>(path, signal))
   useReloadOn('catalog', resource.reload)
@@ -173,13 +173,13 @@ function ItemPage({
   const [approved, setApproved] = useState<Approved>()
   const resource = useCurrent<LockDifferenceDetail>(path)
   const gone = resource.error?.status === 404
-  // Something else is offered by now: what was approved says nothing of it.
+  // The backend offers another definition now, so the approval no longer applies.
   const isOld = !gone && resource.data !== undefined && resource.data.digest !== approved?.digest
   const told = isOld ? undefined : approved
   const heading = useRef<HTMLHeadingElement>(null)
   const done = (result: Approved): void => {
     setApproved(result)
-    // The button is gone.
+    // The focused button no longer exists.
     heading.current?.focus()
   }
   return (

@@ -1,4 +1,4 @@
-/** What is wrong now, and what failed call by call within the last hour, each with its next step. */
+/** Current problems and individual failures of the last hour, each with the next step. */
 import type { FailureView, ProblemView } from '../../api.ts'
 import { ago } from '../parts/format.ts'
 import { Mark } from '../parts/marks.tsx'

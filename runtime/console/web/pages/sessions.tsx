@@ -1,4 +1,4 @@
-/** Sessions: who is connected with which client; an operator ends any of them, everybody their own. */
+/** Sessions: connected users and clients. Operators can end any session, other users their own. */
 import { useState } from 'preact/hooks'
 import type { Me, ListPage, ListedSession } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'
@@ -93,7 +93,7 @@ function columnsOf(me: Me, reload: () => void): readonly Column<ListedSession>[]
   ]
 }
 
-/** Asks once more, because a client loses its work. */
+/** Asks for confirmation, because the client loses its work. */
 function End({ session, reload }: { readonly session: ListedSession; readonly reload: () => void }) {
   const [state, setState] = useState<'idle' | 'asking' | 'busy' | ApiError>('idle')
   const { hash } = session

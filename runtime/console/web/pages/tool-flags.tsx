@@ -1,10 +1,10 @@
-/** What is remarkable about a tool, for the list and for its page. */
+/** Flags of a tool, for the list and for its page. */
 import type { Tool } from '../../api.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Foreign } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
 
-/** Why clients do not see it, and that its texts hide something. */
+/** Shows why the tool is hidden, and whether its texts contain hidden characters. */
 export function Flags({ tool }: { readonly tool: Tool }) {
   return (
     <>

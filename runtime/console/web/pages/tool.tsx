@@ -1,4 +1,4 @@
-/** One tool: its description, its schemas, its definition as it came, and a form to try it. */
+/** One tool: description, schemas, raw definition, and a form to try it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { ComponentType } from 'preact'
 import type { Me, ToolDetail } from '../../api.ts'
@@ -145,7 +145,7 @@ function Part({ me, tool, tab }: { readonly me: Me; readonly tool: ToolDetail; r
 type Try = ComponentType<{ readonly me: Me; readonly tool: ToolDetail }>
 const loaded: { Try?: Try } = {}
 
-/** The form is loaded when somebody wants it. */
+/** Loads the form on demand. */
 function TryLater(props: { readonly me: Me; readonly tool: ToolDetail }) {
   const [state, setState] = useState<'loading' | 'ready' | 'failed'>(loaded.Try ? 'ready' : 'loading')
   useEffect(() => {

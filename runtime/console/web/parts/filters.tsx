@@ -1,4 +1,4 @@
-/** Fields that narrow a list. They write the query of the route, so that a filtered list has an address. */
+/** Filter fields of a list. They write the query of the route, so that a filtered list has a URL. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { BackendView, Me, ListPage } from '../../api.ts'
@@ -18,7 +18,7 @@ export function Filters({ children }: { readonly children: ComponentChildren }) 
   )
 }
 
-/** A field for text; the list follows a moment after the last key. */
+/** A text field; the list updates shortly after the last key press. */
 export function TextFilter({ name, label }: { readonly name: string; readonly label: string }) {
   const current = route.value.query.get(name) ?? ''
   const [text, setText] = useState(current)
@@ -71,7 +71,7 @@ export function ChoiceFilter({
   )
 }
 
-/** A choice for those who may list the backends, a field for the others. */
+/** A select box for users who may list backends, otherwise a text field. */
 export function BackendFilter({ me }: { readonly me: Me }) {
   return may(me, 'overview') ? <BackendChoice /> : <TextFilter name="backend" label={texts.backend} />
 }
@@ -84,20 +84,20 @@ function BackendChoice() {
   return <ChoiceFilter name="backend" label={texts.backend} options={options} />
 }
 
-/** Cursors of the pages up to the one that is shown; another filter is another list, from its first page. */
+/** Cursors of the pages up to the current one; a new filter starts at the first page. */
 export function useTrail(filter: string): [readonly string[], (trail: readonly string[]) => void] {
   const [gone, setGone] = useState<{ readonly filter: string; readonly trail: readonly string[] }>()
   return [gone?.filter === filter ? gone.trail : [], (trail) => setGone({ filter, trail })]
 }
 
-/** Goes from page to page of a list: `cursor` is the page that is shown. */
+/** Paging controls of a list. */
 export function Pager({
   next,
   trail,
   setTrail,
 }: {
   readonly next: string | undefined
-  /** Cursors of the pages after the first, up to the one that is shown. */
+  /** Cursors of the pages after the first, up to the current page. */
   readonly trail: readonly string[]
   readonly setTrail: (trail: readonly string[]) => void
 }) {

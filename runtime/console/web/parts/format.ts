@@ -1,4 +1,4 @@
-/** Numbers, durations and times as the pages write them. */
+/** Formats numbers, durations and times. */
 const lang = document.documentElement.lang
 const integer = new Intl.NumberFormat(lang)
 const clock = new Intl.DateTimeFormat(lang, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
@@ -16,7 +16,7 @@ export function count(value: number): string {
   return integer.format(value)
 }
 
-/** 412 ms, 1.9 s, 3 min. */
+/** Formats as 412 ms, 1.9 s, 3 min. */
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '–'
   if (ms < 1000) return `${Math.round(ms)} ms`
@@ -26,7 +26,7 @@ export function duration(ms: number | undefined): string {
   return `${Math.round(ms / 86_400_000)} days`
 }
 
-/** The time of a day; with the date when that is not today. */
+/** Formats the time of day, with the date unless it is today. */
 export function shortTime(at: string, to: 'minutes' | 'seconds'): string {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return at
@@ -39,8 +39,8 @@ export function fullTime(at: string): string {
   return Number.isNaN(date.getTime()) ? at : full.format(date)
 }
 
-/** How long ago, rounded. */
+/** Formats the rounded time since then. */
 export function ago(at: string): string {
-  // A fraction of a second says nothing of how long ago something was.
+  // Fractions of a second are irrelevant here.
   return duration(Math.max(1000, Date.now() - new Date(at).getTime())).replace(/\.\d/, '')
 }

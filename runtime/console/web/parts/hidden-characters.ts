@@ -7,7 +7,7 @@ export interface HiddenRun {
   readonly count: number
 }
 
-/** The text in pieces, in order; equal hidden characters beside each other are one run. */
+/** Splits the text; adjacent identical hidden characters form one run. */
 export function piecesOf(text: string): readonly (string | HiddenRun)[] {
   const pieces: (string | HiddenRun)[] = []
   let from = 0

@@ -1,4 +1,4 @@
-/** States as a shape and a word; colour comes third. */
+/** States as a shape and a word, so that colour is not the only signal. */
 import type { Health, CallResultKind, ToolPinState, PinDriftState } from '../../api.ts'
 import { texts } from '../texts.ts'
 
@@ -34,7 +34,7 @@ const shapes = {
 type Shape = keyof typeof shapes
 export type Tone = 'good' | 'warn' | 'bad' | 'soft' | 'plain'
 
-/** `word` may be left out where the text beside it says the same. */
+/** Omit `word` when the adjacent text is the same. */
 export function Mark({
   shape,
   tone,
@@ -94,7 +94,7 @@ const driftMarks: Readonly<Record<PinDriftState, readonly [Shape, Tone]>> = {
   removed: ['dash', 'soft'],
 }
 
-/** How something differs from what was approved. */
+/** Shows how something differs from the lock. */
 export function DriftMark({ state }: { readonly state: PinDriftState }) {
   const [shape, tone] = driftMarks[state] ?? driftMarks.changed
   return <Mark shape={shape} tone={tone} word={texts.pins.states[state] ?? state} />

@@ -1,4 +1,4 @@
-/** What a page says when it has nothing to show, is loading, or could not. */
+/** Notices for empty, loading and failed pages. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type ApiError, loginUrl } from '../data/client.ts'
@@ -12,7 +12,7 @@ export function Notice({
   children,
 }: {
   readonly tone: 'bad' | 'warn' | 'plain'
-  /** Read out as soon as it appears. */
+  /** Announced by screen readers when it appears. */
   readonly alert?: boolean
   readonly children: ComponentChildren
 }) {
@@ -68,7 +68,7 @@ function nextStep(error: ApiError): string | undefined {
   return error.status >= 500 ? texts.states.serverStep : undefined
 }
 
-/** Shows the page once there is data, busy while the next is read; what failed stands above it. */
+/** Shows the page once data is loaded, marked as busy during a reload, below any error. */
 export function Loaded<T>({
   resource,
   children,

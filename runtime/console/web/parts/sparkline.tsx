@@ -1,6 +1,6 @@
 /**
- * Calls per minute as bars: what failed stands on top in another pattern, and the worst health runs along the base. The
- * picture has its numbers as text, and the page offers them as a table.
+ * Calls per minute as bars: failed calls are stacked on top in another pattern, and the worst health is shown along the
+ * base. The chart has a text alternative, and the page offers the numbers as a table.
  */
 import type { Health, Minute } from '../../api.ts'
 import { texts } from '../texts.ts'
@@ -97,7 +97,7 @@ function Bar({
   )
 }
 
-/** One sentence with what the bars show. */
+/** Summarizes the bars in one sentence. */
 export function summaryOf(minutes: readonly Minute[]): string {
   const sum = (of: 'calls' | 'failed' | 'denied'): string =>
     count(minutes.reduce((total, minute) => total + minute[of], 0))
@@ -107,7 +107,7 @@ export function summaryOf(minutes: readonly Minute[]): string {
   return texts.overview.spark(minutes.length, sum('calls'), sum('failed'), sum('denied'), bad.length)
 }
 
-/** The minutes in which something happened. */
+/** Lists the minutes with calls or bad health. */
 export function MinuteTable({
   minutes,
   label,

@@ -1,6 +1,6 @@
 /**
- * Plain tables, which become cards on narrow screens. The roles are written out, because browsers drop the meaning of a
- * table whose rows are no longer laid out as such.
+ * Plain tables, which become cards on narrow screens. ARIA roles are explicit, because browsers drop table semantics
+ * when the layout changes.
  */
 import type { ComponentChildren, Key } from 'preact'
 
@@ -9,9 +9,9 @@ export interface Column<T> {
   readonly label: string
   readonly cell: (row: T) => ComponentChildren
   readonly number?: true
-  /** Names the row: a header cell, and the title of the card. */
+  /** The row header: a header cell, and the title of the card. */
   readonly head?: true
-  /** Takes the space that is left. */
+  /** Takes the remaining width. */
   readonly wide?: true
 }
 
@@ -26,7 +26,7 @@ export function Table<T>({
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
   readonly keyOf: (row: T) => Key
-  /** What is shown under a row, over its whole width. */
+  /** Content below a row, over its full width. */
   readonly below?: (row: T) => ComponentChildren
 }) {
   return (

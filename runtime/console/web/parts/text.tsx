@@ -1,4 +1,7 @@
-/** Texts that servers and clients sent: always text, isolated in direction, hidden characters shown, length bounded. */
+/**
+ * Text from servers and clients: rendered as text, isolated in direction, with visible hidden characters and limited
+ * length.
+ */
 import { useState } from 'preact/hooks'
 import { mostReviewed } from '../../api.ts'
 import { texts } from '../texts.ts'
@@ -27,7 +30,7 @@ function Pieces({ text }: { readonly text: string }) {
   )
 }
 
-/** A name or another short text; long ones are cut. */
+/** A name or other short text; a long one is truncated. */
 export function Foreign({ text, most = longestName }: { readonly text: string; readonly most?: number }) {
   const cut = text.length > most
   return (
@@ -38,7 +41,7 @@ export function Foreign({ text, most = longestName }: { readonly text: string; r
   )
 }
 
-/** A text of any length, shown in steps. `label` names it for screen readers. */
+/** A text of any length, expandable in steps. `label` is its name for screen readers. */
 export function LongText({
   text,
   label,
@@ -48,7 +51,7 @@ export function LongText({
   readonly text: string
   readonly label: string
   readonly code?: boolean
-  /** For what is approved: nothing of it waits behind a button. */
+  /** Shows everything at once, for review before an approval. */
   readonly whole?: boolean
 }) {
   const [shown, setShown] = useState(whole ? mostReviewed : firstChars)
@@ -57,7 +60,7 @@ export function LongText({
   return (
     <div class="long-text">
       {code ? (
-        // It scrolls, so it can be focused.
+        // Focusable, because it scrolls.
         <pre class="code" tabIndex={0} role="region" aria-label={label} dir="ltr">
           {pieces}
         </pre>

@@ -1,4 +1,4 @@
-/** The frame of all pages: who is signed in, which page is open, what concerns the whole console. */
+/** The frame of all pages: signed-in user, current page, and global notices. */
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Me } from '../../api.ts'
@@ -17,7 +17,7 @@ export interface PageProps {
 
 type Page = ComponentType<PageProps>
 
-/** Pages that most visits do not open are loaded when one does. */
+/** Pages that are loaded on demand. */
 const loaders: Readonly<Record<PageName, Page>> = {
   overview: OverviewPage,
   calls: lazy(() => import('../pages/calls.tsx').then(({ CallsPage }) => CallsPage)),
@@ -30,7 +30,7 @@ const loaders: Readonly<Record<PageName, Page>> = {
   accounts: lazy(() => import('../pages/accounts.tsx').then(({ AccountsPage }) => AccountsPage)),
 }
 
-/** A component that loads another one, and says so when that fails. */
+/** Loads a component on demand and shows an error when that fails. */
 function lazy(load: () => Promise<Page>): Page {
   const loaded: { Page?: Page } = {}
   return (props: PageProps) => {
@@ -61,7 +61,7 @@ function lazy(load: () => Promise<Page>): Page {
 
 let waitingForHeading = false
 
-/** Whoever reads with the keyboard or a screen reader goes on at the new page's heading, once it is there. */
+/** Moves the focus to the heading of the new page once it is rendered, for keyboard and screen reader users. */
 function focusHeading(): void {
   const heading = document.querySelector<HTMLElement>('main h1')
   if (!waitingForHeading || !heading) return
@@ -89,10 +89,10 @@ export function App() {
 function Frame({ me }: { readonly me: Me }) {
   const { page: asked, rest } = route.value
   const first = pageNames.find((name) => maySee(me, name)) ?? 'accounts'
-  // The address without a page leads to the first one that the user sees.
+  // An address without a page opens the first page that the user may see.
   const page = asked === 'overview' && !maySee(me, 'overview') ? first : asked
   const main = useRef<HTMLElement>(null)
-  // Parts of a page are reached from the page itself, where the focus stays.
+  // Navigation within a page keeps the focus.
   const place = [page, ...rest.slice(0, 1)].join('/')
   const shown = useRef(place)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** The head of every page: server, pages, the live state with its pause, and who is signed in. */
+/** The page header: server, pages, live state with pause, and signed-in user. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Me } from '../../api.ts'
 import { liveState, paused } from '../data/live.ts'

@@ -1,4 +1,4 @@
-/** Which pages there are, and who sees them. */
+/** The pages, and which users see them. */
 import type { Me, Permission } from '../../api.ts'
 
 export const pageNames = [
@@ -14,7 +14,7 @@ export const pageNames = [
 ] as const
 export type PageName = (typeof pageNames)[number]
 
-/** One of these permissions is needed; none for a page of everybody. */
+/** One of these permissions is required; none for a page that all users see. */
 const needs: Readonly<Record<PageName, readonly Permission[]>> = {
   overview: ['overview'],
   tools: ['tools'],

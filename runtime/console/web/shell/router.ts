@@ -36,7 +36,7 @@ function decoded(part: string): string {
   }
 }
 
-/** The address of a page. Empty members of the query are left out. */
+/** Returns the address of a page, without empty members of the query. */
 export function hrefOf(
   path: readonly string[],
   query: Readonly<Record<string, string | undefined>> = {},
@@ -46,7 +46,7 @@ export function hrefOf(
   return `#/${path.map(pathPart).join('/')}${tail}`
 }
 
-/** Changes the query of the route; the page and the focus stay, and no step is added to the history. */
+/** Changes the query of the route without changing page, focus or history. */
 export function setQuery(change: Readonly<Record<string, string | undefined>>): void {
   const { page, rest, query } = route.peek()
   const next = { ...Object.fromEntries(query), ...change }
@@ -54,7 +54,7 @@ export function setQuery(change: Readonly<Record<string, string | undefined>>): 
   route.value = parse(location.hash)
 }
 
-/** One part of a path. A name that a server made may hold half a character, which cannot be encoded. */
+/** Encodes one path segment. A name from a server may contain an unpaired surrogate, which cannot be encoded. */
 export function pathPart(text: string): string {
   return encodeURIComponent(text.toWellFormed())
 }

@@ -1,7 +1,7 @@
 /**
- * What was filled into a form, and the JSON that it makes. Optional members that nobody touched are left out.
+ * The state of a form, and the JSON that it produces. Optional members that the user did not fill in are omitted.
  *
- * Numbers stay the text that was typed, so that integers of any size arrive as they are.
+ * Numbers stay text, so that integers of any size are sent unchanged.
  */
 import { type Signal, signal } from '@preact/signals'
 import { jsonProblem, numberText, readJson, writeJson } from '../data/json-text.ts'
@@ -13,7 +13,7 @@ interface Base {
   readonly problem: Signal<string | undefined>
 }
 
-/** Text of a number, of JSON, or a text itself. */
+/** Text of a number, JSON text, or a string. */
 interface TextDraft<K extends 'text' | 'number' | 'json'> extends Base {
   readonly plan: PlanOf<K>
   readonly text: Signal<string>
@@ -30,7 +30,7 @@ interface NullDraft extends Base {
 
 interface OptionsDraft extends Base {
   readonly plan: PlanOf<'options'>
-  /** -1: none yet. */
+  /** -1: no option selected. */
   readonly index: Signal<number>
 }
 
@@ -80,7 +80,7 @@ export type DraftOf<K extends FieldPlan['kind']> = K extends unknown
 
 let last = 0
 
-/** An empty form for a plan; defaults are filled in. */
+/** Returns an empty form for a plan, with defaults. */
 export function draftOf(plan: FieldPlan): ValueDraft {
   const draft = emptyDraft(plan)
   if (plan.initial !== undefined) fill(draft, plan.initial)
@@ -125,10 +125,10 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
   return { name, required, included: signal(required), draft: draftOf(plan()) }
 }
 
-/** Something that the caller must not send; its place shows the reason. */
+/** A value that must not be sent; its field shows the reason. */
 class Invalid extends Error {}
 
-/** The JSON text of a form; undefined when a field is wrong, which says so then. */
+/** Returns the JSON text of a form. Returns undefined when a field is invalid; the field then shows the error. */
 export function textOfDraft(draft: ValueDraft): string | undefined {
   const wrong = { count: 0 }
   const value = valueOf(draft, wrong)
@@ -179,7 +179,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
     return readJson(text)
   }
   if (plan.kind === 'text') {
-    // Code points, as JSON Schema counts.
+    // Code points, as in JSON Schema.
     const chars = Array.from(text).length
     if (chars < plan.min) throw new Invalid(texts.form.tooShort(plan.min))
     if (chars > plan.max) throw new Invalid(texts.form.tooLong(plan.max))
@@ -194,7 +194,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
   return readJson(trimmed)
 }
 
-/** Puts a value into a form. False when it does not fit there; the form is then filled in part. */
+/** Fills a form with a value. Returns false when it does not fit; the form may then be partly filled. */
 export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)

@@ -1,19 +1,19 @@
-/** The fields of a form made from a schema. Every field has a label, its rules as text, and its error beside it. */
+/** Form fields for a schema. Every field has a label, its rules as text, and its error next to it. */
 import type { ComponentChildren } from 'preact'
 import { Foreign } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
 import { type ValueDraft, type DraftOf, draftOf, isOf, type MemberDraft } from './draft.ts'
 import type { FieldPlan } from './plan.ts'
 
-/** Longer texts may have several lines. */
+/** Longer texts get a multi-line field. */
 const shortChars = 80
 
 interface Props {
   readonly draft: ValueDraft
-  /** What the field is called: the member's name, or its place in a list. */
+  /** Name of the field: the member's name, or its list index. */
   readonly name: string
   readonly required: boolean
-  /** The box that includes an optional member. */
+  /** The checkbox that includes an optional member. */
   readonly box?: ComponentChildren
 }
 
@@ -27,7 +27,7 @@ export function Field(props: Props) {
   return <Single {...props} draft={draft} />
 }
 
-/** The members of an object, without a frame around them. */
+/** The members of an object, without a frame. */
 export function ObjectFields({ draft }: { readonly draft: DraftOf<'object'> }) {
   if (draft.members.length === 0) return <p class="soft">{texts.form.noInput}</p>
   return (
@@ -54,7 +54,7 @@ function MemberField({ member }: { readonly member: MemberDraft }) {
     </label>
   )
   return (
-    // Whoever writes into an optional field wants it to be sent.
+    // Typing into an optional field includes it.
     <div
       class={included.value ? 'optional' : 'optional out'}
       onInput={({ target }) => {

@@ -1,7 +1,8 @@
 /**
- * Which fields a JSON Schema asks for. What a form cannot show becomes a field for JSON, node by node, with the reason.
+ * Determines the form fields for a JSON Schema. Parts that a form cannot represent become JSON fields, each with the
+ * reason.
  *
- * The schema comes from a server: depth, references, members and choices are bounded.
+ * The schema comes from a server, so depth, references, members and choices are limited.
  */
 import { numberText, writeJson } from '../data/json-text.ts'
 
@@ -13,7 +14,7 @@ export interface PlanOption {
 interface Common {
   readonly title: string | undefined
   readonly description: string | undefined
-  /** Rules in words: length, range, format, pattern. */
+  /** Rules as text: length, range, format, pattern. */
   readonly rules: readonly string[]
   readonly initial: unknown
 }
@@ -40,7 +41,7 @@ export type FieldPlan = Common &
     | { readonly kind: 'json'; readonly why: Why }
   )
 
-/** Key of a text of the catalog. */
+/** Key of the reason in texts.ts. */
 export type Why = 'any' | 'deep' | 'large' | 'reference' | 'combined' | 'free'
 
 export interface ObjectField {
@@ -65,7 +66,7 @@ const mostMembers = 100
 const mostOptions = 200
 const mostChoices = 20
 
-/** The plan of a whole schema. */
+/** Returns the plan of a whole schema. */
 export function planOf(schema: unknown): FieldPlan {
   return plan(schema, { root: schema, depth: 0, references: 0 })
 }
@@ -134,7 +135,7 @@ function typedPlan(schema: Schema, type: string, place: Place): FieldPlan {
 function objectPlan(schema: Schema, place: Place): FieldPlan {
   const properties = schema['properties']
   if (!isSchema(properties) || Object.keys(properties).length === 0) {
-    // The arguments of a tool without any are an empty object.
+    // Arguments of a tool without parameters are an empty object.
     const isEmpty = place.depth === 0 || schema['additionalProperties'] === false
     return isEmpty ? { ...commonOf(schema), kind: 'object', members: [] } : jsonPlan(schema, 'free')
   }
@@ -148,7 +149,7 @@ function objectPlan(schema: Schema, place: Place): FieldPlan {
     required: required.includes(name),
     plan: () => plan(properties[name], inner),
   }))
-  // What has to be filled in comes first.
+  // Required members come first.
   return {
     ...commonOf(schema),
     kind: 'object',
@@ -173,7 +174,7 @@ function listPlan(schema: Schema, place: Place): FieldPlan {
   }
 }
 
-/** A choice between schemas; between constants it is a list of options. */
+/** A choice between schemas; constants become a list of options. */
 function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Place): FieldPlan {
   const common = commonOf(schema)
   if (alternatives.length > mostOptions) return jsonPlan(schema, 'large')
@@ -187,7 +188,7 @@ function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Pla
       }),
     }
   if (alternatives.length === 0 || alternatives.length > mostChoices) return jsonPlan(schema, 'large')
-  // What stands beside the alternatives holds for each of them.
+  // Keywords next to the alternatives apply to each of them.
   const {
     oneOf: _one,
     anyOf: _any,
@@ -212,7 +213,7 @@ function choiceLabel(schema: unknown, i: number, place: Place): string {
   return title ?? reference?.split('/').at(-1) ?? String(i + 1)
 }
 
-/** Members of object schemas that hold together; undefined when they are something else. */
+/** Merges object schemas in `allOf`. Returns undefined when one of them is not a plain object schema. */
 function mergedAll(schema: Schema, place: Place): Schema | undefined {
   const { allOf, ...own } = schema
   const parts = [own, ...(allOf as readonly unknown[]).map((one) => resolved(one, place)?.schema)]
@@ -229,7 +230,7 @@ function mergedAll(schema: Schema, place: Place): Schema | undefined {
   return merged
 }
 
-/** Follows `$ref`s within the document, each followed one counted. */
+/** Follows `$ref`s within the document and counts them. */
 function resolved(
   given: unknown,
   from: Place,
@@ -247,7 +248,7 @@ function resolved(
   return { schema, place: { ...from, references } }
 }
 
-/** What a JSON pointer in a fragment leads to. */
+/** Resolves a JSON pointer in a fragment. */
 function pointed(root: unknown, reference: string): unknown {
   if (reference === '#') return root
   if (!reference.startsWith('#/')) return undefined

@@ -1,4 +1,4 @@
-/** A server's request to the user in the middle of a call: a form, or a page of its own. */
+/** A server's request to the user during a call: a form, or an external page. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AskAnswer, TryEvent } from '../../api.ts'
 import { ApiError } from '../data/client.ts'
@@ -73,7 +73,7 @@ function schemaOf(ask: Ask): unknown {
   }
 }
 
-/** The host is shown before anybody goes there; only web addresses are links. */
+/** Shows the host before the user opens the page. Only web addresses become links. */
 function Link({ url }: { readonly url: string }) {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (!parsed || !/^https?:$/.test(parsed.protocol))

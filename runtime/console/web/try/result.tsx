@@ -1,4 +1,4 @@
-/** What a tool returned: texts as text, pictures of known kinds, everything else as its source. */
+/** The result of a tool: text as text, supported images, everything else as JSON source. */
 import { useState } from 'preact/hooks'
 import { indented, readJson } from '../data/json-text.ts'
 import { Notice } from '../parts/notices.tsx'
@@ -38,7 +38,7 @@ export function Result({ text, truncated }: { readonly text: string; readonly tr
   )
 }
 
-/** The items of a tool result; undefined when it has none, or is not one. */
+/** Returns the content items of a tool result, or undefined. */
 function contentOf(text: string): readonly unknown[] | undefined {
   try {
     const { content, structuredContent } = readJson(text) as {

@@ -16,7 +16,7 @@ export interface RunState {
   readonly startedAt: number
   readonly progress?: Extract<TryEvent, { readonly type: 'progress' }>
   readonly logs: readonly { readonly level: string; readonly text: string }[]
-  /** Open server requests to the user, the oldest first. */
+  /** Open server requests to the user, oldest first. */
   readonly asks: readonly Ask[]
   readonly done?: Done
   readonly error?: ApiError
@@ -27,7 +27,7 @@ export interface Run {
   readonly state: { readonly value: RunState }
   answer(ask: string, answer: AskAnswer): Promise<void>
   cancel(): Promise<void>
-  /** Stops following; the server cancels a run that nobody follows. */
+  /** Stops following; the server cancels an abandoned run. */
   leave(): void
 }
 
@@ -71,7 +71,7 @@ export function startRun(body: TryRequest): Run {
     for await (const { data } of readEvents(response.body ?? new ReadableStream())) {
       const event = JSON.parse(data) as TryEvent
       next = { ...next, ...afterEvent({ ...state.peek(), ...next }, event) }
-      // Progress may come faster than anybody reads; results and requests to the user do not wait.
+      // Progress updates are throttled; results and requests to the user are shown immediately.
       if (event.type === 'ask' || event.type === 'done') show()
       else timer ??= setTimeout(show, repaintMs)
       if (next.done) return
@@ -87,7 +87,7 @@ export function startRun(body: TryRequest): Run {
     },
     async cancel() {
       change({ cancelling: true })
-      // Before the run has an id, it is ended once it is followed.
+      // A run without an id yet is cancelled when its id arrives.
       if (id !== undefined) await end(id).catch(fail)
     },
     leave() {

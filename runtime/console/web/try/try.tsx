@@ -1,4 +1,6 @@
-/** Tries a tool as the user who is signed in: a form from its schema or JSON, then progress, server requests and the result. */
+/**
+ * Tries a tool as the signed-in user: a form from its schema or JSON, then progress, server requests and the result.
+ */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Me, ToolDetail, TryRequest } from '../../api.ts'
 import { jsonProblem, readJson } from '../data/json-text.ts'
@@ -211,7 +213,7 @@ function Progress({ state: { startedAt, progress } }: { readonly state: RunState
   return (
     <>
       <span>{texts.run.running}</span>
-      {/* The seconds are not read out each time they change. */}
+      {/* Hidden from screen readers, which would announce every change. */}
       <span aria-hidden="true">{duration(Math.max(0, Math.floor((now - startedAt) / 1000) * 1000))}</span>
       {share === undefined ? undefined : (
         <>

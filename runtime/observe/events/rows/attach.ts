@@ -1,11 +1,12 @@
-/** The rows of events about a stdio server that is attached to. */
 import type { EventTable } from '../row.ts'
 
 export const attachRows = {
   attach_state: {
     message: ({ attached, again, ended }) => {
-      if (attached) return again ? 'the server is attached to again' : 'the server is attached to'
-      return ended === 'proxy_ended' ? 'the server is left: this proxy ends' : 'the server is not attached to'
+      if (attached) return again ? 'attached to the server again' : 'attached to the server'
+      return ended === 'proxy_ended'
+        ? 'detached from the server: this proxy is shutting down'
+        : 'not attached to the server'
     },
     level: ({ attached, ended }) => (attached || ended === 'proxy_ended' ? 'info' : 'warn'),
     isNews: true,
@@ -14,16 +15,16 @@ export const attachRows = {
       open:
         attached || ended === 'proxy_ended'
           ? undefined
-          : { message: `the server is not attached to: ${reason}`, fix: fixes[reason] ?? look },
+          : { message: `not attached to the server: ${reason}`, fix: fixes[reason] ?? look },
     }),
   },
   server_initialized: {
     message: ({ again }) =>
-      again ? 'the server was started again, and is initialized' : 'the server is initialized',
+      again ? 'the server was restarted and initialized' : 'the server is initialized',
     level: 'info',
   },
   server_requests_lost: {
-    message: 'requests were lost with the server; each was answered with an error',
+    message: 'requests were lost with the server; each failed with an error',
     level: 'warn',
   },
   server_line_too_long: {
@@ -38,11 +39,11 @@ const logs = 'see the log of the container mcp of the server, with --previous'
 
 const fixes: Readonly<Record<string, string>> = {
   AccessRefused:
-    "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant what it holds itself",
-  AnotherProxyAttached:
-    'nothing: this proxy attaches when the other one ends, or has been silent for a while',
+    "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant rights that it has",
+  AnotherProxyAttached: 'no action needed: this proxy attaches when the other one ends or stops responding',
   ApiServerError: 'look at the API server, and at quotas and admission of the namespace',
-  ApiServerUnreachable: "let the proxy's pod reach the API server: look at egress rules and NetworkPolicies",
+  ApiServerUnreachable:
+    "allow the proxy's pod to connect to the API server: check egress rules and NetworkPolicies",
   ContainerEnded: logs,
   CrashLoopBackOff: logs,
   CreateContainerConfigError: 'check the Secrets and ConfigMaps that the server names',
@@ -51,8 +52,8 @@ const fixes: Readonly<Record<string, string>> = {
   InvalidImageName: 'check spec.image',
   NoSession: 'see the log of the server, and delete its pod to start it again',
   PodNotFound: 'see the events of the StatefulSet of the server',
-  PodPending: 'nothing: the pod of the server is being started',
-  PodTerminating: 'nothing: the pod that follows is waited for',
-  ServerSilent: 'see the log of the server for whether it speaks MCP on its standard streams',
-  StreamEnded: 'nothing: the server is attached to again',
+  PodPending: 'no action needed: the pod of the server is starting',
+  PodTerminating: 'no action needed: the proxy waits for the next pod',
+  ServerSilent: 'see the log of the server and check that it uses MCP on its standard streams',
+  StreamEnded: 'no action needed: the proxy attaches again',
 }

@@ -1,10 +1,10 @@
-/** The rows of events about requests: what refuses them, and what they need to be decided. */
+/** Event rows about requests: rejections, and the services that decide about requests. */
 import type { EventTable } from '../row.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook } from '../words.ts'
 
 export const callRows = {
   pin_refused: {
-    message: 'a call was refused: what it names is not as it was approved',
+    message: 'a call was refused: the definition does not match the lock',
     level: 'warn',
     repeats: ({ backend, reason }) => `${backend} ${reason}`,
   },
@@ -14,17 +14,14 @@ export const callRows = {
     repeats: ({ reason }) => reason,
   },
   server_overloaded: {
-    message: ({ refusing }) =>
-      refusing
-        ? 'requests are refused: more arrive than this server can take'
-        : 'no request is refused for overload any more',
+    message: ({ refusing }) => (refusing ? 'overloaded: rejecting requests' : 'overload ended'),
     level: ({ refusing }) => (refusing ? 'warn' : 'info'),
     condition: ({ refusing }) => ({
       id: 'server_overloaded',
       open: refusing
         ? {
-            message: 'requests are refused: more arrive than this server can take',
-            fix: 'give it more CPU, workers (operational.workers) or replicas, or find who calls so often: the audit log names callers, and rateLimiting bounds them. Where its bodies are large (docs/limits.md, Overload), memory is what it lacks',
+            message: 'overloaded: rejecting requests',
+            fix: 'give it more CPU, workers (operational.workers) or replicas, or find the most frequent callers in the audit log and limit them with rateLimiting. With large bodies (docs/limits.md, Overload), it needs more memory',
           }
         : undefined,
     }),
@@ -42,7 +39,7 @@ export const callRows = {
       id: 'token_check',
       open: {
         message: `access tokens of clients cannot be checked: requests are refused (${reason})`,
-        fix: 'check that the issuer of incomingAuth.oidc and its keys can be reached from this server: gatehouse doctor names the hop that fails',
+        fix: 'check that the issuer of incomingAuth.oidc and its keys can be reached from this server: gatehouse doctor shows the failing hop',
       },
     }),
   },
@@ -82,7 +79,7 @@ export const callRows = {
   },
   decision_point: {
     message: ({ up, replaced }) => {
-      if (replaced) return 'the decision point that gave no decisions is not asked any more'
+      if (replaced) return 'the failing decision point was replaced'
       return up
         ? 'the decision point decides again'
         : 'the decision point gives no decisions: requests are refused'
@@ -114,7 +111,7 @@ export const callRows = {
   },
   webhook_state: {
     message: ({ up, replaced, ignored }) => {
-      if (replaced) return 'the webhook that gave no valid responses is not asked any more'
+      if (replaced) return 'the failing webhook was replaced'
       if (up) return 'the webhook gives valid responses again'
       return `a webhook gives no valid responses: ${fateOf(ignored)}`
     },
@@ -131,12 +128,12 @@ export const callRows = {
   },
   guardrail_matched: {
     message: ({ outcome }) =>
-      outcome === 'refused' ? 'a guardrail refused a call or its result' : 'a guardrail found something',
+      outcome === 'refused' ? 'a guardrail refused a call or its result' : 'a guardrail matched',
     level: ({ outcome }) => (outcome === 'refused' ? 'warn' : 'info'),
     repeats: ({ rule, direction, outcome, backend }) => `${rule} ${direction} ${outcome} ${backend}`,
   },
   guardrail_failed: {
-    message: 'guardrails could not look through arguments or a result: it is withheld',
+    message: 'guardrail check failed; content withheld',
     level: 'error',
     repeats: ({ direction, backend }) => `${direction} ${backend}`,
   },

@@ -1,11 +1,11 @@
-/** The rows of events about certificates: the one that this server shows, and those that it trusts. */
+/** Event rows about certificates: the server's own, and those that it trusts. */
 import type { EventTable } from '../row.ts'
 
 export const certificateRows = {
   certificate_expiring: {
     message: ({ ends, expired }) => {
-      if (ends === undefined) return 'no certificate of the backend ends soon any more'
-      return expired ? 'a certificate for a backend has ended' : 'a certificate for a backend ends soon'
+      if (ends === undefined) return 'no certificate of the backend expires soon any more'
+      return expired ? 'a certificate for a backend has expired' : 'a certificate for a backend expires soon'
     },
     level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
     condition: ({ backend, ends, expired }) => ({
@@ -15,15 +15,17 @@ export const certificateRows = {
         ends === undefined
           ? undefined
           : {
-              message: `a certificate in the caBundle of backend ${backend} ${expired ? 'ended' : 'ends'} at ${ends}`,
-              fix: `put the certificate that follows into the CA bundle of ${backend} (caBundleRef, caBundlePath, ca.crt of its TLS Secret) and take the old one out; the file is read again by itself`,
+              message: `a certificate in the caBundle of backend ${backend} ${expired ? 'expired' : 'expires'} at ${ends}`,
+              fix: `add the new certificate to the CA bundle of ${backend} (caBundleRef, caBundlePath, ca.crt of its TLS Secret) and remove the old one; the file is reloaded automatically`,
             },
     }),
   },
   serving_certificate_expiring: {
     message: ({ ends, expired }) => {
-      if (ends === undefined) return 'the certificate of this server does not end soon any more'
-      return expired ? 'the certificate of this server has ended' : 'the certificate of this server ends soon'
+      if (ends === undefined) return 'the certificate of this server no longer expires soon'
+      return expired
+        ? 'the certificate of this server has expired'
+        : 'the certificate of this server expires soon'
     },
     level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
     condition: ({ ends, expired }) => ({
@@ -32,7 +34,7 @@ export const certificateRows = {
         ends === undefined
           ? undefined
           : {
-              message: `the certificate of this server ${expired ? 'ended' : 'ends'} at ${ends}`,
+              message: `the certificate of this server ${expired ? 'expired' : 'expires'} at ${ends}`,
               fix: 'renew it (spec.tls.secretName, --tls-cert-file and --tls-key-file); the new one is served without a restart',
             },
     }),
@@ -41,8 +43,8 @@ export const certificateRows = {
   serving_certificate_refused: {
     message: ({ reason }) =>
       reason === undefined
-        ? 'the certificate in the files can be served again'
-        : 'the new certificate of this server cannot be used; the one before is served on',
+        ? 'the certificate in the files is usable again'
+        : 'the new certificate of this server cannot be used; the previous one stays in use',
     level: ({ reason }) => (reason === undefined ? 'info' : 'error'),
     condition: ({ reason }) => ({
       id: 'serving_certificate_refused',
@@ -50,8 +52,8 @@ export const certificateRows = {
         reason === undefined
           ? undefined
           : {
-              message: `the new certificate of this server cannot be used; the one before is served on: ${reason}`,
-              fix: 'correct the Secret of spec.tls.secretName, or the files of --tls-cert-file and --tls-key-file; they are read again by themselves',
+              message: `the new certificate of this server cannot be used; the previous one stays in use: ${reason}`,
+              fix: 'correct the Secret of spec.tls.secretName, or the files of --tls-cert-file and --tls-key-file; they are reloaded automatically',
             },
     }),
   },

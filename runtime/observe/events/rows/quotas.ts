@@ -1,18 +1,17 @@
-/** The rows of events about quotas. */
 import type { EventTable } from '../row.ts'
 import { checkRedis } from '../words.ts'
 
 export const quotaRows = {
   quota_exceeded: {
     message: ({ enforced }) =>
-      enforced ? 'a quota refused a call' : 'a call is over a quota that only warns, and goes on',
+      enforced ? 'a quota refused a call' : 'a call exceeded a quota that only warns, and was allowed',
     level: 'info',
     repeats: ({ quota, enforced }) => `${quota} ${enforced}`,
   },
   quota_level: {
     message: ({ after }) => {
-      if (after === 'below') return 'a quota is not used up any more'
-      return after === 'near' ? 'a quota is used to 80 % and more' : 'a quota is used up'
+      if (after === 'below') return 'a quota is no longer used up'
+      return after === 'near' ? 'a quota is at 80 % or more' : 'a quota is used up'
     },
     level: ({ after, blocks }) => (after === 'exhausted' && blocks ? 'warn' : 'info'),
     condition: ({ quota, per, after, until, blocks }) => ({
@@ -22,7 +21,7 @@ export const quotaRows = {
           ? undefined
           : {
               message: `quota ${quota} ${levelText(after, blocks)} ${whose(per)} until ${until}`,
-              fix: `raise limit of ${quota} in quotas if this use is meant; the audit log has the calls, and under quotas those that were over it`,
+              fix: `raise limit of ${quota} in quotas if this usage is expected; the audit log contains the calls, and under quotas those over the limit`,
             },
     }),
   },
@@ -35,14 +34,14 @@ export const quotaRows = {
     }),
   },
   quota_memory_full: {
-    message: 'there is no memory for budgets of further callers: they share one for each quota',
+    message: 'no memory for budgets of further callers: they share one budget per quota',
     level: 'warn',
     repeats: () => '',
   },
   tool_unmatched: {
     message: ({ resolved }) =>
       resolved
-        ? 'settings name this tool no more, or it is offered now'
+        ? 'the settings no longer name this tool, or it is offered now'
         : 'settings name tools that no backend offers',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({
@@ -57,14 +56,14 @@ export const quotaRows = {
   },
   cost_unreadable: {
     message:
-      'a backend reports a cost that is no whole number of micro-units: the configured cost is counted',
+      'a backend reports an invalid cost, which must be a whole number of micro-units: the configured cost is used',
     level: 'warn',
   },
 } satisfies Partial<EventTable>
 
 function levelText(after: string, blocks: boolean): string {
-  if (after === 'near') return 'is used to 80 % and more'
-  return blocks ? 'is used up, and calls are refused,' : 'is used up, and calls go on,'
+  if (after === 'near') return 'is at 80 % or more'
+  return blocks ? 'is used up, and calls are refused,' : 'is used up, and calls are still allowed,'
 }
 
 function whose(per: string): string {

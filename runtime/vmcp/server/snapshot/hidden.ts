@@ -9,7 +9,7 @@ export function hiddenBy(config: VmcpConfig): (entry: ToolEntry) => string | und
   const { aggregation } = config
   return ({ advertised, key, backend, base }) => {
     if (advertised) return undefined
-    if (reserved.has(key)) return `${key} is the name of a tool of the server itself`
+    if (reserved.has(key)) return `${key} is reserved for a tool of the server`
     return rule(aggregation, backend, base)
   }
 }

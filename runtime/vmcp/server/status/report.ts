@@ -263,7 +263,7 @@ function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
   return [
     ...(staleSince === undefined
       ? []
-      : [`lists not readable since ${time(staleSince) ?? ''}, the last ones stay in use`]),
+      : [`lists not readable since ${time(staleSince) ?? ''}, the previous ones stay in use`]),
     ...(leftOut > 0 ? [`malformed items left out: ${leftOut}`] : []),
     ...(repaired > 0 ? [`malformed items repaired: ${repaired}`] : []),
   ]

@@ -117,13 +117,13 @@ t.test('an approval of something else than what is offered is refused, and write
   await rig.offer({ ...after, tools: [changed(approved, { description: 'Another still' }), fresh] })
   t.match(
     await rig.approve(read),
-    { ...stale, json: { code: 'APPROVAL_STALE', title: /something else by now/ } },
+    { ...stale, json: { code: 'APPROVAL_STALE', title: /now offers another definition/ } },
     'it changed since',
   )
   await rig.offer({ ...after, tools: [approved, fresh] })
   t.match(
     await rig.approve(read),
-    { ...stale, json: { code: 'APPROVAL_STALE', title: /nothing differs/ } },
+    { ...stale, json: { code: 'APPROVAL_STALE', title: /no longer differs/ } },
     'it is as approved again',
   )
   t.equal(rig.read(), lockText(before))

@@ -29,10 +29,10 @@ t.test('what is longer than a page shows is not approved there', async (t) => {
   const rig = await startApprovals(t, lockText(before), {
     tools: [changed(approved, { description }), other],
   })
-  t.match(await item(rig), { approval: { way: 'none', why: /longer than a page shows/ } })
+  t.match(await item(rig), { approval: { way: 'none', why: /too long for the page/ } })
   const [drift] = await rig.drift()
   if (!drift) throw new Error('nothing differs')
-  t.match(await rig.approve(drift), { status: 409, json: { code: 'LOCK_NOT_WRITTEN', title: /longer/ } })
+  t.match(await rig.approve(drift), { status: 409, json: { code: 'LOCK_NOT_WRITTEN', title: /too long/ } })
   t.equal(rig.read(), lockText(before))
 })
 
@@ -59,7 +59,7 @@ t.test('a lock that changed between the look and the click is not overwritten', 
   await until(async () => (await rig.drift())[0]?.approvedDigest !== seen.approvedDigest)
   t.match(await rig.approve(seen), {
     status: 409,
-    json: { code: 'APPROVAL_STALE', title: /lock says something else/ },
+    json: { code: 'APPROVAL_STALE', title: /lock has changed/ },
   })
   t.match(await rig.approve(seen, { approvedDigest: undefined }), { status: 409 }, 'not without it either')
   t.match(await rig.approve(seen, { approvedDigest: 'x' }), { status: 400 })

@@ -207,7 +207,7 @@ t.test('broken: a line that is too long fails its request only', async (t) => {
     session.request('long', { bytes: 65 * 1024 * 1024 }),
     session.request('slow', { ms: 10 }),
   ])
-  t.equal(long.response?.error?.message, 'the result is larger than allowed')
+  t.equal(long.response?.error?.message, 'the result exceeds the size limit')
   t.ok(short.response?.result)
 })
 

@@ -91,7 +91,7 @@ t.test('told: a server that is attached to, killed, started again and initialize
       .filter(({ event }) => event === 'attach_state')
       .slice(0, 2)
       .map(({ message }) => message),
-    ['the server is attached to', 'the server is not attached to'],
+    ['attached to the server', 'not attached to the server'],
   )
   t.ok(
     lines.some(
@@ -135,7 +135,7 @@ t.test('told: attaching is refused: one problem with its next step, until it is 
   t.match(events.problems(), [
     {
       type: 'attach_state',
-      message: 'the server is not attached to: AccessRefused',
+      message: 'not attached to the server: AccessRefused',
       fix: /Role and RoleBinding/,
     },
   ])
@@ -169,7 +169,7 @@ t.test('told: a proxy that ends lets go, which is no problem', async (t) => {
   await happened(seen, 'attach_state', { attached: true })
   await bridge.close()
   t.match(seen.at(-1), { type: 'attach_state', fields: { attached: false, ended: 'proxy_ended' } })
-  t.match(lines.at(-1), { level: 'info', message: 'the server is left: this proxy ends' })
+  t.match(lines.at(-1), { level: 'info', message: 'detached from the server: this proxy is shutting down' })
   t.equal(events.problems().length, 0)
 })
 

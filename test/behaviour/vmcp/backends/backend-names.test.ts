@@ -56,7 +56,7 @@ t.test(
         'aggregation.tools[0].workload',
         `operational.timeouts.perWorkload.${name}`,
         `outgoingAuth.backends.${name}`,
-      ].map((path) => `${path}: there is no backend "${name}"; did you mean "${guess}"?`)
+      ].map((path) => `${path}: unknown backend "${name}"; did you mean "${guess}"?`)
     t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server runs')
     t.same(await problems(), expected('goood', 'good'))
     t.match(logged(), 'settings name backends that do not exist')
@@ -88,9 +88,9 @@ backends:
   t.equal(checked.code, 0)
   t.match(
     checked.stderr,
-    'warning: outgoingAuth.backends.goood: there is no backend "goood"; did you mean "good"?',
+    'warning: outgoingAuth.backends.goood: unknown backend "goood"; did you mean "good"?',
   )
-  t.match(checked.stderr, 'priorityOrder[1]: there is no backend "godo"; did you mean "good"?')
+  t.match(checked.stderr, 'priorityOrder[1]: unknown backend "godo"; did you mean "good"?')
   const run = startGatehouse(['vmcp', 'serve', '-c', config, '--port', '0'])
   t.teardown(() => run.interrupt())
   await run.waitFor(/"url":"(http:[^"]+)"/)
@@ -117,9 +117,6 @@ backends:
   }
   const { code, stderr } = await check('godo_echo')
   t.equal(code, 0)
-  t.match(
-    stderr,
-    'warning: compositeTools[0].steps[0].tool: there is no backend "godo"; did you mean "good"?',
-  )
+  t.match(stderr, 'warning: compositeTools[0].steps[0].tool: unknown backend "godo"; did you mean "good"?')
   t.equal((await check('good_echo')).stderr, '')
 })

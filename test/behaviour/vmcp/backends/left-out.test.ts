@@ -283,7 +283,7 @@ t.test('a broken setting for a backend that does not exist leaves nothing out', 
   t.equal(await readiness(vmcp), 200)
   t.match((await stateless(vmcp.url, 'tools/list')).response, { result: { tools: [{}, {}] } })
   const { body } = await read(vmcp, '/status')
-  t.match(body.problems, [/outgoingAuth\.backends\.ghost.*; there is no backend "ghost"/])
+  t.match(body.problems, [/outgoingAuth\.backends\.ghost.*; unknown backend "ghost"/])
   t.equal(body.backends?.length, 2)
 })
 
@@ -354,7 +354,7 @@ t.test('vmcp validate and vmcp serve agree on errors and on warnings', async (t)
     aggregation: { tools: [{ workload: 'godo', filter: ['x'] }] },
   })
   const lines = [
-    /aggregation\.tools\[0\]\.workload: there is no backend/,
+    /aggregation\.tools\[0\]\.workload: unknown backend/,
     /NOT_SET is not set or empty; no backend uses it/,
   ]
   const checked = await runGatehouse(['vmcp', 'validate', '-c', warned])

@@ -69,7 +69,7 @@ t.test('who may look changes without new pods, and names that nothing has are wa
   const forbidding = ['forbid(principal, action, resource);']
   t.match(
     validateResource(virtual(console({ roles: undefined, authz: { policies: forbidding } }))).warnings,
-    [/authz\.policies permit nothing: nobody has a role/],
+    [/authz\.policies permit nothing: no user gets a role/],
   )
   t.match(validateResource(byPolicies('call_tool')).warnings, [
     /^config\.console\.authz\.policies\[0\] names Action::"console:call_tool"; known are console:view/,

@@ -141,7 +141,7 @@ t.test('toolConfigRef: an override to the name of a tool of the server itself is
     status: 'False',
     reason: 'ToolConfigNotValid',
     message:
-      'MCPToolConfig named: spec.toolsOverride for files: find_tool is the name of a tool of the server itself; the tool is left out',
+      'MCPToolConfig named: spec.toolsOverride for files: find_tool is reserved for a tool of the server; the tool is left out',
   })
   t.strictSame(namesOf(w), ['files'], 'the server leaves out that tool alone')
 })
@@ -212,8 +212,8 @@ t.test('workflows: a step that names no backend is told in a condition', async (
     status: 'False',
     reason: 'UnknownBackend',
     message:
-      'spec.config.compositeTools[2].steps[0].tool: there is no backend "flies"; did you mean "files"?; ' +
-      'spec.config.compositeTools[3].steps[0].tool: there is no backend "flies"; did you mean "files"?',
+      'spec.config.compositeTools[2].steps[0].tool: unknown backend "flies"; did you mean "files"?; ' +
+      'spec.config.compositeTools[3].steps[0].tool: unknown backend "flies"; did you mean "files"?',
   })
   const bare = [{ name: 'w', description: 'd', steps: [{ id: 'a', tool: 'files' }] }]
   t.match(
@@ -224,7 +224,7 @@ t.test('workflows: a step that names no backend is told in a condition', async (
     {
       status: 'False',
       message:
-        'spec.config.compositeTools[0].steps[0].tool: "files" is a backend and no tool: write "files.TOOL"',
+        'spec.config.compositeTools[0].steps[0].tool: "files" is a backend, not a tool: write "files.TOOL"',
     },
   )
   const aggregation = {
@@ -252,7 +252,7 @@ t.test('workflows: a step of a referenced definition that names no backend is to
     reason: 'UnknownBackend',
     message:
       'spec.config.compositeToolRefs[0].name: VirtualMCPCompositeToolDefinition report: ' +
-      'spec.steps[1].step.tool: there is no backend "flies"; did you mean "files"?',
+      'spec.steps[1].step.tool: unknown backend "flies"; did you mean "files"?',
   })
   w.apply(definition('files_read')).settle()
   t.match(condition(w, 'BackendNamesValidated'), { status: 'True' })
@@ -279,7 +279,7 @@ t.test('webhooks: a match that names no backend is told, at every kind that asks
       reason: 'UnknownBackend',
       message:
         'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[0]: ' +
-        'there is no backend "flies"; did you mean "files"?',
+        'unknown backend "flies"; did you mean "files"?',
     })
     t.ok(w.get('Deployment', kind === 'MCPServer' ? 'mcp-files-proxy' : 'vmcp-door'), 'it runs all the same')
   }

@@ -21,7 +21,7 @@ t.test('what pods report, once each, with its type', async (t) => {
   const storage = {
     type: 'session_storage',
     since: '2026-01-01T00:00:00Z',
-    message: 'session storage cannot be reached',
+    message: 'session storage is unreachable',
     fix: 'check that Redis runs',
   }
   const ofBackend = {
@@ -39,7 +39,7 @@ t.test('what pods report, once each, with its type', async (t) => {
     status: 'False',
     reason: 'ProblemsReported',
     message:
-      /^backend files is unhealthy: x \(backend_health\); session storage cannot be reached: check that Redis runs \(session_storage\); x+…: rename it \(name_conflict\)$/,
+      /^backend files is unhealthy: x \(backend_health\); session storage is unreachable: check that Redis runs \(session_storage\); x+…: rename it \(name_conflict\)$/,
   })
   const many = Array.from({ length: 30 }, (_, i) => ({
     type: 'name_conflict',

@@ -112,7 +112,10 @@ t.test('what cannot be scaled is refused, each with its reason', async (t) => {
     [virtual({ autoscaling: { maxReplicas: 2 } }), /minReplicas: is required/],
     [virtual({ autoscaling, replicas: 3 }), /spec\.replicas: .*mutually exclusive/],
     [virtual({ autoscaling, sessionStorage: { provider: 'memory' } }), /provider: .*needs provider redis/],
-    [server('files', { autoscaling, transport: 'stdio' }), /spec\.autoscaling: a stdio server/],
+    [
+      server('files', { autoscaling, transport: 'stdio' }),
+      /spec\.autoscaling: transport stdio supports at most one proxy and no autoscaling/,
+    ],
     [server('files', { autoscaling: { ...autoscaling, targetSessions: 3 } }), /targetSessions/],
     [remote('crm', { autoscaling, replicas: 1 }), /spec\.replicas: .*mutually exclusive/],
   ]

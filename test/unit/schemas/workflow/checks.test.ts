@@ -114,7 +114,7 @@ t.test('workflow: a template below the first level is warned of', async (t) => {
     warnings,
     ['a', 'each'].map(
       (id) =>
-        `w: {{ in ${id}.q stays as it is: only strings of the first level are templates (nestedTemplates)`,
+        `w: {{ in ${id}.q is not evaluated: only strings of the first level are templates (nestedTemplates)`,
     ),
   )
 })

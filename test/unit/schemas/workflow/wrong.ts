@@ -24,7 +24,7 @@ export const wrong: readonly Wrong[] = [
   ['forEach with tool', { steps: [each({ tool: 'x.y' })] }, /inner step has the tool/],
   ['forEach over index', { steps: [each({ itemVar: 'index' })] }, /cannot be index/],
   ['forEach over no identifier', { steps: [each({ itemVar: '1st' })] }, /must be an identifier/],
-  ['an unknown dependency', { steps: [tool('a', { dependsOn: ['b'] })] }, /there is no step "b"/],
+  ['an unknown dependency', { steps: [tool('a', { dependsOn: ['b'] })] }, /unknown step "b"/],
   [
     'a long circle',
     {
@@ -54,17 +54,17 @@ export const wrong: readonly Wrong[] = [
         properties: { x: { type: 'object', properties: { y: { type: 'string', value: '{{nope 1}}' } } } },
       },
     },
-    /output\.properties\.x\.properties\.y\.value: is not a template: the function nope/,
+    /output\.properties\.x\.properties\.y\.value: is not a template: unknown function nope/,
   ],
   [
     'a read of nothing there is',
     { steps: [tool('a', { arguments: { q: '{{.param.x}}' } })] },
-    /arguments\.q: reads \.param, which does not exist; there are \.params, \.steps/,
+    /arguments\.q: reads \.param, which does not exist; the roots are \.params, \.steps/,
   ],
   [
     'a read of the iteration outside of it',
     { steps: [each({ collection: '{{.forEach.item}}' })] },
-    /collection: reads \.forEach, which only the arguments/,
+    /collection: reads \.forEach, which exists only in the arguments/,
   ],
   [
     'a read of no step',
@@ -74,7 +74,7 @@ export const wrong: readonly Wrong[] = [
   [
     'a read of a step that need not have run',
     { steps: [tool('a'), tool('b', { arguments: { q: '{{.steps.a.output.x}}' } })] },
-    /name it in dependsOn/,
+    /add it to dependsOn/,
   ],
   [
     'a read of what may be skipped',
@@ -112,7 +112,7 @@ export const wrong: readonly Wrong[] = [
   [
     'parameters with a reference that leads nowhere',
     { parameters: { type: 'object', properties: { a: { $ref: '#/$defs/gone' } } } },
-    /parameters: is not a JSON Schema: the reference "#\/\$defs\/gone" must lead/,
+    /parameters: is not a JSON Schema: the reference "#\/\$defs\/gone" must point/,
   ],
   [
     'a reference to itself',
@@ -142,12 +142,12 @@ export const wrong: readonly Wrong[] = [
   [
     'a dynamic reference to nothing',
     { parameters: { type: 'object', properties: { a: { $dynamicRef: '#gone' } } } },
-    /the reference "#gone" must lead to a part of the same schema/,
+    /the reference "#gone" must point to a part of the same schema/,
   ],
   [
     'parameters with a reference to elsewhere',
     { parameters: { type: 'object', properties: { a: { $ref: 'https://example.com/schema' } } } },
-    /must lead to a part of the same schema/,
+    /must point to a part of the same schema/,
   ],
   [
     'parameters with a broken pattern',
@@ -162,7 +162,7 @@ export const wrong: readonly Wrong[] = [
   [
     'a read of what an elicitation has not',
     { steps: [ask(), tool('b', { dependsOn: ['ask'], arguments: { q: '{{.steps.ask.output.ok}}' } })] },
-    /reads output\.ok of the step ask, whose output has action, content, skipped; what the user filled in is below content/,
+    /reads output\.ok of the step ask, whose output has action, content, skipped; the input of the user is in content/,
   ],
   [
     'a read of what a forEach has not',
@@ -227,7 +227,7 @@ export const wrong: readonly Wrong[] = [
   [
     'an output with a line break in its name',
     { output: { properties: { 'a\nb': { type: 'string', value: 'v' } } } },
-    /properties\["a\\nb"\]: a name has no control characters/,
+    /properties\["a\\nb"\]: a name must not contain control characters/,
   ],
   [
     'a step that reads its own output',
@@ -325,7 +325,7 @@ export const wrong: readonly Wrong[] = [
         properties: Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`p${i}`, {}])),
       },
     },
-    /parameters: is not a JSON Schema: it is made of more than 500 schemas/,
+    /parameters: is not a JSON Schema: it contains more than 500 schemas/,
   ],
   ['a name with blanks', { name: 'my tool' }, /spec\.name: .*a tool name/],
   ['a name with a line break', { name: 'tool\nx' }, /spec\.name: .*a tool name/],
@@ -340,7 +340,6 @@ export const wrong: readonly Wrong[] = [
     /step\.id: .*control/,
   ],
   ...['execute_tool_script', 'find_tool', 'call_tool'].map(
-    (name) =>
-      [`the name ${name}`, { name }, /spec\.name: \w+ is the name of a tool of the server itself/] as const,
+    (name) => [`the name ${name}`, { name }, /spec\.name: \w+ is reserved for a tool of the server/] as const,
   ),
 ]

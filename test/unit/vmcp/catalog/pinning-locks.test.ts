@@ -73,18 +73,18 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
   told.note([reportOf('b', { lock: 'missing', closed: true })])
   told.note([])
   t.same(seen, [
-    ['warn', 'a backend does not offer what was approved'],
-    ['info', 'a backend offers what was approved'],
-    ['warn', 'a backend does not offer what was approved'],
+    ['warn', 'a backend differs from its tool lock'],
+    ['info', 'a backend matches its tool lock'],
+    ['warn', 'a backend differs from its tool lock'],
     ['error', 'the tool lock of a backend cannot be used'],
-    ['info', 'a backend is compared with no tool lock any more'],
-    ['info', 'a backend has no tool lock any more'],
+    ['info', 'a backend is no longer compared with a tool lock'],
+    ['info', 'a backend no longer has a tool lock'],
     ['error', 'the tool lock of a backend cannot be used'],
     ['info', 'the tool lock of a backend is in force'],
-    ['debug', 'a backend does not offer what was approved'],
-    ['info', 'a backend is compared with no tool lock any more'],
-    ['warn', 'nothing of a backend is offered: it has no tool lock'],
-    ['info', 'a backend has no tool lock any more'],
+    ['debug', 'a backend differs from its tool lock'],
+    ['info', 'a backend is no longer compared with a tool lock'],
+    ['warn', 'a backend offers nothing: it has no tool lock'],
+    ['info', 'a backend no longer has a tool lock'],
   ])
   t.notOk(told.isOpen)
   t.end()

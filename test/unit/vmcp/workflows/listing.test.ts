@@ -142,12 +142,12 @@ t.test('start: every error of every definition is named at once', async (t) => {
   t.equal(lines.length, 3)
   t.match(
     lines.join('\n'),
-    /compositeTools\[0\]\.steps\[1\]\.dependsOn: there is no step "c"[^]*compositeTools\[0\]\.steps\[0\]\.arguments\.q: is not a template: the function nope[^]*compositeTools\[2\]\.parameters/,
+    /compositeTools\[0\]\.steps\[1\]\.dependsOn: unknown step "c"[^]*compositeTools\[0\]\.steps\[0\]\.arguments\.q: is not a template: unknown function nope[^]*compositeTools\[2\]\.parameters/,
   )
   const config = { ...vmcpConfig({ x: 'http://127.0.0.1:1/mcp' }), compositeTools: broken }
   t.throws(() => checkStart(config, { env: {} }), {
     code: 'INVALID_CONFIG',
-    message: /no step "c"[^]*the function nope[^]*compositeTools\[2\]/,
+    message: /unknown step "c"[^]*unknown function nope[^]*compositeTools\[2\]/,
   })
   t.doesNotThrow(() => checkStart({ ...config, compositeTools: broken.slice(1, 2) }, { env: {} }))
 })
