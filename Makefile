@@ -82,7 +82,7 @@ pictures: build ## Take the pictures of the docs from a real run of the quicksta
 soak: build ## Three hours of churning clients and dying backends against the built vMCP at 60 % of its capacity; memory must stay flat
 	@node test/bench/soak.ts
 
-recording: package ## Run install, import, run, call and connect, and record them as docs/recording.svg and .cast
+recording: package ## Run install, import, run, call and connect, and record them as docs/images/recording.svg and .cast
 	@node test/recording/main.ts
 
 clean: ## Remove what was built

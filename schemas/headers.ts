@@ -4,7 +4,7 @@
  * Hooks, runtime and the generated schemas (CEL rules, patterns) all use this module, so the running server accepts
  * what admission accepts. Names are case-insensitive.
  * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP;
- * docs/specification/proxy-command.md (--remote-forward-headers), docs/specification/virtual-server.md
+ * docs/reference/specification/proxy-command.md (--remote-forward-headers), docs/reference/specification/virtual-server.md
  * (passthroughHeaders).
  */
 

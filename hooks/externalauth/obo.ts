@@ -2,7 +2,7 @@
  * Type `obo`: on-behalf-of exchange at a directory provider.
  *
  * Every field is optional in the schema, so the rules are here. A build without the handler refuses the type before
- * anything else. Source: docs/specification/external-auth.md#obo, "spec.obo".
+ * anything else. Source: docs/reference/specification/external-auth.md#obo, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
 import { failed } from '../sync/conditions.ts'

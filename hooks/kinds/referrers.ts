@@ -3,7 +3,7 @@
  *
  * Specs are read through guards, because referrers may have any state. A referrer that is being deleted does not count.
  * Entries count but are not listed, because the status has three kinds of workloads.
- * Source: docs/specification/external-auth.md#status, "status", "Incoming references".
+ * Source: docs/reference/specification/external-auth.md#status, "status", "Incoming references".
  */
 import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'
 import { namesOf, type ReferenceTable } from '../references/reference.ts'

@@ -3,7 +3,7 @@
  * references.
  *
  * Keys are mounted as directories, one per Secret, so that the kubelet keeps them current. Each server has a storage
- * prefix of its own. Source: docs/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
+ * prefix of its own. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
 import type {
   AuthServerRedis,

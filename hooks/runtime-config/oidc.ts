@@ -3,7 +3,7 @@
  *
  * Secrets go to the environment and CA bundles to mounted directories; the configuration carries names and paths only.
  * A service account named in the config becomes a check of the token's subject, so that not every pod of the cluster is
- * let in. Source: docs/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
+ * let in. Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
 import type {
   InlineOidc,

@@ -2,7 +2,7 @@
  * Where a server keeps its sessions: what the resource says, else what the installation offers, else memory.
  *
  * The password goes to the environment. Each server has a key prefix of its own, so that two servers can share a Redis.
- * An explicit `memory` is honoured. Source: docs/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
+ * An explicit `memory` is honoured. Source: docs/reference/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
  */
 import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
 import { isFields } from '../base/kube.ts'

@@ -2,7 +2,7 @@
  * Telemetry of one server, from an MCPTelemetryConfig.
  *
  * Secret header values go to the environment; the configuration names them as `${VARIABLE}`. The endpoint keeps its
- * scheme, or gets the one that `insecure` says. Source: docs/specification/virtual-server.md#telemetry, "telemetry".
+ * scheme, or gets the one that `insecure` says. Source: docs/reference/specification/virtual-server.md#telemetry, "telemetry".
  */
 import {
   envName,

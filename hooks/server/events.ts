@@ -4,7 +4,7 @@
  *
  * The name is derived from parent, reason, message and generation, so a replay meets "already exists" and is done. The API
  * server forgets an Event after an hour: what lasts, or comes back with the same words, is then written again.
- * Source: docs/specification/virtual-server.md#events, "Events".
+ * Source: docs/reference/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'

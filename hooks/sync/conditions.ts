@@ -3,7 +3,7 @@
  *
  * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
  * sync over the same facts writes nothing. A condition that is not set again is dropped, for the response replaces the
- * whole status. Limits of type, reason and message: docs/specification/external-auth.md#status, "status".
+ * whole status. Limits of type, reason and message: docs/reference/specification/external-auth.md#status, "status".
  */
 import { byText } from '../../schemas/index.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'

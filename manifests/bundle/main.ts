@@ -36,7 +36,7 @@ rmSync(out, { recursive: true, force: true })
 const engine = copyEngine()
 const pages = await bundleConsole(root, join(out, 'console'))
 for (const program of programs) await bundle(program)
-cpSync(join(root, 'docs/schemas'), join(out, 'schemas'), { recursive: true })
+cpSync(join(root, 'docs/reference/schemas'), join(out, 'schemas'), { recursive: true })
 writeFileSync(
   join(out, 'package.json'),
   `${JSON.stringify({ type: 'module', imports: { '#cedar': './cedar/cedar_wasm.cjs' } }, null, 2)}\n`,

@@ -4,7 +4,7 @@
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as header, and
  * AUTH_UNAVAILABLE with Retry-After when a token could not be checked. It does not answer: the feature's `recover`
  * calls `response`, so that audit sees the refusal. It does not decide what a caller may do.
- * Source: RFC 6750, RFC 9110 section 11.4; docs/specification/proxy-command.md#incoming (incoming), docs/specification/virtual-server.md#incomingAuth (config.incomingAuth).
+ * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming), docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth).
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import {

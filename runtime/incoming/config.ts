@@ -3,7 +3,7 @@
  * `incomingAuth`.
  *
  * Values are final here: files read, environment resolved. A half-given setting is an error, never open access.
- * Source: docs/specification/proxy-command.md#incoming (incoming flags), docs/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
+ * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags), docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
 import { endpointViolation } from '../oauth/index.ts'
 

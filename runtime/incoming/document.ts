@@ -2,7 +2,7 @@
  * Serves the protected-resource document, at the root form and at the form with the resource's path.
  *
  * Open to every origin: it holds nothing secret, and browser clients need it before they have a token.
- * Source: RFC 9728 sections 2 and 3; docs/specification/proxy-command.md (--resource-url, --oidc-scopes), docs/specification/virtual-server.md#endpoints (endpoints).
+ * Source: RFC 9728 sections 2 and 3; docs/reference/specification/proxy-command.md (--resource-url, --oidc-scopes), docs/reference/specification/virtual-server.md#endpoints (endpoints).
  */
 import { type Exchange, sendBody, type Stage } from '../net/index.ts'
 import { resourceMetadataPath } from '../oauth/index.ts'

@@ -1,7 +1,7 @@
 /**
  * The embedded authorization server as the features that host it see it, and the rules that tie it to their own
  * settings. The server itself is another feature; runtime/cli hands it over.
- * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/specification/virtual-server.md, spec.authServerConfig.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
 import type { AuthServerConfig } from '../config/index.ts'
 import type { Caller, Exchange, Stage } from '../net/index.ts'

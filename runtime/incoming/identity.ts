@@ -1,7 +1,7 @@
 /**
  * Turns what was verified into a Caller, and makes the callers of servers without authentication.
  *
- * Source: docs/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
  */
 import { type Caller, localIssuer, makeCaller } from '../net/index.ts'
 import { TokenRefused } from '../oauth/index.ts'

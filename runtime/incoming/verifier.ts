@@ -3,7 +3,7 @@
  *
  * A token that looks like a JWT is verified here when keys can be had; anything else is introspected when an endpoint
  * is configured. Rejects with TokenRefused for a bad token and with OAuthClientError when it could not be checked. Scopes are
- * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, docs/specification/proxy-command.md#authentication (authentication).
+ * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, docs/reference/specification/proxy-command.md#authentication (authentication).
  */
 import { decodeProtectedHeader } from 'jose'
 import type { Caller } from '../net/index.ts'
@@ -32,7 +32,7 @@ export interface VerifierParts {
   readonly now: () => number
 }
 
-/** In characters. Documented in docs/limits.md. */
+/** In characters. Documented in docs/reference/limits.md. */
 export const maxTokenLength = 16_384
 /** Tokens being checked at once; beyond, a slow issuer would let untrusted clients fill the memory. */
 const maxInFlight = 1_000

@@ -1,7 +1,7 @@
 /**
  * Circuit breaker of one peer (a backend, a decision point): counts consecutive failures, keeps requests away while open,
  * and lets one trial through when the time is over.
- * Source: docs/specification/virtual-server.md#operational, operational.failureHandling.circuitBreaker.
+ * Source: docs/reference/specification/virtual-server.md#operational, operational.failureHandling.circuitBreaker.
  */
 export type CircuitState = 'closed' | 'open' | 'half-open'
 

@@ -1,7 +1,7 @@
 /**
  * What a login at certain identity providers needs beyond the standards. Only quirks that need an action stand here; what is
  * merely worth knowing is in runtime/tools/doctor/profiles. Used by the proxy (--remote-auth-provider) and by upstreams of the
- * authorization server (provider). Documented one by one in docs/guides/proxy.md and docs/authorization-server.md.
+ * authorization server (provider). Documented one by one in docs/guides/proxy.md and docs/guides/authorization-server.md.
  */
 import { isFields } from '../../schemas/index.ts'
 import type { ClientAuthMethod, OAuthClient } from './client.ts'

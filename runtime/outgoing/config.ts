@@ -3,7 +3,7 @@
  *
  * The shape is the strategy object of the virtual server's file, and every member is optional here and checked at run time, so that an error names its field. A secret is a literal or the name of a
  * variable; a variable is read again at each use, so that a rotated value is reloaded.
- * Source: docs/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
+ * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
 import type * as schema from '../../schemas/index.ts'
 import type { Violation } from '../../schemas/index.ts'

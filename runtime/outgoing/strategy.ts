@@ -3,7 +3,7 @@
  *
  * A strategy changes the headers of one request, last of all and with the last word. What it knows of the user comes
  * from the authenticated Caller, never from a header.
- * Source: docs/specification/external-auth.md#authentication (authentication), docs/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
+ * Source: docs/reference/specification/external-auth.md#authentication (authentication), docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
 import { GatehouseError, isHeaderValue } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'

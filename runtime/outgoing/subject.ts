@@ -1,7 +1,7 @@
 /**
  * The token that stands for the user in an exchange: the caller's own, or one of an upstream provider.
  *
- * Source: docs/specification/external-auth.md (subjectProviderName, subjectTokenType); RFC 8693 section 3.
+ * Source: docs/reference/specification/external-auth.md (subjectProviderName, subjectTokenType); RFC 8693 section 3.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'

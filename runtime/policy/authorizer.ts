@@ -6,7 +6,7 @@
  *
  * Decisions that do not depend on arguments are remembered by what the policies can see of caller, action and resource,
  * so a caller's new token changes nothing as long as no policy reads what changed.
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.
  */
 import { LRUCache } from 'lru-cache'
 import {

@@ -4,7 +4,7 @@
  *
  * The signature of the upstream token is not verified, because the token came directly from the provider through this
  * installation's login, and the caller cannot choose it.
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
 import type { Caller } from '../net/index.ts'
 

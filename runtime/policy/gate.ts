@@ -4,7 +4,7 @@
  * Works on caller, method and params alone, so the virtual server and the single-server proxy share it. Stands after
  * authentication, before the rate limit and before anything looks up what was named: a caller who may not use something
  * spends nothing and learns nothing about whether it exists.
- * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md, "A tool call".
+ * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md, "A tool call".
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError, own } from '../../schemas/index.ts'

@@ -2,7 +2,7 @@
  * What the policies were given about one request, as the audit log records it where an operator asks for it: enough to ask
  * other policies the same question later.
  *
- * Source: docs/specification/virtual-server.md#audit; docs/guides/policies.md.
+ * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
 import { exactJson, isFields, isRawJson } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'

@@ -2,7 +2,7 @@
  * Removes items that a caller may not use from a list. Other items keep their original bytes.
  *
  * An item without a readable name is removed, because it cannot be checked.
- * Source: docs/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../mcp/index.ts'

@@ -4,7 +4,7 @@
  * A line tells of a request what the audit settings allow (`audit.policyInputs`). A policy that can apply and reads what the line does
  * not tell is uncertain: the others may decide all the same (a forbid that matches, a permit where no uncertain policy
  * forbids); where they do not, the line is inconclusive, never guessed.
- * Source: docs/guides/policies.md; docs/observability.md, "Audit log".
+ * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
  */
 import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'

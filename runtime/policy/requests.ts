@@ -2,7 +2,7 @@
  * What an MCP request asks the policies: the action, the kind of thing it is done to, and which one.
  *
  * One table for the requests and one for the lists whose items are checked by the same actions.
- * Source: docs/specification/virtual-server.md#authentication, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
+ * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
  */
 import type { consoleActions, Uid } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'

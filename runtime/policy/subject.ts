@@ -1,7 +1,7 @@
 /**
  * What the policies know of a caller: the principal, its parents, and its claims as attributes of principal and context.
  *
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz (groupClaimName, roleClaimName, groupEntityType).
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz (groupClaimName, roleClaimName, groupEntityType).
  */
 import { hash } from 'node:crypto'
 import type { CedarValue, Uid } from '../../schemas/cedar/index.ts'

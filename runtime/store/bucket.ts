@@ -2,7 +2,7 @@
  * The arithmetic of a refilling token bucket, without a clock and without storage.
  *
  * The same arithmetic is written in Lua in scripts.ts; the shared contract tests hold the two together.
- * Source: docs/specification/virtual-server.md#rateLimiting, rateLimiting.
+ * Source: docs/reference/specification/virtual-server.md#rateLimiting, rateLimiting.
  */
 import type { Bucket, BucketResult } from './store.ts'
 

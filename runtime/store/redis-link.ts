@@ -7,7 +7,7 @@
  * well: a rotated password heals without a restart.
  *
  * Does not know what the commands mean. Passwords never reach an error or a log.
- * Source: docs/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s, write 3 s.
+ * Source: docs/reference/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s, write 3 s.
  */
 import { GatehouseError, ModuleError } from '../../schemas/index.ts'
 import { atMost } from '../net/index.ts'

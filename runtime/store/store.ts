@@ -8,7 +8,7 @@
  * "used" mark would be a security hole. Expired entries are absent on every read.
  *
  * Not here: encryption (sealed.ts), locks (lock.ts), what the values mean.
- * Source: docs/specification/external-auth.md#storage, storage; docs/specification/virtual-server.md#sessionStorage, sessionStorage and rateLimiting.
+ * Source: docs/reference/specification/external-auth.md#storage, storage; docs/reference/specification/virtual-server.md#sessionStorage, sessionStorage and rateLimiting.
  */
 
 /** A value together with the version it was read at, to be handed back to `swap`. */

@@ -2,7 +2,7 @@
  * Parses the document of static entities: checks the limits first, then calls the engine.
  *
  * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity; their number
- * can grow with the square of the document. Source: docs/specification/virtual-server.md#incomingAuth,
+ * can grow with the square of the document. Source: docs/reference/specification/virtual-server.md#incomingAuth,
  * incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'

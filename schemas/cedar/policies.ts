@@ -2,7 +2,7 @@
  * Parses policy texts, each of which may contain several policies: checks the limits first, then calls the engine.
  *
  * Admission, syncs and the running server all use this module, so they accept the same policies.
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */
 import { LRUCache } from 'lru-cache'
 import type { Violation } from '../validation/violations.ts'

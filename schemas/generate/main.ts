@@ -22,7 +22,13 @@ const root = resolve(import.meta.dirname, '../..')
 const authGuide = 'docs/guides/external-auth.md'
 const troubleshooting = 'docs/guides/troubleshooting.md'
 /** Folders with only generated files. */
-const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/runbooks', 'docs/schemas']
+const owned = [
+  'schemas/generated',
+  'manifests/crds',
+  'docs/reference/kinds',
+  'docs/reference/runbooks',
+  'docs/reference/schemas',
+]
 
 /** Returns path relative to the repository root -> content. */
 async function generate(): Promise<Map<string, string>> {
@@ -35,14 +41,17 @@ async function generate(): Promise<Map<string, string>> {
       crdFile(kind, bundle),
     ]),
     ...bundle.kinds.map((kind): [string, string] => [
-      `docs/kinds/${kind.singular}.md`,
+      `docs/reference/kinds/${kind.singular}.md`,
       docsFile(kind, bundle),
     ]),
-    ['docs/kinds/README.md', docsIndex(bundle)],
-    ...[...editorSchemas(bundle)].map(([name, text]): [string, string] => [`docs/schemas/${name}`, text]),
+    ['docs/reference/kinds/README.md', docsIndex(bundle)],
+    ...[...editorSchemas(bundle)].map(([name, text]): [string, string] => [
+      `docs/reference/schemas/${name}`,
+      text,
+    ]),
     [authGuide, withSection(read(authGuide) ?? '', 'types', authTypesTable(bundle))],
     [troubleshooting, withReasons(read(troubleshooting) ?? '')],
-    ['docs/metrics.md', metricsPage()],
+    ['docs/reference/metrics.md', metricsPage()],
     ...runbookPages().map(([path, text]): [string, string] => [`docs/${path}`, text]),
     ['schemas/generated/bundle.js', bundleFile(bundle)],
     ['schemas/generated/bundle.d.ts', bundleTypes],

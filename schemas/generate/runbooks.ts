@@ -4,7 +4,7 @@ import { type Alert, alertRules, runbookPath } from '../metrics/index.ts'
 /** Returns path below docs/ -> page in Markdown. */
 export function runbookPages(): readonly (readonly [string, string])[] {
   return [
-    ['runbooks/README.md', index()],
+    ['reference/runbooks/README.md', index()],
     ...alertRules.map((alert): [string, string] => [runbookPath(alert), page(alert)]),
   ]
 }
@@ -22,7 +22,7 @@ function index(): string {
     '|---|---|---|',
     ...alertRules.map(
       (alert) =>
-        `| [${alert.name}](${runbookPath(alert).replace('runbooks/', '')}) | ${alert.severity} | ${alert.meaning} |`,
+        `| [${alert.name}](${runbookPath(alert).replace('reference/runbooks/', '')}) | ${alert.severity} | ${alert.meaning} |`,
     ),
     '',
   ].join('\n')

@@ -223,7 +223,7 @@ export const alertRules: readonly Alert[] = [
 
 /** Returns the path of an alert's page, below docs/. */
 export function runbookPath({ name }: Alert): string {
-  return `runbooks/${name
+  return `reference/runbooks/${name
     .replace(/^Gatehouse/, '')
     .replaceAll(/(?<!^)(?=[A-Z])/g, '-')
     .toLowerCase()}.md`

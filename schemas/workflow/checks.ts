@@ -1,7 +1,7 @@
 /**
  * Validates what the schema of a composite tool cannot express. Inline workflows, definitions and syncs share this
  * code, so that no invalid workflow reaches a running server.
- * Source: docs/specification/virtual-server.md#compositeTools, "compositeTools".
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import type { Violation } from '../validation/violations.ts'

@@ -1,6 +1,6 @@
 /**
  * Validates the output of a workflow: its properties, including nested ones, and their defaults.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, output.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty } from '../generated/types.ts'

@@ -1,6 +1,6 @@
 /**
  * Validates single steps: required fields for each type, and no fields of other types.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, "Step item".
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, "Step item".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import { oneOf, type Violation } from '../validation/violations.ts'

@@ -84,7 +84,7 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
 
 /**
  * Yields the strings of the first level, which are templates, and the strings of `depth` levels below it. Source:
- * docs/specification/virtual-server.md#steps, steps, arguments.
+ * docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 function* argumentTexts(
   values: unknown,

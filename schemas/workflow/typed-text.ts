@@ -1,6 +1,6 @@
 /**
  * Converts text to JSON types, because templates produce text and tools and outputs often need another type.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (output property types).
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 
 /** Types of output properties. */
@@ -43,7 +43,7 @@ export function booleanIn(text: string): boolean | undefined {
 /**
  * Returns the boolean that the text of a condition contains, ignoring surrounding white space, or undefined for any
  * other text.
- * Source: docs/specification/virtual-server.md#steps, steps, condition.
+ * Source: docs/reference/specification/virtual-server.md#steps, steps, condition.
  */
 export function conditionIn(text: string): boolean | undefined {
   const word = text.trim()

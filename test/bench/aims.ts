@@ -1,6 +1,6 @@
 /**
  * The figures that have an aim: what each benchmark says it reached, and the table that `make bench` ends with. What was
- * not measured in a run is not in its table. docs/performance.md has the whole table.
+ * not measured in a run is not in its table. docs/evidence/performance.md has the whole table.
  */
 import { type Cell, table } from './vmcp/table.ts'
 

@@ -2,7 +2,7 @@
  * All benchmarks, one after the other: `make bench`, or `node test/bench/main.ts proxy vmcp:lists` for some of them or
  * parts of them.
  *
- * Every figure is a ratio against direct access in the same run, on this machine; see docs/performance.md for how to
+ * Every figure is a ratio against direct access in the same run, on this machine; see docs/evidence/performance.md for how to
  * read them.
  */
 import { cpus } from 'node:os'

@@ -4,7 +4,7 @@
  *
  * `make scale`, or `node test/bench/scale.ts --servers 2000 --namespaces 100 --backends 500 --others 10000`, with
  * `--rest 300` for the seconds to look at what is at rest, and `--part cluster`, `--part parents` or `--part backends` for one of the three. Needs
- * the programs that test/helpers/kube asks for and METACONTROLLER. Prints the tables of docs/scale.md.
+ * the programs that test/helpers/kube asks for and METACONTROLLER. Prints the tables of docs/evidence/scale.md.
  */
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'

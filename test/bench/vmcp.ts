@@ -1,5 +1,5 @@
 /**
- * The virtual server against direct access to its backends, measured in one run: docs/performance.md.
+ * The virtual server against direct access to its backends, measured in one run: docs/evidence/performance.md.
  *
  * `node test/bench/main.ts vmcp` measures everything in about ten minutes; `vmcp:lists` one part; `vmcp:many-sessions` only by
  * name. The server under test has one core, load and backends have the others. Tables go to standard output, progress to

@@ -2,7 +2,7 @@
  * Records what the README's first screen promises: `make recording`. Installs the packed package into an empty folder, and runs
  * install, import, run, call and connect there; each command and each line of output is real, as it came.
  *
- * Writes docs/recording.cast (asciicast v2) and docs/recording.svg, which shows the same in a browser. Waits are shortened to a
+ * Writes docs/images/recording.cast (asciicast v2) and docs/images/recording.svg, which shows the same in a browser. Waits are shortened to a
  * second and a half.
  */
 import { spawn } from 'node:child_process'
@@ -112,6 +112,6 @@ try {
 } finally {
   rmSync(temp, { recursive: true, force: true })
 }
-writeFileSync(join(root, 'docs/recording.cast'), castOf(recorded))
-writeFileSync(join(root, 'docs/recording.svg'), svgOf(recorded))
+writeFileSync(join(root, 'docs/images/recording.cast'), castOf(recorded))
+writeFileSync(join(root, 'docs/images/recording.svg'), svgOf(recorded))
 process.stdout.write(recorded.map(({ text }) => text).join(''))

@@ -1,8 +1,8 @@
 /**
- * Writes docs/specification/ from the requirement tables: `node test/requirements/pages.ts [--check]`.
+ * Writes docs/reference/specification/ from the requirement tables: `node test/requirements/pages.ts [--check]`.
  *
  * One page per document, one heading per section, one anchor per section and per requirement id, so that comments and
- * docs can cite `docs/specification/<page>#<section or id>`. With --check it writes nothing and exits 1 when a page is
+ * docs can cite `docs/reference/specification/<page>#<section or id>`. With --check it writes nothing and exits 1 when a page is
  * not current.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { requirements } from './index.ts'
 import { type Page, pages } from './sections.ts'
 import type { Requirement } from './table.ts'
 
-const folder = resolve(import.meta.dirname, '../../docs/specification')
+const folder = resolve(import.meta.dirname, '../../docs/reference/specification')
 
 /** The anchor of a section: `token exchange` is cited as `#token-exchange`. */
 function sectionAnchor(section: string): string {
@@ -75,7 +75,7 @@ if (process.argv[1] === import.meta.filename) {
     const path = join(folder, file)
     if (!check) writeFileSync(path, content)
     else if (readFileSync(path, 'utf8') !== content) {
-      console.error(`docs/specification/${file} is not current: run make schemas`)
+      console.error(`docs/reference/specification/${file} is not current: run make schemas`)
       process.exitCode = 1
     }
   }

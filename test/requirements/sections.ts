@@ -6,7 +6,7 @@ import type { Requirement } from './table.ts'
 
 export interface Page {
   readonly doc: Requirement['doc']
-  /** File name under docs/specification/. */
+  /** File name under docs/reference/specification/. */
   readonly file: string
   readonly title: string
   readonly about: string

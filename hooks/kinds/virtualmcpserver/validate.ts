@@ -2,7 +2,7 @@
  * VirtualMCPServer: checks of the object alone that need code.
  *
  * Nothing about other objects, and not the http issuer: those are found at reconcile.
- * Source: docs/specification/virtual-server.md#errors, Errors and Limits.
+ * Source: docs/reference/specification/virtual-server.md#errors, Errors and Limits.
  */
 import {
   addressViolation,

@@ -3,9 +3,9 @@
  *
  * Any untrusted client can make this server fetch. The fetch is therefore guarded (public addresses only, no redirects, a
  * few kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and cached when it failed. The
- * cache is an LRU with one fixed lifetime; Cache-Control is not read (docs/specification/external-auth.md). While a host
+ * cache is an LRU with one fixed lifetime; Cache-Control is not read (docs/reference/specification/external-auth.md). While a host
  * is down, or its limit is reached, a copy of the last day may serve a login.
- * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; docs/specification/external-auth.md#cimd, cimd.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; docs/reference/specification/external-auth.md#cimd, cimd.
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'

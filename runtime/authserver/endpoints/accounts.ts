@@ -4,7 +4,7 @@
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is a
  * login at one provider for one client. It must end in the browser that began it, for the first provider as the same
  * user, and changes only the tokens of that provider. Every change comes from the page's own form.
- * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
+ * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import type { Exchange } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'

@@ -4,7 +4,7 @@
  * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers that the
  * user is still connected to through this client are skipped. Tokens are kept in the (sealed) record of the upstream step
  * and become rows only when the code is issued, so an abandoned login leaves nothing behind.
- * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
+ * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
 import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'

@@ -1,6 +1,6 @@
 /**
  * Scope sets: parsing, defaults and the baseline.
- * Source: RFC 6749 section 3.3; docs/specification/external-auth.md, baselineClientScopes.
+ * Source: RFC 6749 section 3.3; docs/reference/specification/external-auth.md, baselineClientScopes.
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 

@@ -6,7 +6,7 @@
  * page with a pause after each, one replica at a time, and stores the result for all of them. It begins some time after a
  * change, so that slower replicas do not find records that they cannot open. Clients hold the refresh tokens, so this
  * server can only wait until they are used or expire.
- * Source: docs/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only verify").
+ * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only verify").
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -8,7 +8,7 @@
  * Signing key rotation: add the new key second and roll out; move it first and roll out; drop the old key after one
  * token lifetime. HMAC secret rotation: put the new secret first (ring-holder.ts); drop the old one when nothing needs
  * it any more (storage/rotation.ts).
- * Source: docs/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
+ * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
  */
 import {
   createHmac,

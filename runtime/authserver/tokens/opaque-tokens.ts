@@ -5,7 +5,7 @@
  * forged tokens without the store. The fixed prefix lets secret scanners find leaked ones. A hash of the random part is
  * the key in the store. A refresh token is derived from family and generation, so a repeated rotation yields the same
  * successor without stored tokens.
- * Source: docs/specification/external-auth.md (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
+ * Source: docs/reference/specification/external-auth.md (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
  */
 import { randomId } from '../model/identifiers.ts'
 import type { KeyRing } from './key-ring.ts'

@@ -4,7 +4,7 @@
  * Identity comes from the token response (`identityFromToken`), else from userinfo. Otherwise it is synthesized from the
  * access token: an opaque subject that changes with every login, without name or e-mail. `tokenResponseMapping` reads
  * non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a rejection.
- * Source: docs/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
+ * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {
   followTokenPath,
@@ -269,7 +269,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Returns `tk-` and half of the SHA-256 of the access token ((docs/specification/external-auth.md#oauth2Config, oauth2Config). */
+/** Returns `tk-` and half of the SHA-256 of the access token ((docs/reference/specification/external-auth.md#oauth2Config, oauth2Config). */
 function synthesizeSubject(accessToken: string): string {
   return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
 }

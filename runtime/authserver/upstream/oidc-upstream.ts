@@ -4,7 +4,7 @@
  * The subject is the configured claim, without a fallback to another claim, which could merge or split users. The
  * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token was verified, and only for name and
  * e-mail. Its subject must be that of the ID token (OpenID Connect Core section 5.3.2).
- * Source: docs/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
+ * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
  */
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { OidcUpstreamConfig } from '../../config/index.ts'

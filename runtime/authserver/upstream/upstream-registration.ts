@@ -5,7 +5,7 @@
  * is fetched once, without fallbacks. A document without registration_endpoint is an error. With `registrationEndpoint`,
  * the endpoints come from the configuration. The key in the store contains everything that was registered, so a changed
  * configuration registers again.
- * Source: docs/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
+ * Source: docs/reference/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
 import type { OAuth2UpstreamSettings, UpstreamRegistrationConfig } from '../../config/index.ts'
 import {

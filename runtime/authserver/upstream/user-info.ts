@@ -2,7 +2,7 @@
  * Requests the user of a token from a userinfo endpoint, and selects subject, name and e-mail by configured field names.
  *
  * Field lists contain top-level names. The first value that is not empty is used. Numbers become text with every digit.
- * Source: docs/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
+ * Source: docs/reference/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { identifierOf, parseKeepingDigits, type UserInfoSettings } from '../../config/index.ts'

@@ -6,7 +6,7 @@
  * carries one line, from which scripts read the port. The log and messages for the user go to standard error.
  * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed, 128 plus the signal
  * number when a signal stopped the login.
- * Source: docs/specification/proxy-command.md.
+ * Source: docs/reference/specification/proxy-command.md.
  */
 import type { Command } from 'commander'
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'

@@ -4,7 +4,7 @@
  *
  * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
  * only the public URL, one line whenever it changes. Exit codes as for the proxy command.
- * Source: docs/specification/proxy-command.md (`proxy tunnel`).
+ * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -1,7 +1,7 @@
 /**
  * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes of its
  * file.
- * Source: docs/specification/virtual-server.md; docs/specification/external-auth.md#embeddedAuthServer,
+ * Source: docs/reference/specification/virtual-server.md; docs/reference/specification/external-auth.md#embeddedAuthServer,
  * embeddedAuthServer.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'

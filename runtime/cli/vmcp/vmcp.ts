@@ -3,7 +3,7 @@
  *
  * `serve` runs in the foreground until SIGINT or SIGTERM, and applies changes of its configuration file without a
  * restart. When a changed file has errors, it reports them and keeps the running configuration.
- * Source: docs/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
+ * Source: docs/reference/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
  */
 import { type Command, Option } from 'commander'
 import {

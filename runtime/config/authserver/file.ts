@@ -5,7 +5,7 @@
  * Secrets are never in the file: it names mounted files and environment variables. Mounted files are read at the moment
  * of use, so that rotation needs no restart; a variable lives as long as the process. A named variable or file that is
  * missing is a start-up failure. Switches that the resource does not have are variables of this process.
- * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; `schemas/runtime/authserver.json`.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; `schemas/runtime/authserver.json`.
  */
 import { readFileSync } from 'node:fs'
 import {
@@ -230,7 +230,7 @@ function upstreamOf(
 ): UpstreamConfig {
   const at = `upstreamProviders[${index}]`
   const { name, oidcConfig, oauth2Config } = upstream
-  // {resourceUrl}/oauth/callback, as docs/specification/external-auth.md has it; hooks write it out.
+  // {resourceUrl}/oauth/callback, as docs/reference/specification/external-auth.md has it; hooks write it out.
   const fallback = `${(file.allowedAudiences[0] ?? '').replace(/\/+$/, '')}/oauth/callback`
   const trust = trustOf(upstream, at, reader)
   if (oidcConfig) return { ...oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader), ...trust }

@@ -3,7 +3,7 @@
  *
  * `authServerViolations` is every rule that needs no network, all errors at once; the server refuses to start on any.
  * Errors of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
- * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
  */
 import type { ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
@@ -137,7 +137,7 @@ export interface UserInfoSettings {
 const minute = 60_000
 const hour = 60 * minute
 
-/** Values of absent fields, by the names of docs/specification/external-auth.md. */
+/** Values of absent fields, by the names of docs/reference/specification/external-auth.md. */
 export const authServerDefaults = {
   accessTokenMs: hour,
   refreshTokenMs: 168 * hour,

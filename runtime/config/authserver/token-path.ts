@@ -6,7 +6,7 @@
  *
  * A key is taken literally; `\.`, `\|`, `\@` and `\\` stand for the characters themselves. An index counts into a
  * list. `@upstreamjwt` reads the claims of a compact JWT, whose signature is *not* checked: the response came from the
- * provider over TLS, and that is all the trust there is (docs/specification/external-auth.md). Wildcards, queries and other modifiers do
+ * provider over TLS, and that is all the trust there is (docs/reference/specification/external-auth.md). Wildcards, queries and other modifiers do
  * not exist. No I/O.
  */
 

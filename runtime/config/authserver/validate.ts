@@ -3,7 +3,7 @@
  *
  * Returns errors, one sentence each, naming the field by its spec name; never a secret's value. Keys and secrets
  * themselves are checked where they are read (authserver-secrets.ts).
- * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'

@@ -1,6 +1,6 @@
 /**
  * Which of several sources gives a secret: flag, then file, then environment; the first that is given wins.
- * Source: docs/specification/proxy-command.md#rules, rule 3.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 3.
  */
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, type DocumentedVariable } from '../proxy/env.ts'

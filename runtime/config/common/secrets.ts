@@ -3,7 +3,7 @@
  *
  * Values are wrapped at once. Errors name the path, variable or secret, never a value. Nothing is cached but in
  * `rotatingSecret`, which looks at its file again so that a rotated secret is reloaded without a restart.
- * Source: docs/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'

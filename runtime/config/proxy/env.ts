@@ -2,7 +2,7 @@
  * The environment of the proxy command: every variable in one table, and how they are read.
  *
  * Names are fixed; values are never logged. Variables of other features have tables of their own in this module.
- * Source: docs/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 

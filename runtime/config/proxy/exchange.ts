@@ -1,7 +1,7 @@
 /**
  * Token exchange on the way to the target: the --token-exchange-* flags.
  *
- * Source: docs/specification/proxy-command.md#rules, rule 7 and "Token exchange flags"; RFC 8693.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 7 and "Token exchange flags"; RFC 8693.
  */
 import { headerNameViolation } from '../../../schemas/index.ts'
 import type { Secret } from '../../observe/index.ts'

@@ -7,7 +7,7 @@
  * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry,
  * webhooks) is not for the transparent proxy: `needsVirtualServer` says so, and from-proxy.ts turns it into the file of a
  * virtual server with one backend.
- * Source: `schemas/runtime/proxy.json`; docs/specification/proxy-command.md.
+ * Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
  */
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'

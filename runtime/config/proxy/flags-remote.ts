@@ -2,7 +2,7 @@
  * The flags of `gatehouse proxy` about the way to the target: login, injected headers, token exchange. One part of the
  * table in proxy-flags.ts, and the shape of its rows.
  *
- * Source: docs/specification/proxy-command.md#outgoing, "Outgoing (remote server) flags" and "Token exchange flags".
+ * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing (remote server) flags" and "Token exchange flags".
  */
 
 /** What a row's value is: `list` splits at commas and repeats, `repeat` only repeats. */

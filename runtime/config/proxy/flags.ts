@@ -2,7 +2,7 @@
  * The flags of `gatehouse proxy`: one row each, from which the command line, its help, the reference page and the
  * tests are made. Rules between flags are in proxy.ts.
  *
- * Source: docs/specification/proxy-command.md#command, "Endpoints". Rows marked `added` are not in the specification.
+ * Source: docs/reference/specification/proxy-command.md#command, "Endpoints". Rows marked `added` are not in the specification.
  */
 
 import { type FlagRow, remoteFlags } from './flags-remote.ts'

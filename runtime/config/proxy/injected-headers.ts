@@ -3,7 +3,7 @@
  *
  * `Name=Value` is split at the first `=`. Headers that frame a request, route it or belong to the MCP session may not
  * be set; two settings of one header are an error. A invalid value is never quoted: it may be a secret.
- * Source: docs/specification/proxy-command.md (--remote-forward-headers, --remote-forward-headers-secret).
+ * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers, --remote-forward-headers-secret).
  */
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
 import type { Environment } from './env.ts'

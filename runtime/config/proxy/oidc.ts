@@ -4,7 +4,7 @@
  * Any of issuer, key set URL and introspection URL switches protection on; any other --oidc-* flag without one of them
  * is an error, because the operator believes to be protected. Hosts that the operator writes as loopback are trusted by
  * runtime/incoming.
- * Source: docs/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
+ * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
  */
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'

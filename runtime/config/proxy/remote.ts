@@ -1,7 +1,7 @@
 /**
  * How the proxy signs in to its target: nothing, a fixed bearer token, or an OAuth login.
  *
- * Source: docs/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
 import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'

@@ -1,7 +1,7 @@
 /**
  * How often a renewal of the proxy's login is tried again, from the environment. A value that cannot be read is told,
  * and its default taken: a typo here must not keep the proxy from starting.
- * Source: "Environment" of the reference behaviour of docs/specification/proxy-command.md.
+ * Source: "Environment" of the reference behaviour of docs/reference/specification/proxy-command.md.
  */
 import { timerMs } from '../../../schemas/index.ts'
 import { type Environment, readVariable, type DocumentedVariable, variables } from './env.ts'

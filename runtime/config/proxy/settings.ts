@@ -3,7 +3,7 @@
  * secrets by their precedence.
  *
  * Half of a security setting is an error, never open access. Nothing here listens, connects or opens a browser.
- * Source: docs/specification/proxy-command.md#rules, rules 1 to 7 and the flag tables.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 7 and the flag tables.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import {

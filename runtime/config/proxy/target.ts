@@ -4,7 +4,7 @@
  * On the command line a target has no path of its own: the proxy forwards the client's path byte for byte. In a file
  * the target may have a path, which then replaces the client's. Its query, if any, precedes the client's query. The
  * fragment is dropped. A user name or password is rejected, because it would appear in logs and process lists.
- * Source: docs/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
+ * Source: docs/reference/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'

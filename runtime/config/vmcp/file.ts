@@ -2,7 +2,7 @@
  * The configuration file of a virtual server: reads, validates, defaults and freezes it, and watches it for changes.
  *
  * Secrets are not in the file; the variables that it names are read from the environment by whoever needs them.
- * Source: docs/specification/virtual-server.md#config, spec.config; `schemas/runtime/vmcp.json`.
+ * Source: docs/reference/specification/virtual-server.md#config, spec.config; `schemas/runtime/vmcp.json`.
  */
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'

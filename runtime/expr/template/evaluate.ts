@@ -1,7 +1,7 @@
 /**
  * Works a template out: data in, text out. Pure: no clock, no randomness, no I/O; what it may do is bounded.
  *
- * Source: Go text/template; docs/specification/virtual-server.md#compositeTools, compositeTools. Wider than Go where Go fails or garbles: a field of null is
+ * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools. Wider than Go where Go fails or garbles: a field of null is
  * no value, numbers compare by value, whole numbers print without exponent and serve as index.
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'

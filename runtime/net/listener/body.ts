@@ -10,7 +10,7 @@
  *
  * Coded bodies are refused, because what is checked must be what the next server reads: a content coding is
  * UNSUPPORTED_MEDIA_TYPE, a transfer coding other than chunked NOT_IMPLEMENTED.
- * Source: reference limits of docs/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 sections 6.1
+ * Source: reference limits of docs/reference/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 sections 6.1
  * and 9.6.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'

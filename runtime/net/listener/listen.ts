@@ -6,7 +6,7 @@
  * and then nothing else; a new certificate counts for new connections. The end of a listener has five steps: stop accepting; end
  * event streams and upgraded sockets; answer what still comes on open connections, each with `Connection: close`; close those
  * that stay idle, a while later, for a request may be on its way; cut what is left when the grace is over.
- * Source: docs/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112, 9.6.
+ * Source: docs/reference/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112, 9.6.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'

@@ -5,7 +5,7 @@
  * must name loopback or a host the operator listed, because a same-origin GET carries no Origin. No Origin header
  * means not a browser: allowed. Looks at no credentials.
  * A preflight is told the usual headers, and of the others that it asks for those that are allowed; never `*`.
- * Source: docs/specification/proxy-command.md (--allowed-origins); MCP 2025-11-25 transports, "Security Warning"; RFC 6454 section 4; Fetch,
+ * Source: docs/reference/specification/proxy-command.md (--allowed-origins); MCP 2025-11-25 transports, "Security Warning"; RFC 6454 section 4; Fetch,
  * "CORS protocol".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

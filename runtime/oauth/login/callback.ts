@@ -5,7 +5,7 @@
  * the code, so the port is then refused.
  * Open only while a login runs. A redirect whose state is not ours is answered and otherwise ignored: any web page can
  * send one, and it must not be able to end the login.
- * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/specification/proxy-command.md (--remote-auth-callback-port).
+ * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/reference/specification/proxy-command.md (--remote-auth-callback-port).
  */
 import {
   Exchange,

@@ -5,7 +5,7 @@
  * Records who did what with which outcome. Contains no header, token or session id. Bodies are recorded only when
  * configured, redacted and truncated. The audit log never makes decisions, and a failed write never fails a request.
  * When off, no line is built and no response is watched.
- * Source: docs/specification/virtual-server.md#audit, config.audit and "Events".
+ * Source: docs/reference/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, openSync, statSync } from 'node:fs'

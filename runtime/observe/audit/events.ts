@@ -1,8 +1,8 @@
 /**
- * The table of audit event types, with the reason for each. docs/observability.md repeats it; a test compares the two.
+ * The table of audit event types, with the reason for each. docs/guides/observability.md repeats it; a test compares the two.
  *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
- * Source: docs/specification/virtual-server.md#events, "Events" and config.audit.
+ * Source: docs/reference/specification/virtual-server.md#events, "Events" and config.audit.
  */
 import type { AuditEventType } from '../../../schemas/index.ts'
 

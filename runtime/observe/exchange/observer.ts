@@ -4,7 +4,7 @@
  *
  * One audit line and one server span for each HTTP request. The work records details that only it has (backend, exact
  * outcome, client) in the scope of the request. With audit and telemetry off, the handler is returned unchanged.
- * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry; ARCHITECTURE.md, "A tool call".
+ * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry; ARCHITECTURE.md, "A tool call".
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

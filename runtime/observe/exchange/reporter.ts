@@ -2,7 +2,7 @@
  * Reports a finished request: an audit line, a record for the recorder, counters, a span.
  *
  * observer.ts decides when a request is finished.
- * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry.
+ * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry.
  */
 import type { AuditTrail } from '../audit/audit.ts'
 import { clientAddress } from '../audit/client-address.ts'

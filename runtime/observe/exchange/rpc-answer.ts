@@ -3,7 +3,7 @@
  *
  * Protocol errors appear in the first bytes. A failed tool sets `isError`, usually after its content, so the last bytes
  * are checked too. An error flag in the middle is missed and counts as success.
- * Source: docs/specification/virtual-server.md#audit, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP
+ * Source: docs/reference/specification/virtual-server.md#audit, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP
  * 2025-11-25, tools.
  */
 import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'

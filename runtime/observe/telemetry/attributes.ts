@@ -1,10 +1,10 @@
 /**
  * How a request of a client is described on its span: the table of attributes, current names beside those of older
- * conventions, which are added while useLegacyAttributes is on. docs/observability.md repeats the table and a test
+ * conventions, which are added while useLegacyAttributes is on. docs/guides/observability.md repeats the table and a test
  * compares the two.
  *
  * No query, header or session id is recorded: a query is marked as present, a session id stands as a short hash.
- * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
+ * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'

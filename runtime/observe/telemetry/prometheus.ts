@@ -2,7 +2,7 @@
  * Serves metrics for Prometheus: text format 0.0.4 on a route of the main listener.
  *
  * The OpenTelemetry exporter would open a separate listener, so only its serializer is used.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (/metrics).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (/metrics).
  */
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'

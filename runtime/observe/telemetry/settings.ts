@@ -4,7 +4,7 @@
  * Does not read the environment; the caller passes it. Header values may contain variables as `${NAME}`, so that
  * secrets stay out of the file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base of both signals:
  * `/v1/traces` and `/v1/metrics` are appended. The encoding is protobuf unless the standard variables select JSON.
- * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter
+ * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter
  * specification.
  */
 import { randomUUID } from 'node:crypto'

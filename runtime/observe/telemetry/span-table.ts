@@ -1,6 +1,6 @@
 /**
  * Internal spans, between a client's request and calls to backends. Server spans are named `<mcp method> <target>`,
- * client spans likewise. docs/observability.md repeats this table; a test compares the two.
+ * client spans likewise. docs/guides/observability.md repeats this table; a test compares the two.
  */
 export const spanTable = {
   'aggregator.AggregateCapabilities': 'what a client sees is put together, because it is not known yet',

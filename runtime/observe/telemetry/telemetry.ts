@@ -3,7 +3,7 @@
  *
  * When off, all functions do nothing and the SDK is not loaded. An unreachable collector never fails or delays a
  * request; closing waits a few seconds at most.
- * Source: docs/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
+ * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry } from '../../../schemas/index.ts'
 import { atMost, type Log, silentLog } from '../../net/index.ts'

@@ -2,7 +2,7 @@
  * Chooses the role to assume from the caller's claims.
  *
  * Mappings are tried by ascending priority, those without one last, equal ones in configuration order. A mapping whose
- * expression fails on these claims does not match. Source: docs/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
+ * expression fails on these claims does not match. Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */
 import { type CelProgram, compileBoundedCel, compileCel } from '../../../schemas/index.ts'
 import type { CloudStsBlock } from '../config.ts'

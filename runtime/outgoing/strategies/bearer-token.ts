@@ -1,4 +1,4 @@
-/** A fixed bearer token, for everybody alike. Source: docs/specification/proxy-command.md (--remote-auth-bearer-token), 2 (bearerToken). */
+/** A fixed bearer token, for everybody alike. Source: docs/reference/specification/proxy-command.md (--remote-auth-bearer-token), 2 (bearerToken). */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { secretViolations, secretReader, type StrategyModule } from '../config.ts'
 import { setBearer } from '../strategy.ts'

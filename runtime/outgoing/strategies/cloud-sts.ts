@@ -2,7 +2,7 @@
  * Temporary role credentials for the caller's web identity token, and a signature over every request.
  *
  * Credentials are cached per role, session name and token until five minutes before they end; the signature is made
- * again each time. Without a caller nothing is added. Source: docs/specification/external-auth.md#cloudSts (cloudSts), docs/specification/virtual-server.md.
+ * again each time. Without a caller nothing is added. Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts), docs/reference/specification/virtual-server.md.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError, type Violation } from '../../../schemas/index.ts'

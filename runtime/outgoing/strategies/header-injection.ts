@@ -1,4 +1,4 @@
-/** One header with a configured value, for everybody alike. Source: docs/specification/external-auth.md#headerInjection (headerInjection), 3. */
+/** One header with a configured value, for everybody alike. Source: docs/reference/specification/external-auth.md#headerInjection (headerInjection), 3. */
 import { GatehouseError, headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
 import { secretViolations, secretReader, type StrategyModule } from '../config.ts'
 import { setHeader } from '../strategy.ts'

@@ -2,7 +2,7 @@
  * On-behalf-of exchange at a directory provider: the user's token as assertion, the client's secret in the body.
  *
  * Off by default: then every use fails as enterprise-required. The subject is the authenticated identity's token, never
- * a header's. Source: docs/specification/external-auth.md#obo (obo), docs/specification/virtual-server.md#outgoingAuth (config.outgoingAuth type obo).
+ * a header's. Source: docs/reference/specification/external-auth.md#obo (obo), docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth type obo).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { jwtBearerGrant, typedServer } from '../../oauth/index.ts'

@@ -2,7 +2,7 @@
  * Exchanges the user's token for one the backend accepts (RFC 8693).
  *
  * Health checks use the client's own credentials when it has a secret. Fails closed: without a token to exchange the
- * request is not sent. Source: docs/specification/proxy-command.md (token exchange flags), docs/specification/external-auth.md#tokenExchange (tokenExchange), 3.
+ * request is not sent. Source: docs/reference/specification/proxy-command.md (token exchange flags), docs/reference/specification/external-auth.md#tokenExchange (tokenExchange), 3.
  */
 import { headerNameViolation } from '../../../schemas/index.ts'
 import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../../oauth/index.ts'

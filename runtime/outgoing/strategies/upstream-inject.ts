@@ -1,4 +1,4 @@
-/** The caller's own token of an upstream provider. Source: docs/specification/external-auth.md#upstreamInject (upstreamInject). */
+/** The caller's own token of an upstream provider. Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject). */
 import type { StrategyModule } from '../config.ts'
 import { providerViolations } from '../config.ts'
 import type { Caller } from '../../net/index.ts'

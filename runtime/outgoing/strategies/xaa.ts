@@ -4,7 +4,7 @@
  *
  * The assertion is checked for what it says (kind, type, audience, resource), not for its signature: it came over TLS
  * from the provider, and the target verifies it. Health checks use the client's own credentials at the target.
- * Source: docs/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
+ * Source: docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import {

@@ -1,7 +1,7 @@
 /**
  * Takes the policies of a configuration apart: single policies with their effect, their scope and what they read.
  *
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */
 import {
   EngineFailure,

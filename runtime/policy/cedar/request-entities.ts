@@ -4,7 +4,7 @@
  *
  * Configured attributes of an entity are merged into the request's entity. The request takes precedence, except for a
  * tool's hints, where the configuration takes precedence.
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
 import { originAttributes, originUids, policyActions, type PolicyRequest, resourceOf } from '../requests.ts'

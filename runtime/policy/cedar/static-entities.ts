@@ -4,7 +4,7 @@
  * Everything handed to the engine is read again for each decision, so only that is handed over which a policy can get
  * hold of. A policy cannot go from an entity to its parents, only ask whether one is above it: so parents are handed
  * over as the whole list of what is above, and not as entities of their own.
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
  */
 import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../schemas/cedar/index.ts'
 import type { Fields, Violation } from '../../../schemas/index.ts'

@@ -3,7 +3,7 @@
  *
  * Cedar has 64-bit integers and decimals with four digits, but no null. A value without a Cedar representation becomes
  * undefined; the caller must then not treat it as absent.
- * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz; Cedar, entity JSON format.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz; Cedar, entity JSON format.
  */
 import { isRawJson } from '../../../schemas/index.ts'
 import type { CedarValue } from '../../../schemas/cedar/index.ts'

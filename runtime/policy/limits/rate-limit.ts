@@ -8,7 +8,7 @@
  *
  * Stands after parsing and before authorization. When the store cannot be asked, calls go on uncounted (or are refused,
  * as configured), without waiting for it each time.
- * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
+ * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
  */
 import {
   GatehouseError,

@@ -3,7 +3,7 @@
  *
  * Headers of one hop, routing headers of the client's side, `Origin` and `Expect` end here; fixed headers replace the
  * client's of the same name, and those of the outgoing credential are left to it; the rest passes unchanged.
- * Source: docs/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
+ * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
 import { namedByConnection } from '../../net/index.ts'

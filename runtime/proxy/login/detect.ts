@@ -6,7 +6,7 @@
  * servers take a handshake from anybody. It speaks the era that the response to `initialize` shows; a session that was
  * opened is given back at once. Only a 401 with a Bearer challenge (or a protected-resource document) means yes; a
  * target that does not respond is unknown, which is not the same as open.
- * Source: docs/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TargetAddress } from '../../config/index.ts'

@@ -5,7 +5,7 @@
  * document (named by the challenge, else at the well-known places), then the realm of the challenge, then metadata at
  * the target's own origin, then the endpoints of the oldest convention. A document that speaks for another resource,
  * or a server whose metadata does not announce PKCE with S256, typed issuer or not, ends the search with an error.
- * Source: docs/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP 2025-03-26 (fallbacks).
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP 2025-03-26 (fallbacks).
  */
 import type { OAuthSettings } from '../../config/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'

@@ -9,7 +9,7 @@
  * Several processes may share one persisted login: they renew it one at a time, and each adopts what another process
  * has renewed. Interactive logins after the first are limited, so that a broken target cannot open browser windows
  * repeatedly.
- * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge
+ * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge
  * Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'

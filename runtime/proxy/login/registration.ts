@@ -6,7 +6,7 @@
  * The secret of a registration may end. It is renewed a day ahead where the server offers to manage registrations, so
  * that the client, and with it the login, stays the same; only at an address of the registration endpoint's origin,
  * because the management token must reach nobody else.
- * Source: docs/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of persisted registrations.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of persisted registrations.
  */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings } from '../../config/index.ts'

@@ -3,7 +3,7 @@
  *
  * Prints the URL for the user; errors for the terminal name what to do. Nothing is retried. The token request of a
  * renewal is here, too.
- * Source: docs/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {

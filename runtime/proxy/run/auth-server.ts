@@ -5,7 +5,7 @@
  * By default the validated token is swapped for the person's token at the upstream provider. An outgoing strategy or a
  * login of the proxy replaces the swap. With disableUpstreamTokenInjection the client's credentials end here and none
  * is added.
- * Source: docs/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
+ * Source: docs/reference/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
  */
 import type { ProxySettings } from '../../config/index.ts'
 import { addsCredentialAgain, type AuthServerFacts, pairingViolations } from '../../incoming/index.ts'

@@ -1,7 +1,7 @@
 /**
  * The proxy's incoming authentication, made of its settings when the port is known.
  *
- * Source: docs/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
+ * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../../config/index.ts'

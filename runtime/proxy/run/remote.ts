@@ -2,7 +2,7 @@
  * What the proxy presents to its target, made of its settings: its own login, a fixed token, token exchange or another
  * strategy, alone or one feeding the other.
  *
- * Source: docs/specification/proxy-command.md#rules, rules 1 to 7.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 7.
  */
 import type { ExchangeSettings, OAuthSettings, ProxySettings } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'

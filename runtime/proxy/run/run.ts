@@ -2,7 +2,7 @@
  * Puts the proxy command together from its settings: dispatcher, outgoing credential, incoming authentication, server,
  * and the login at the target, which runs while the port is open already (requests get 503 until it is done).
  *
- * Source: docs/specification/proxy-command.md, "What the service does".
+ * Source: docs/reference/specification/proxy-command.md, "What the service does".
  */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'

@@ -3,7 +3,7 @@
  *
  * Labels come from closed sets, so that an untrusted client cannot make new series: HTTP methods and JSON-RPC methods that are
  * not known count as `other`. Durations are those of whole responses; streams are counted, not timed.
- * Source: docs/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
+ * Source: docs/reference/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import {

@@ -2,7 +2,7 @@
  * What the proxy checks about MCP before it forwards: batches, the protocol revision, and whose session it is.
  *
  * A body that is not JSON-RPC is none of its business and passes. Nothing here changes a request.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/specification/proxy-command.md leaves the responses open.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/reference/specification/proxy-command.md leaves the responses open.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {

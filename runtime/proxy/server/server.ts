@@ -2,7 +2,7 @@
  * The transparent proxy as one running server: listener, pipeline, forwarder.
  *
  * Takes everything ready-made (validated target, credential, authentication); reads no flags, files or environment.
- * Source: docs/specification/proxy-command.md.
+ * Source: docs/reference/specification/proxy-command.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'

@@ -4,7 +4,7 @@
  * Bounded three ways: count, bytes stored for recovery, and two hours without use. With a shared store other processes
  * know them, too; this one asks it when it does not know an id itself. Knows nothing of how a session is opened again:
  * recovery.ts.
- * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/specification/proxy-command.md leaves sessions open.
+ * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md leaves sessions open.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

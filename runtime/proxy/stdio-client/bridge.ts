@@ -5,7 +5,7 @@
  * Requests run side by side; nothing overtakes `initialize` and `notifications/initialized`. A session that the server
  * has lost is opened again with the client's own initialize, and the request that met the loss is sent once more. Every
  * failure of a request becomes a JSON-RPC error with its id. A stateless request is cancelled by closing its stream.
- * Source: docs/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
+ * Source: docs/reference/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
  */
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'

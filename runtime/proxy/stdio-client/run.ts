@@ -3,7 +3,7 @@
  *
  * Between the two stands the transparent proxy itself, on a loopback port that only this process may use: login,
  * injected headers, redirects and session recovery are the same as there. Nothing but messages goes to the output.
- * Source: docs/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
+ * Source: docs/reference/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'

@@ -5,7 +5,7 @@
  * The relay streams bytes and adds no authentication of its own: that is the proxy's, at the other end. A name belongs to
  * one session at a time; it is free again some time after its last connection broke. What untrusted clients can fill is bounded:
  * tunnels, and requests in flight per tunnel.
- * Source: docs/specification/proxy-command.md (`proxy tunnel`); see relay-protocol.ts.
+ * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`); see relay-protocol.ts.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

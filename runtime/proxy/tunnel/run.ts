@@ -4,7 +4,7 @@
  * The whole pipeline stands in front of the target; without incoming authentication nothing is opened unless that is
  * asked for in so many words. The public name is added to the allowed hosts when it is known, and is the resource that
  * tokens must be meant for, unless --resource-url says otherwise.
- * Source: docs/specification/proxy-command.md (`proxy tunnel`).
+ * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'

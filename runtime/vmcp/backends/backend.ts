@@ -5,7 +5,7 @@
  * session. When a client supports questions from the backend or requests log messages, a pooled connection serves one
  * request at a time and one identity. Messages that name no request then belong to one client. A stateless backend
  * needs a single connection. The number of connections is bounded, and idle ones are closed.
- * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#backends (backends).
+ * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'

@@ -4,7 +4,7 @@
  *
  * An explicit entry of a backend wins in either mode; then the default; then none. In a pod the hooks have resolved
  * references into entries already.
- * Source: docs/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of remote server entries.
+ * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of remote server entries.
  */
 import {
   envName,

@@ -4,7 +4,7 @@
  *
  * Lists are translated outside the feature surfaces. Calls, including those of scripts and tool search, are translated
  * exactly once and before the checks, because a translated name may itself be the alias of another tool.
- * Source: docs/specification/virtual-server.md#aggregation.
+ * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import {
   arrayEnd,

@@ -10,7 +10,7 @@
  *
  * A denied operation is rejected with FORBIDDEN and the text for its action. Lists contain only items that the caller
  * may use.
- * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints
+ * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints
  * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -13,7 +13,7 @@
  *   the workflow itself.
  *
  * Links without configuration are skipped.
- * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints.
+ * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints.
  */
 import type { Feature } from '../model/feature.ts'
 import type { Link, Operation, Perform } from '../model/operation.ts'

@@ -2,7 +2,7 @@
  * Reads the catalog for operations: what a client sees, which entry an operation names, and the pages of lists.
  *
  * Does not depend on protocol revisions or HTTP. The order of checks is in chain.ts.
- * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
+ * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'

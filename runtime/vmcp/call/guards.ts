@@ -3,7 +3,7 @@
  * quotas.
  *
  * A changed configuration builds new guards. Decisions that requests in flight have already received stay valid.
- * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A
  * tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -7,7 +7,7 @@
  *
  * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both have HTTP
  * status 200, because client libraries retry a bare 429 on their own.
- * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
+ * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
  */
 import { errors } from '../../../schemas/index.ts'
 import { limitedDenial } from '../../observe/index.ts'

@@ -1,6 +1,6 @@
 /**
  * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
- * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
+ * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes } from '../../mcp/index.ts'

@@ -1,6 +1,6 @@
 /**
  * The merged view of several listings: what one kind of client sees, and where each name leads. Pure and immutable.
- * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
+ * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
 import type { Aggregation } from '../../../schemas/index.ts'

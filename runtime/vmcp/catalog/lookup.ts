@@ -4,7 +4,7 @@
  * A name that is not offered at the moment is looked for once more in what the backends offered last: the call then
  * fails with BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that
  * could be its own.
- * Source: docs/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error Handling").
+ * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error Handling").
  */
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -1,6 +1,6 @@
 /**
  * Which prompts clients see, and under which names.
- * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
+ * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'

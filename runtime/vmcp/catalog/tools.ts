@@ -3,7 +3,7 @@
  *
  * Everything is decided in the order of backend names, so that the same listings always give the same catalog. What
  * cannot be offered as it stands is reported, never silently changed.
- * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
+ * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { JsonObject } from '../../mcp/index.ts'
 import type { Listing } from './listing.ts'

@@ -4,7 +4,7 @@
  *
  * An operation is an immutable record: `{ ...operation, params }` derives another one. Its context is shared by all
  * operations that are derived for one request. Params and results stay JSON bytes. Times are milliseconds.
- * Source: ARCHITECTURE.md, "Two protocol eras"; docs/specification/virtual-server.md.
+ * Source: ARCHITECTURE.md, "Two protocol eras"; docs/reference/specification/virtual-server.md.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'

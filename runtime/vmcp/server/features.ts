@@ -1,7 +1,7 @@
 /**
  * The features that a configuration asks for, outermost first: tool search, then scripts, so that a search finds the
  * script tool too.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer and config.codeMode.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and config.codeMode.
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Caller, Log } from '../../net/index.ts'

@@ -3,7 +3,7 @@
  *
  * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport), with or without a
  * trailing slash. Unknown paths get 404. Requests of both eras meet here and part after parsing.
- * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints, "Endpoints".
+ * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'

@@ -1,7 +1,7 @@
 /**
  * Audit and telemetry of a virtual server: what the configuration asks for, tied to the pipeline, the operations and
  * the calls of backends. Settings are read at start; a changed one takes effect at the next start.
- * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
+ * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
 import { consoleStartSettings, isSwitchedOn } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'

@@ -3,7 +3,7 @@
  *
  * A request in flight passes the new guards that it has not reached, and keeps the features that it began with. The
  * engine replaces backends. Listener, session store, audit and telemetry take changes at the next start.
- * Source: docs/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'

@@ -3,7 +3,7 @@
  *
  * `reload` takes a changed configuration without a restart: backends come and go, sessions stay and are told what
  * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
- * Source: docs/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
+ * Source: docs/reference/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
 import { timerMs } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'

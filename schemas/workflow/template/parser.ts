@@ -3,7 +3,7 @@
  *
  * Checks everything that does not depend on values: structure, functions, variables, named templates. A variable must
  * be declared where it is used; Go detects some of these errors only at run time.
- * Source: Go text/template; docs/specification/virtual-server.md, "Templates use double-brace expressions".
+ * Source: Go text/template; docs/reference/specification/virtual-server.md, "Templates use double-brace expressions".
  */
 import { piecesOf, type TemplateToken } from './lexer.ts'
 import {

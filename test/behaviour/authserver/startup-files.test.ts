@@ -31,7 +31,7 @@ const pem = (): string =>
     .toString()
 
 t.test(
-  'file: everything of the file arrives, with the defaults of docs/specification/external-auth.md',
+  'file: everything of the file arrives, with the defaults of docs/reference/specification/external-auth.md',
   async (t) => {
     const { file } = folder(t)
     const path = file(

@@ -1,4 +1,4 @@
-/** Tables in Markdown, as they go into docs/performance.md. */
+/** Tables in Markdown, as they go into docs/evidence/performance.md. */
 export type Cell = string | number | undefined
 
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {

@@ -2,7 +2,7 @@
  * What the console's rings and the event stream add to each call, and the memory that they take when they are full.
  *
  * Measured by themselves, as CPU time of this thread: it is a small share of a call, and disappears in the noise of a whole
- * server. The share is of what a call costs the server in `vmcp:throughput` of the same run, or of docs/performance.md when that
+ * server. The share is of what a call costs the server in `vmcp:throughput` of the same run, or of docs/evidence/performance.md when that
  * was not measured.
  */
 import { CallRecorder } from '../../../runtime/console/index.ts'
@@ -15,7 +15,7 @@ import { quantile, sorted, table } from './table.ts'
 
 const rounds = 9
 const calls = 20_000
-/** CPU of one call of a session-era client at full load, microseconds, on the machine of docs/performance.md. */
+/** CPU of one call of a session-era client at full load, microseconds, on the machine of docs/evidence/performance.md. */
 const usualCallMicros = 113
 
 const caller = makeCaller({

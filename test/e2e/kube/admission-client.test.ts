@@ -1,4 +1,4 @@
-/** The API server presents a client certificate to the webhook, as docs/install.md says, and only its authority is let in. */
+/** The API server presents a client certificate to the webhook, as docs/guides/install.md says, and only its authority is let in. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -191,10 +191,10 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
   })
 })
 
-await t.test('docs/install.md, without Helm', { skip: kubeMissing() }, async (t) => {
+await t.test('docs/guides/install.md, without Helm', { skip: kubeMissing() }, async (t) => {
   t.setTimeout(240_000)
   const kube = await startKubeApiserver(t)
-  const [, page = ''] = readFileSync('docs/install.md', 'utf8').split('\n## Without Helm\n')
+  const [, page = ''] = readFileSync('docs/guides/install.md', 'utf8').split('\n## Without Helm\n')
   const commands = (/```sh\n([^]*?)```/.exec(page)?.[1] ?? '')
     .split('\n')
     .filter((line) => line.startsWith('kubectl '))

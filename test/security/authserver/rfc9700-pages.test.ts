@@ -1,6 +1,6 @@
 /**
  * The attacks of RFC 9700 section 4 on what a browser is shown and where it is sent, named by their section.
- * docs/security.md lists what defends against each.
+ * docs/evidence/security.md lists what defends against each.
  */
 import t from 'tap'
 import {

@@ -1,5 +1,5 @@
 /**
- * One test per attack of RFC 9700 section 4, named by its section. docs/security.md lists what defends against each.
+ * One test per attack of RFC 9700 section 4, named by its section. docs/evidence/security.md lists what defends against each.
  */
 import { decodeJwt } from 'jose'
 import t from 'tap'

@@ -1,10 +1,10 @@
-/** docs/security.md names a test for every defence: each must exist, under the name that is given. */
+/** docs/evidence/security.md names a test for every defence: each must exist, under the name that is given. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 
 const root = join(import.meta.dirname, '../../..')
-const page = readFileSync(join(root, 'docs/security.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/evidence/security.md'), 'utf8')
 
 /** `folder/file`, perhaps followed by a part of a title in quotes. */
 const named = [

@@ -1,4 +1,4 @@
-/** Every place of the specification that a comment or a page cites exists: `docs/specification/<page>.md#<anchor>`. */
+/** Every place of the specification that a comment or a page cites exists: `docs/reference/specification/<page>.md#<anchor>`. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -16,7 +16,7 @@ await t.test('specification: what sources and docs cite resolves', async (t) => 
     if (file === 'test/unit/docs/citations.test.ts') continue
     const text = readFileSync(join(root, file), 'utf8')
     for (const [cited, page = '', anchor] of text.matchAll(
-      /docs\/specification\/([\w-]+\.md)(?:#([\w.-]*[\w-]))?/g,
+      /docs\/reference\/specification\/([\w-]+\.md)(?:#([\w.-]*[\w-]))?/g,
     )) {
       found += 1
       if (!pages.has(page) || (anchor !== undefined && !known.has(`${page}#${anchor}`)))

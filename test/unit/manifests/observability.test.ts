@@ -67,7 +67,7 @@ t.test('alerts ask for metrics and labels that exist, and each has its page', as
     t.ok(existsSync(join(root, 'docs', runbookPath(alert))), runbookPath(alert))
     t.ok(alert.steps.length > 0)
   }
-  const pages = readdirSync(join(root, 'docs/runbooks'))
+  const pages = readdirSync(join(root, 'docs/reference/runbooks'))
   t.equal(pages.length, alertRules.length + 1, 'no page without an alert')
 })
 

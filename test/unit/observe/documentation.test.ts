@@ -1,4 +1,4 @@
-/** docs/observability.md and the tables in the code say the same, in both directions. */
+/** docs/guides/observability.md and the tables in the code say the same, in both directions. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -12,7 +12,7 @@ import { knownMethods } from '../../../runtime/observe/exchange/rpc.ts'
 /** Legacy attributes without a current counterpart. */
 const legacyOnly = ['http.duration_ms', 'rpc.service', 'mcp.transport']
 
-const page = readFileSync(join(import.meta.dirname, '../../../docs/observability.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/observability.md'), 'utf8')
 
 /** The cells of the table under a header row, code marks taken off. */
 function table(header: string): string[][] {

@@ -6,7 +6,7 @@ import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 
 const root = resolve(import.meta.dirname, '../../..')
-const folder = join(root, 'docs/schemas')
+const folder = join(root, 'docs/reference/schemas')
 const examples = readdirSync(join(root, 'manifests/examples'), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.yaml') && !file.endsWith('kustomization.yaml'))
   .map((file) => join(root, 'manifests/examples', file))

@@ -46,7 +46,7 @@ function copyOf(t: Test): string {
   for (const path of [
     'schemas',
     'manifests/crds',
-    'docs/kinds',
+    'docs/reference/kinds',
     'docs/guides/external-auth.md',
     'docs/guides/troubleshooting.md',
     'package.json',
@@ -160,7 +160,7 @@ await t.test('sources: a reference beside other keywords extends what it names',
 await t.test('documentation: each kind has a page that names every field of its spec', async (t) => {
   const bundle = loadBundle(join(root, 'schemas'))
   for (const { kind, singular } of bundle.kinds) {
-    const page = readFileSync(join(root, 'docs/kinds', `${singular}.md`), 'utf8')
+    const page = readFileSync(join(root, 'docs/reference/kinds', `${singular}.md`), 'utf8')
     for (const field of Object.keys(bundle.defs[`${kind}Spec`]?.properties ?? {})) {
       if (!page.includes(`\n| ${field} |`)) t.fail(`${singular}.md does not name ${field}`)
     }

@@ -54,7 +54,7 @@ t.test('redis cluster: a prefix with a hash tag stays as it is', { skip: missing
 
 /** The ACL that the documentation prints for a cluster, `|` unescaped. */
 function documentedAcl(): string {
-  const page = readFileSync('docs/authorization-server.md', 'utf8')
+  const page = readFileSync('docs/guides/authorization-server.md', 'utf8')
   const [, commands] = /^\| cluster \| `~<key prefix>\* ([^`]+)` \|$/m.exec(page) ?? []
   if (commands === undefined) throw new Error('the page prints no ACL for a cluster')
   return commands.replaceAll('\\|', '|')

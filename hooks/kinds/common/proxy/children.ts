@@ -209,7 +209,7 @@ function template(
           startupProbe: httpProbe('/health', { period: 2, timeout: 3, failures: 60 }),
           livenessProbe: httpProbe('/health', { delay: 30, period: 10, timeout: 5, failures: 3 }),
           readinessProbe: httpProbe('/health', { period: 5, timeout: 3, failures: 3 }),
-          // A proxy that waits has about 100 MiB (docs/performance.md, "Start, size and memory").
+          // A proxy that waits has about 100 MiB (docs/evidence/performance.md, "Start, size and memory").
           resources: workload.resources ?? {
             requests: { cpu: '50m', memory: '128Mi' },
             limits: { cpu: '500m', memory: '256Mi' },

@@ -1,6 +1,6 @@
 /**
  * The embedded authorization server of a virtual server: its file, and the rules between it, incoming authentication
- * and policies. Source: docs/specification/virtual-server.md, "spec.authServerConfig", Errors.
+ * and policies. Source: docs/reference/specification/virtual-server.md, "spec.authServerConfig", Errors.
  */
 import {
   type EmbeddedAuthServerConfig,

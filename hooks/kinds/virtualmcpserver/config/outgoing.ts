@@ -5,7 +5,7 @@
  * source inline only what this resource configures counts: a member's own reference does where an entry, or else the
  * default, is of type `discovered`, which means just that. A configuration that cannot be used leaves the backend out; it
  * never falls through to the default.
- * Source: docs/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
+ * Source: docs/reference/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
 import type { SyncFailure, ConfigPart } from '../../../sync/conditions.ts'

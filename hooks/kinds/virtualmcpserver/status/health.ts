@@ -4,7 +4,7 @@
  * Pods decide first: without a ready one the last report means nothing. Then the backends: all routable is Ready, some is
  * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready. A rollout that is
  * stuck while older pods serve is Degraded.
- * Source: docs/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
+ * Source: docs/reference/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import type { WorkloadState } from '../../../sync/workload-state.ts'

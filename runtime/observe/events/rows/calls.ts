@@ -21,7 +21,7 @@ export const callRows = {
       open: refusing
         ? {
             message: 'overloaded: rejecting requests',
-            fix: 'give it more CPU, workers (operational.workers) or replicas, or find the most frequent callers in the audit log and limit them with rateLimiting. With large bodies (docs/limits.md, Overload), it needs more memory',
+            fix: 'give it more CPU, workers (operational.workers) or replicas, or find the most frequent callers in the audit log and limit them with rateLimiting. With large bodies (docs/reference/limits.md, Overload), it needs more memory',
           }
         : undefined,
     }),

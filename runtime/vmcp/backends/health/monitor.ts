@@ -4,7 +4,7 @@
  * A check that fails for lack of credentials proves that the backend lives; whether that is an error depends on whether
  * it was given any. Calls feed the circuit breaker, checks feed both. A call that takes too long may be slow by itself:
  * it makes the breaker check the backend, and only the outcome of that check counts.
- * Source: docs/specification/virtual-server.md, "States and transitions", operational.failureHandling.
+ * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../../net/index.ts'

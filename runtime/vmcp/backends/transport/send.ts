@@ -4,7 +4,7 @@
  * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
  * needs, then the credential. When the backend refuses a credential that can be renewed, the request is sent once
  * more: after a 401 it was not carried out.
- * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
+ * Source: docs/reference/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'

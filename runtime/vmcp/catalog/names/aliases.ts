@@ -4,7 +4,7 @@
  * An alias depends on backend, original and own name alone, so it is the same after a restart, for every caller, and in any
  * order of backends, and never comes to lead to another tool. Inside, tools keep their own names: only what clients see and
  * send is translated (middleware/aliases.ts). A tool whose own name is the alias of another one gets an alias too.
- * Source: docs/specification/virtual-server.md#aggregation.
+ * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
 import { byText } from '../../../../schemas/index.ts'

@@ -3,7 +3,7 @@
  * `endpoint` event on it says where to POST, and a POST is answered 202 at once. The session ends with the stream.
  *
  * Bounded in number; a POST by anybody but the opener of the stream finds nothing.
- * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/specification/virtual-server.md (the server speaks sse and streamable-http).
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server speaks sse and streamable-http).
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'

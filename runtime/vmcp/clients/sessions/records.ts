@@ -1,7 +1,7 @@
 /**
  * What a session leaves in the shared store, so that any replica can go on with it: what was negotiated, whose it is,
  * its subscriptions. No tokens, no lists.
- * Source: docs/specification/virtual-server.md#sessionStorage (sessionStorage).
+ * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Store } from '../../../store/index.ts'

@@ -3,7 +3,7 @@
  *
  * Values are sealed when the replicas share key material, because a session id of a backend is as good as a password
  * there. The same store holds the key of request state when nobody gave one.
- * Source: docs/specification/virtual-server.md#sessionStorage, config.sessionStorage.
+ * Source: docs/reference/specification/virtual-server.md#sessionStorage, config.sessionStorage.
  */
 import { randomBytes } from 'node:crypto'
 import { type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'

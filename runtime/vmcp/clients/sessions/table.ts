@@ -3,7 +3,7 @@
  *
  * Bounded: when the table is full, the session that was idle longest makes space; while all are in use, new ones are
  * refused. With a shared store (records), a session opened on another replica is restored here.
- * Source: docs/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session Management".
+ * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session Management".
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -3,7 +3,7 @@
  *
  * A tool is a function of its own name, with everything that no identifier may hold replaced by `_`. Names of the
  * language are never taken, and a name that two tools would have belongs to neither; `call_tool` reaches all of them.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { keywordTable, reserved } from '../../../expr/starlark/index.ts'
 import type { JsonObject } from '../../../mcp/index.ts'

@@ -1,6 +1,6 @@
 /**
  * What a model is told about scripts: made for each caller, because it names the tools that this one may use.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { serverTools } from '../../../../schemas/index.ts'
 import type { CallableTool } from './binding.ts'

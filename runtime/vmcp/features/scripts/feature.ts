@@ -3,7 +3,7 @@
  *
  * The surface stands outside of the guards and adds the tool to what the caller may see. The tool itself stands behind
  * them; the calls of a script go through them again, one by one, so that a script reaches no more than its caller.
- * Source: docs/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints" (execute_tool_script).
+ * Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints" (execute_tool_script).
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -1,7 +1,7 @@
 /**
  * What a script can reach: one function for each tool, `call_tool`, `parallel`, and the data of the caller. Runs in the
  * worker.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import {
   Builtin,

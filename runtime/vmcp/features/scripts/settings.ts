@@ -1,4 +1,4 @@
-/** The settings of scripts. Source: docs/specification/virtual-server.md#codeMode, config.codeMode. */
+/** The settings of scripts. Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode. */
 import { type CodeMode, timerMs, withDefaults } from '../../../../schemas/index.ts'
 import { ownMemory } from '../../../net/index.ts'
 import type { PoolOptions } from '../../../process/index.ts'

@@ -3,7 +3,7 @@
  *
  * Questions of backends reach the client, and the clocks stand still meanwhile. Progress is counted again, because several
  * calls report under the one token of the client.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
  */
 import { formatDuration, GatehouseError } from '../../../../schemas/index.ts'
 import { type Ask, JsonError, JsonObject, protocolError, respondToInputRequests } from '../../../mcp/index.ts'

@@ -7,7 +7,7 @@
  *
  * A failure makes it `failing`: nobody waits for the service then, a probe tries again with growing pauses until it
  * answers. The log says once when it begins and once when it is over.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer (embeddingService, embeddingServiceTimeout).
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer (embeddingService, embeddingServiceTimeout).
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

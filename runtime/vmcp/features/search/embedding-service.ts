@@ -5,7 +5,7 @@
  * {base}/embeddings with the model's name and a bearer token. Requests of one call go one after another and the first
  * failure ends it. The address is the operator's own and may be private; responses are bounded in size and time.
  * Every failure is an EmbeddingError: its text is for the log, never for clients, and repeats nothing that was sent.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
 import { type Fetch, FetchRefusedError, makeFetch } from '../../../net/index.ts'

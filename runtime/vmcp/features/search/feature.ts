@@ -4,7 +4,7 @@
  * The surface stands outside of the guards. It answers tools/list, turns call_tool into a call of the tool that it
  * names, so that policies, rate limits and the rule for hidden tools check that one, and knows no other name: nothing
  * can be learnt by trying. find_tool itself stands behind the guards and searches what this caller may use.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool, call_tool).
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool, call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -4,7 +4,7 @@
  * The tool at rank r of a ranking with weight w scores w / r, and one that stands in both scores for both. So the first
  * n of the result hold tools of each ranking about in the proportion of the weights, agreement moves a tool up, and
  * where one ranking ends the other fills the rest.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.hybridSearchSemanticRatio.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.hybridSearchSemanticRatio.
  */
 
 /** Positions, best first, at most `limit`. `ratio` is the weight of `semantic`, 0 to 1; a ranking of weight 0 is out. */

@@ -4,7 +4,7 @@
  * Words match in any form (`creating issues` finds `create_issue`), names also by their parts. A word with separators
  * is a phrase. Nothing that is searched for is query syntax: every word is quoted. The engine is synchronous, so
  * queries are short and rows are added a few at a time by the caller.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter, unicode61).
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter, unicode61).
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { partWords } from './words.ts'

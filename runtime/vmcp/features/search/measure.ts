@@ -3,7 +3,7 @@
  *
  * A tool's name becomes a label only once it is known to exist; clients can call anything. What a client searched for
  * is its own data: it stands on spans only where arguments of tool calls do.
- * Source: design, `observe`; docs/observability.md.
+ * Source: design, `observe`; docs/guides/observability.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { isToolError, redactText, type SpanHandle, type Instruments } from '../../../observe/index.ts'

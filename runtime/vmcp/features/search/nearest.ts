@@ -1,7 +1,7 @@
 /**
  * The semantic side of a search: the vectors nearest to that of the query. All vectors have length one or are zero, so
  * a product of two is their cosine; distance is 1 - cosine, 0 identical to 2 opposite.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.semanticDistanceThreshold.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.semanticDistanceThreshold.
  */
 
 /** Positions in ascending distance, none farther than `maxDistance`, at most `limit`; other dimensions are no match. */

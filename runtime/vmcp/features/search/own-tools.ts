@@ -3,7 +3,7 @@
  *
  * Names of fields match whatever their case, and a `tool_name` that stands among the parameters is taken out of there:
  * models write it so. Arguments are read once; what is read here is what policies check and what is carried out.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools, ModuleError } from '../../../../schemas/index.ts'
 import { DuplicateMember, emptyObjectBytes, JsonObject, openObject } from '../../../mcp/index.ts'

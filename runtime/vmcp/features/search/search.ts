@@ -4,7 +4,7 @@
  * The search by words always works. The one by meaning is left out while the embedding service fails, while it takes
  * too long, and while the vectors of a new set of tools are still being made: then the response is by words alone, and
  * marked so. Nothing here rejects because of the service.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { hash } from 'node:crypto'
 import type { Log } from '../../../net/index.ts'

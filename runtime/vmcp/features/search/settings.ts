@@ -3,7 +3,7 @@
  *
  * The schema has checked the shapes already: decimal numbers within their ranges, `compat` with a service and a model,
  * header names. Here follows what needs the environment or a URL parser.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { addressViolation, isHeaderValue, type Optimizer, timerMs } from '../../../../schemas/index.ts'
 import { Secret } from '../../../observe/index.ts'

@@ -3,7 +3,7 @@
  * index over their words. Vectors are added when there are some.
  *
  * Built in slices, so that a long list does not hold up other requests.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
 import { serverTools } from '../../../../schemas/index.ts'

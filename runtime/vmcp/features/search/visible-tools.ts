@@ -4,7 +4,7 @@
  *
  * Pages that were seen before are recognised by their buffer or their hash, so that a search does not take a long list
  * apart again.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (tools/list: hidden tools are omitted).
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (tools/list: hidden tools are omitted).
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

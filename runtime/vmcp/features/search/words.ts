@@ -3,7 +3,7 @@
  *
  * Words that nearly every tool description holds are left out, common English words only of a task description: what a
  * client gives as keywords it has chosen. When nothing would be left, everything is taken.
- * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 
 /** Say nothing about a tool, because they stand in nearly every one. */

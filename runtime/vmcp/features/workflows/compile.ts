@@ -3,7 +3,7 @@
  * (evaluation/). Once per configuration.
  *
  * Expects a definition without violations (schemas/workflow); what only compiling a schema finds is an error too.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../../schemas/index.ts'
 import { type MirroredArgument, mirroredArguments } from '../../../mcp/index.ts'

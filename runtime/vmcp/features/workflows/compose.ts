@@ -6,7 +6,7 @@
  * The second form also works for a tool that lost its client-facing name to another backend. The annotations of the
  * tools (read-only, destructive …) are the minimum that the workflow must declare. A definition that claims to be less
  * harmful is left out.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP, ToolAnnotations.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP, ToolAnnotations.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../mcp/index.ts'

@@ -3,7 +3,7 @@
  * definition, no more than ten at a time; stops at the first failure that is not tolerated.
  *
  * Nothing outlives it: what runs when it stops is cancelled, and it ends when all of that has ended.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition, onError, timeout).
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition, onError, timeout).
  */
 import { reasonOf } from '../../../net/index.ts'
 import { formatDuration } from '../../../../schemas/index.ts'

@@ -3,7 +3,7 @@
  *
  * Whatever goes wrong in the workflow is a result that a model can read (`isError`), never an error of the protocol; only a
  * call that its client gave up is rejected.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operation.ts'

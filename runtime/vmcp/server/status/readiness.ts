@@ -3,7 +3,7 @@
  *
  * Left-out backends prevent a server from becoming ready, so that a rollout with invalid settings does not replace
  * working pods. They never revoke readiness: a reload must not take a running pod out of service.
- * Source: docs/specification/virtual-server.md, "Endpoints", operational.failureHandling.
+ * Source: docs/reference/specification/virtual-server.md, "Endpoints", operational.failureHandling.
  */
 import { engineAnswers } from '../../../../schemas/cedar/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'

@@ -5,7 +5,7 @@
  * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that of a
  * pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged and
  * tried again.
- * Source: docs/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval); ARCHITECTURE.md, "A manifest".
+ * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval); ARCHITECTURE.md, "A manifest".
  */
 import { createHash } from 'node:crypto'
 import { excludedPrefix, fieldsOf } from '../../../../schemas/index.ts'

@@ -1,7 +1,7 @@
 /**
  * The built-in paths of a virtual server: liveness, readiness, status and backend health. They answer without
  * authentication and so say nothing but names and states.
- * Source: docs/specification/virtual-server.md#endpoints, "Endpoints".
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type Exchange, sendJson, type Stage } from '../../../net/index.ts'

@@ -1,7 +1,7 @@
 /**
  * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. The
  * explanation of a backend is short and masked. It is in a separate member (`detail`) or at the end of a message.
- * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
+ * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
 import { byText } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'

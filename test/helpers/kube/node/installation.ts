@@ -66,7 +66,7 @@ export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
   ])
 }
 
-/** The installation with a private Metacontroller, as docs/install.md says it without Helm. */
+/** The installation with a private Metacontroller, as docs/guides/install.md says it without Helm. */
 export function applyInstallation(kube: KubeApiserver): void {
   kube.must(['create', '-f', join(manifestsFolder, 'chart/charts/metacontroller-definitions/crds')])
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])

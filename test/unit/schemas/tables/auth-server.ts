@@ -1,4 +1,4 @@
-/** docs/specification/external-auth.md: the embedded authorization server. */
+/** docs/reference/specification/external-auth.md: the embedded authorization server. */
 import { externalAuth } from './external-auth.ts'
 import {
   absent,

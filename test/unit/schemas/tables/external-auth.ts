@@ -1,4 +1,4 @@
-/** docs/specification/external-auth.md: MCPExternalAuthConfig without the embedded authorization server. */
+/** docs/reference/specification/external-auth.md: MCPExternalAuthConfig without the embedded authorization server. */
 import { examplesOf } from '../../../helpers/hooks/examples.ts'
 import { requirements } from '../../../requirements/index.ts'
 import {

@@ -1,4 +1,4 @@
-/** docs/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
+/** docs/reference/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
 import { companions } from './external-auth.ts'
 import {
   absent,

@@ -1,4 +1,4 @@
-/** docs/specification/virtual-server.md#config: spec.config. */
+/** docs/reference/specification/virtual-server.md#config: spec.config. */
 import {
   absent,
   booleanRow,

@@ -1,4 +1,4 @@
-/** docs/specification/virtual-server.md#compositeTools: compositeTools, inline and as VirtualMCPCompositeToolDefinition. */
+/** docs/reference/specification/virtual-server.md#compositeTools: compositeTools, inline and as VirtualMCPCompositeToolDefinition. */
 import {
   absent,
   type Doc,

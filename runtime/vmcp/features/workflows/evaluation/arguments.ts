@@ -5,7 +5,7 @@
  * The text of a template is converted to a type that the tool's input schema accepts at that place. A template that
  * consists of one action returns its value unchanged when the schema accepts its type or restricts none. The argument is
  * left out when there is no value, or when the value is null and the tool accepts no null.
- * Source: docs/specification/virtual-server.md#steps, steps, arguments.
+ * Source: docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 import {
   acceptedTypes,

@@ -1,6 +1,6 @@
 /**
  * From texts to values of a JSON type: what templates give is text, what tools and outputs want often is not.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (output property types).
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 import { isOfType, type SchemaType } from '../../../../../schemas/index.ts'
 import { booleanIn, integerIn, numberIn } from '../../../../../schemas/workflow/index.ts'

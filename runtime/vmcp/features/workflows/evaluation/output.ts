@@ -2,7 +2,7 @@
  * The output of a workflow: properties with templates, made into values of their types.
  *
  * Without an output block the output of the step that finished last is returned (execution.ts).
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, output.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import {
   fieldsOf,

@@ -2,7 +2,7 @@
  * What is known of one execution, as bytes: the server keeps it, templates see it as values.
  *
  * Values are made when a template reads them first, so that a large result costs nothing where it is not looked at.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
  */
 import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'
 import { isList, isObject, parseJson } from '../../../../expr/template/index.ts'

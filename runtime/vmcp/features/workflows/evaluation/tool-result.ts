@@ -3,7 +3,7 @@
  *
  * Output is the structured content when that is an object, else a map of the content list: `text`, `text_1` …,
  * `image_0` …, `resource`, `resource_1` …. Text is never taken apart: templates have fromJson.
- * Source: docs/specification/virtual-server.md#compositeTools, compositeTools.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import {
   EvaluationError,

@@ -3,7 +3,7 @@
  *
  * The question goes the way of the call that runs the workflow; a client that cannot be asked makes the step fail at
  * once. The schema is the configured one, the message is a template.
- * Source: docs/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP, client/elicitation.
+ * Source: docs/reference/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP, client/elicitation.
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
 import { GatehouseError } from '../../../../../schemas/index.ts'

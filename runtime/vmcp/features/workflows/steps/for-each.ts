@@ -3,7 +3,7 @@
  *
  * The first failure ends the step and cancels what runs, unless failures are tolerated. Output:
  * `{iterations: [{index, item, status, output, error?}], count, completed, failed}`.
- * Source: docs/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel, step).
+ * Source: docs/reference/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel, step).
  */
 import { reasonOf } from '../../../../net/index.ts'
 import { formatDuration } from '../../../../../schemas/index.ts'

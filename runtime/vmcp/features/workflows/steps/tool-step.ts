@@ -3,7 +3,7 @@
  *
  * The call belongs to the client's own: same caller, same credentials, and what the backend says or asks on its way goes
  * to the client. It is neither authorized nor counted again: the workflow was. It is audited.
- * Source: docs/specification/virtual-server.md#steps, steps (tool, arguments, onError).
+ * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
 import { GatehouseError } from '../../../../../schemas/index.ts'
