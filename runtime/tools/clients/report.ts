@@ -16,11 +16,11 @@ import { shortPath } from '../../toolkit/client-files/host.ts'
 import type { Source } from '../../toolkit/client-files/sources.ts'
 
 const labels: Readonly<Record<ConversionOutcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
-  taken: ['taken', 'green'],
-  partly: ['partly', 'yellow'],
-  same: ['same', 'dim'],
+  taken: ['imported', 'green'],
+  partly: ['partial', 'yellow'],
+  same: ['duplicate', 'dim'],
   off: ['skipped', 'dim'],
-  'not taken': ['not taken', 'red'],
+  'not taken': ['rejected', 'red'],
 }
 
 export function reportLines(
