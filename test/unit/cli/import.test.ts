@@ -90,9 +90,9 @@ t.test('import: names out of a file reach no terminal as they are, and are no me
   )
   const text = reportLines(sources, conversion, thisHost(folder), painter({ colour: false })).join('\n')
   t.equal(text.includes('\u001b'), false)
-  t.match(text, /taken {6}__proto__ +MCPServer\/proto/)
+  t.match(text, /imported {3}__proto__ +MCPServer\/proto/)
   t.match(text, /header X-\?\[31mRed: cannot be forwarded/)
-  t.match(text, /taken {6}constructor +MCPServer\/constructor/)
+  t.match(text, /imported {3}constructor +MCPServer\/constructor/)
   t.match(
     reportObject(sources, conversion, []).servers,
     [{ name: '\u001b[31mred\n' }],
