@@ -123,7 +123,7 @@ function idOf({ kind, metadata }: ConvertedManifest): string {
 }
 
 function renameNotes(entry: ClientEntry, name: string): readonly string[] {
-  return entry.name === name ? [] : [`its name here is ${name}`]
+  return entry.name === name ? [] : [`renamed to ${name}`]
 }
 
 function describe({ field, text }: Note): string {
