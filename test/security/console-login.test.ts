@@ -202,3 +202,23 @@ t.test('the event stream ends with the login that opened it', async (t) => {
   t.equal((await other.api('me')).status, 200)
   kept.close()
 })
+
+t.test('a wrong client secret is reported as an error of the settings, a denied login is not', async (t) => {
+  const rig = await startLoginRig({ groups: ['viewers'], clientSecret: 'another-secret' })
+  t.teardown(() => rig.close())
+  const wrong = await new Browser(rig.console.url).go('login')
+  t.equal(wrong.status, 502)
+  t.match(await wrong.text(), /settings of the client there, may be wrong/)
+  for (const [error, status] of [
+    ['access_denied', 403],
+    ['login_required', 403],
+    ['user_cancelled_login', 403],
+    ['unauthorized_client', 502],
+    ['temporarily_unavailable', 502],
+  ] as const) {
+    const browser = new Browser(rig.console.url)
+    const state = await browser.beginLogin()
+    const query = new URLSearchParams({ error, state, iss: rig.provider.issuer })
+    t.equal((await browser.go(`callback?${query}`)).status, status, error)
+  }
+})

@@ -19,7 +19,7 @@ import {
   setCookie,
   type Stage,
 } from '../../net/index.ts'
-import { isOurState, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
+import { isOurState, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Role } from '../api.ts'
 import { checkFetchSite, checkWrite } from '../http/security.ts'
@@ -129,7 +129,8 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       } catch (error) {
         if (!(error instanceof OAuthClientError)) throw error
         log.warn('a login to the console failed', { err: error })
-        const isRefused = error.kind === 'refused'
+        const refusal = tokenRefusal(error)
+        const isRefused = refusal === 'grant' || refusal === 'request'
         const failure = isRefused ? new GatehouseError('FORBIDDEN') : error
         acted(exchange, { type: 'console_login_failed', caller: undefined, error: failure })
         refuse(

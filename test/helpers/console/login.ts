@@ -28,6 +28,8 @@ export interface LoginRigOptions {
   readonly authTime?: boolean
   /** Default: the groups viewers, operators and auditors have the role of that name. */
   readonly roles?: OidcOptions['roles']
+  /** Client secret that the console sends. Default: the one that the provider expects. */
+  readonly clientSecret?: string
   readonly log?: Log
   readonly payloads?: 'none' | 'failures' | 'all'
 }
@@ -64,7 +66,7 @@ export async function startLoginRig(options: LoginRigOptions = {}): Promise<Logi
         type: 'oidc',
         issuer: provider.issuer,
         clientId: 'console',
-        clientSecret: () => 'planted-client-secret',
+        clientSecret: () => options.clientSecret ?? 'planted-client-secret',
         scopes: ['openid', 'profile'],
         roles: options.roles ?? (() => byGroups),
         fetch: makeFetch({ guard: 'any' }),
