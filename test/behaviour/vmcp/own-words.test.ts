@@ -213,7 +213,7 @@ t.test('the text of a failed call stays out of status and log', async (t) => {
 
 for (const era of ['session', 'stateless'] as const)
   t.test(`${era} era: the text of an error for one caller is not shown to other callers`, async (t) => {
-    const canary = 'alice owes 300 dollars'
+    const canary = 'owes 300 dollars'
     let isDown = false
     const backend = await startFixture({
       era,
