@@ -129,8 +129,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       } catch (error) {
         if (!(error instanceof OAuthClientError)) throw error
         log.warn('a login to the console failed', { err: error })
-        const refusal = tokenRefusal(error)
-        const isRefused = refusal === 'grant' || refusal === 'request'
+        const isRefused = isLoginRefusal(error)
         const failure = isRefused ? new GatehouseError('FORBIDDEN') : error
         acted(exchange, { type: 'console_login_failed', caller: undefined, error: failure })
         refuse(
@@ -211,4 +210,19 @@ function addCookie({ res }: Exchange, value: string): void {
 
 function redirect({ res }: Exchange, location: string): void {
   res.writeHead(303, { Location: location }).end()
+}
+
+/** Codes of an authorization response that no user can cause. Source: RFC 6749 section 4.1.2.1. */
+const settingsErrors: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_scope',
+  'unsupported_response_type',
+])
+
+/** True when the provider refuses this user or this login. Otherwise the provider or the settings have an error. */
+function isLoginRefusal(error: OAuthClientError): boolean {
+  const refusal = tokenRefusal(error)
+  if (refusal !== 'request') return refusal === 'grant'
+  // An authorization response, unlike a response of the token endpoint, has no status.
+  return error.responseStatus === undefined && !settingsErrors.has(error.error ?? '')
 }

@@ -30,12 +30,16 @@ export interface LoginRigOptions {
   readonly roles?: OidcOptions['roles']
   /** Client secret that the console sends. Default: the one that the provider expects. */
   readonly clientSecret?: string
+  /** Replaces the responses of the provider's token endpoint. */
+  readonly tokenResponse?: () => Response
   readonly log?: Log
   readonly payloads?: 'none' | 'failures' | 'all'
 }
 
 export async function startLoginRig(options: LoginRigOptions = {}): Promise<LoginRig> {
   const port = await freePort()
+  const send = makeFetch({ guard: 'any' })
+  const { tokenResponse } = options
   const home = `http://127.0.0.1:${port}`
   const provider = await startOidcProvider({
     clients: [
@@ -69,7 +73,9 @@ export async function startLoginRig(options: LoginRigOptions = {}): Promise<Logi
         clientSecret: () => options.clientSecret ?? 'planted-client-secret',
         scopes: ['openid', 'profile'],
         roles: options.roles ?? (() => byGroups),
-        fetch: makeFetch({ guard: 'any' }),
+        fetch: tokenResponse
+          ? async (url, init) => (init?.method === 'POST' ? tokenResponse() : send(url, init))
+          : send,
         ...(options.now ? { now: options.now } : {}),
       },
     },
