@@ -185,7 +185,7 @@ async function remember(exchange: Exchange, caller: Promise<Caller>): Promise<vo
  */
 function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
   const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
-  const shared = { ca: config.ca, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
+  const shared = { tls: config.tls, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
   const keys = makeFetch({
     ...shared,
     guard: !config.jwksAllowPrivateIp && !isLocal(config.jwksUrl ?? config.issuer),

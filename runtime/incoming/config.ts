@@ -5,6 +5,7 @@
  * Values are final here: files read, environment resolved. A half-given setting is an error, never open access.
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags), docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
+import type { TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
 
 export type IncomingConfig =
@@ -37,8 +38,8 @@ export interface OidcConfig {
   readonly jwksAllowPrivateIp?: boolean | undefined
   /** Introspection may live at a private address. */
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
-  /** PEM certificates trusted beside the system's. */
-  readonly ca?: string | undefined
+  /** Certificates that are trusted in addition to those of the system; read again for each new connection. */
+  readonly tls?: (() => TlsMaterial) | undefined
 }
 
 /**

@@ -202,3 +202,43 @@ t.test('the event stream ends with the login that opened it', async (t) => {
   t.equal((await other.api('me')).status, 200)
   kept.close()
 })
+
+t.test('a wrong client secret is reported as an error of the settings, a denied login is not', async (t) => {
+  const rig = await startLoginRig({ groups: ['viewers'], clientSecret: 'another-secret' })
+  t.teardown(() => rig.close())
+  const wrong = await new Browser(rig.console.url).go('login')
+  t.equal(wrong.status, 502)
+  t.match(await wrong.text(), /settings of the client there, may be wrong/)
+  for (const [error, status] of [
+    ['access_denied', 403],
+    ['login_required', 403],
+    ['user_cancelled_login', 403],
+    ['unauthorized_client', 502],
+    ['invalid_scope', 502],
+    ['invalid_request', 502],
+    ['unsupported_response_type', 502],
+    ['temporarily_unavailable', 502],
+  ] as const) {
+    const browser = new Browser(rig.console.url)
+    const state = await browser.beginLogin()
+    const query = new URLSearchParams({ error, state, iss: rig.provider.issuer })
+    t.equal((await browser.go(`callback?${query}`)).status, status, error)
+  }
+})
+
+t.test('a token endpoint that rejects the request is reported as an error of the settings', async (t) => {
+  for (const [name, respond, status] of [
+    ['a bare 401', () => new Response(null, { status: 401 }), 502],
+    ['a 400 without a code', () => new Response('<html>Bad request</html>', { status: 400 }), 502],
+    ['invalid_scope', () => Response.json({ error: 'invalid_scope' }, { status: 400 }), 502],
+    ['invalid_request', () => Response.json({ error: 'invalid_request' }, { status: 400 }), 502],
+    ['invalid_grant', () => Response.json({ error: 'invalid_grant' }, { status: 400 }), 403],
+    ['consent_required', () => Response.json({ error: 'consent_required' }, { status: 400 }), 403],
+  ] as const) {
+    const rig = await startLoginRig({ groups: ['viewers'], tokenResponse: respond })
+    const end = await new Browser(rig.console.url).go('login')
+    t.equal(end.status, status, name)
+    t.match(await end.text(), status === 403 ? /refused the login/ : /settings of the client there/, name)
+    await rig.close()
+  }
+})

@@ -12,7 +12,6 @@
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { parseConfig, readConfigText } from '../common/config-file.ts'
-import { readTextFile } from '../common/text-file.ts'
 import type { Environment } from './env.ts'
 import { type ProxySettings, resolveProxyConfig } from './settings.ts'
 import type { ProxyInput } from './flags.ts'
@@ -133,7 +132,7 @@ function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): Incomin
     introspectionUrl: oidc.introspectionUrl,
     jwksUrl: oidc.jwksUrl,
     scopes: oidc.scopes,
-    ca: oidc.caBundlePath === undefined ? undefined : readText('oidc.caBundlePath', oidc.caBundlePath),
+    caBundlePath: oidc.caBundlePath,
     allowPrivateIp: oidc.jwksAllowPrivateIp,
     introspectionAllowPrivateIp: oidc.protectedResourceAllowPrivateIp,
     insecureAllowHttp: oidc.insecureAllowHttp,
@@ -147,10 +146,6 @@ function fromVariable(field: string, name: string | undefined, env: Environment)
   const value = env[name]
   if (value !== undefined && value !== '') return value
   throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the variable ${name} is not set` })
-}
-
-function readText(field: string, path: string): string {
-  return readTextFile(path, `${field}: the file ${path}`)
 }
 
 /** Without members that are undefined. */

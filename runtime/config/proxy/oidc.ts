@@ -22,8 +22,7 @@ export interface IncomingOidc {
   readonly jwksUrl: string | undefined
   /** Undefined: openid is advertised. */
   readonly scopes: readonly string[] | undefined
-  /** PEM. */
-  readonly ca: string | undefined
+  readonly caBundlePath: string | undefined
   /** Discovery and keys may live at a private address. */
   readonly allowPrivateIp: boolean
   /** Introspection may, too. */
@@ -79,7 +78,7 @@ export function oidcSettings(
     introspectionUrl,
     jwksUrl,
     scopes: violations.scopes('oidcScopes'),
-    ca: violations.file('oidcCaBundle'),
+    caBundlePath: violations.file('oidcCaBundle') && input.oidcCaBundle,
     allowPrivateIp: input.oidcAllowPrivateIp ?? false,
     introspectionAllowPrivateIp: input.oidcAllowPrivateIp ?? false,
     insecureAllowHttp: allowHttp,

@@ -21,7 +21,7 @@ import {
   setCookie,
   type Stage,
 } from '../../net/index.ts'
-import { isOurState, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
+import { isOurState, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Role } from '../api.ts'
 import { checkFetchSite, checkWrite } from '../http/security.ts'
@@ -131,7 +131,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       } catch (error) {
         if (!(error instanceof OAuthClientError)) throw error
         log.warn('console login failed', { err: error })
-        const isRefused = error.kind === 'refused'
+        const isRefused = isLoginRefusal(error)
         const failure = isRefused ? new GatehouseError('FORBIDDEN') : error
         acted(exchange, { type: 'console_login_failed', caller: undefined, error: failure })
         refuse(
@@ -212,4 +212,19 @@ function addCookie({ res }: Exchange, value: string): void {
 
 function redirect({ res }: Exchange, location: string): void {
   res.writeHead(303, { Location: location }).end()
+}
+
+/** Codes of an authorization response that no user can cause. Source: RFC 6749 section 4.1.2.1. */
+const settingsErrors: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_scope',
+  'unsupported_response_type',
+])
+
+/** True when the provider refuses this user or this login. Otherwise the provider or the settings have an error. */
+function isLoginRefusal(error: OAuthClientError): boolean {
+  const refusal = tokenRefusal(error)
+  if (refusal !== 'request') return refusal === 'grant'
+  // An authorization response, unlike a response of the token endpoint, has no status.
+  return error.responseStatus === undefined && !settingsErrors.has(error.error ?? '')
 }

@@ -9,6 +9,8 @@
 import { ModuleError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../addresses.ts'
 import { type DispatcherOptions, makeDispatcher } from './dispatcher.ts'
+import { processProxyEnvironment } from './proxy-environment.ts'
+import { proxyName } from './proxy-server.ts'
 import { requestWhole, type WholeResponse } from './whole-response.ts'
 
 /** What callers may pass; a subset of the standard RequestInit that both jose and oauth4webapi satisfy. */
@@ -52,6 +54,7 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
   const dispatcher = makeDispatcher(options)
   const timeoutMs = options.timeoutMs ?? 30_000
   const maxBytes = options.maxBytes ?? 1_048_576
+  const active = new Set<Promise<Response>>()
 
   async function send(input: string | URL, init: FetchInit = {}): Promise<Response> {
     const maxRedirects = init.maxRedirects ?? options.maxRedirects ?? 10
@@ -74,12 +77,33 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
       }
     } catch (error) {
       if (timeout.aborted && !init.signal?.aborted) {
-        throw new FetchRefusedError('TIMED_OUT', `${url.host} did not answer within ${timeoutMs} ms`)
+        const proxy = proxyName(url.href, options.proxy ?? processProxyEnvironment())
+        const through = proxy === undefined ? '' : ` (through the HTTP proxy ${proxy})`
+        throw new FetchRefusedError(
+          'TIMED_OUT',
+          `${url.host} did not answer within ${timeoutMs} ms${through}`,
+        )
       }
       throw error
     }
   }
-  return Object.assign(send, { close: () => dispatcher.close() })
+
+  async function fetch(input: string | URL, init?: FetchInit): Promise<Response> {
+    const response = send(input, init)
+    active.add(response)
+    try {
+      return await response
+    } finally {
+      active.delete(response)
+    }
+  }
+
+  /** Waits for active requests. `dispatcher.close()` would also wait for the connections of aborted requests. */
+  async function close(): Promise<void> {
+    await Promise.allSettled(active)
+    await dispatcher.destroy()
+  }
+  return Object.assign(fetch, { close })
 }
 
 /** Body and headers as they go out. */

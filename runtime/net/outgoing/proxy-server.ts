@@ -115,10 +115,6 @@ export function openTunnel(
       if (head.length > 0) tunnel.unshift(head)
       resolve(tunnel)
     })
-    asked.once('response', ({ statusCode = 0 }) => {
-      socket.destroy()
-      reject(proxyRefused(proxy, target, statusCode))
-    })
     asked.once('error', (cause) => {
       clearTimeout(timer)
       const reason = networkFailureText(failureOf(cause))

@@ -6,7 +6,15 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
-import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../../net/index.ts'
+import {
+  type Caller,
+  type Fetch,
+  type Log,
+  makeFetch,
+  type ProxyEnvironment,
+  type TlsMaterial,
+} from '../../net/index.ts'
+import { followTls } from '../../policy/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
@@ -19,13 +27,16 @@ export function incomingFor(
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
+  const { caBundlePath } = oidc
+  const tls =
+    caBundlePath === undefined ? undefined : followTls({ insecureSkipVerify: false, caBundlePath }, 'oidc')
   return ({ port, url }) => {
     const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
     const resource = resourceUrl ?? oidc.resource ?? own
     if (resourceUrl === undefined && oidc.resource === undefined) {
       log.info('no --resource-url is given, using the listening address', { resource })
     }
-    const fetches = keyFetches(oidc, proxyEnvironment)
+    const fetches = keyFetches(oidc, proxyEnvironment, tls)
     const authenticator = makeAuthenticator(
       {
         type: 'oidc',
@@ -38,7 +49,7 @@ export function incomingFor(
           jwksUrl: oidc.jwksUrl,
           resource,
           scopes: oidc.scopes,
-          ca: oidc.ca,
+          tls,
           insecureAllowHttp: oidc.insecureAllowHttp,
           jwksAllowPrivateIp: oidc.allowPrivateIp,
           protectedResourceAllowPrivateIp: oidc.introspectionAllowPrivateIp,
@@ -60,11 +71,12 @@ export function incomingFor(
 function keyFetches(
   oidc: IncomingOidc,
   proxy: ProxyEnvironment,
+  tls: (() => TlsMaterial) | undefined,
 ): { keys: Fetch; introspection: Fetch } | undefined {
   const path = oidc.jwksAuthTokenPath
   if (path === undefined) return undefined
   const operatorUrls = [oidc.issuer, oidc.jwksUrl, oidc.introspectionUrl]
-  const shared = { ca: oidc.ca, proxy, operatorUrls, allowHttp: oidc.insecureAllowHttp }
+  const shared = { tls, proxy, operatorUrls, allowHttp: oidc.insecureAllowHttp }
   const keys = makeFetch({ ...shared, guard: !oidc.allowPrivateIp, timeoutMs: 5_000 })
   const token = rotatingSecret(path)
   return {

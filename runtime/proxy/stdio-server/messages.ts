@@ -12,7 +12,6 @@ export interface MessageHandlers {
 }
 
 const maxTextBytes = 2_000
-const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /** Returns the line handler of one process. The handler never throws or rejects. */
 export function messagesOf(
@@ -38,12 +37,11 @@ export function messagesOf(
     }
   }
   return function onLine(line) {
-    const json = line.subarray(0, 3).equals(byteOrderMark) ? line.subarray(3) : line
     try {
-      const message = readServerMessage(json)
-      return message instanceof Promise ? message.then(use, () => isText(json)) : use(message)
+      const message = readServerMessage(line)
+      return message instanceof Promise ? message.then(use, () => isText(line)) : use(message)
     } catch {
-      return isText(json)
+      return isText(line)
     }
   }
 }

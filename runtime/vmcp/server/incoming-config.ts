@@ -1,9 +1,9 @@
 /** Turns `incomingAuth` of the configuration into what the incoming module takes: variables and files resolved. */
-import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
+import { followTls } from '../../policy/index.ts'
 
 /** Throws INVALID_CONFIG when a variable or file that the configuration names cannot be read. */
 export function incomingConfig(
@@ -21,7 +21,10 @@ export function incomingConfig(
     oidc: {
       ...rest,
       clientSecret: clientSecretEnv === undefined ? undefined : secretFrom(env, clientSecretEnv),
-      ca: caBundlePath === undefined ? undefined : readCa(caBundlePath),
+      tls:
+        caBundlePath === undefined
+          ? undefined
+          : followTls({ insecureSkipVerify: false, caBundlePath }, 'incomingAuth.oidc'),
     },
   }
 }
@@ -34,15 +37,4 @@ function secretFrom(env: Readonly<Record<string, string | undefined>>, name: str
     })
   }
   return value
-}
-
-function readCa(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'incomingAuth.oidc.caBundlePath: the file cannot be read',
-      cause,
-    })
-  }
 }

@@ -30,9 +30,10 @@ import { upstream } from '../../helpers/authserver/oauth2-peer.ts'
 import { startIsolatedNetwork } from '../../helpers/network/isolated-network.ts'
 import { accessToken, outsideHosts } from '../../helpers/network/outside-hosts.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
-import { testCaller, testRequest } from '../../helpers/outgoing/outgoing.ts'
+import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing/outgoing.ts'
 import { json, rpc } from '../../helpers/proxy/rig.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
+import { greet } from '../../../runtime/toolkit/mcp-client/greeting.ts'
 import { examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
 
 const network = await startIsolatedNetwork(outsideHosts)
@@ -80,7 +81,8 @@ const call = (url: string, headers: object = {}) =>
   fetch(`${url}/mcp`, { method: 'POST', headers: { ...json, ...headers }, body: rpc(1) })
 
 async function withStrategy(t: Test, config: StrategyConfig): Promise<void> {
-  const outgoing = makeOutgoing({ enableObo: true, stsEndpoint: () => 'https://sts.example' })
+  const upstream = testUpstream({ 'alice corp': { accessToken: 'access', idToken: 'id-of-alice' } })
+  const outgoing = makeOutgoing({ enableObo: true, upstream, stsEndpoint: () => 'https://sts.example' })
   const request = testRequest()
   await outgoing.strategy(config).apply(request, testCaller())
   t.ok(request.headers['authorization'])
@@ -208,6 +210,22 @@ const rows: readonly Row[] = [
           clientId: 'app',
           clientSecret: 's',
           audience: 'api://b',
+        },
+      }),
+  },
+  {
+    connection: 'strategy xaa',
+    hosts: ['tokens.example'],
+    run: (t) =>
+      withStrategy(t, {
+        type: 'xaa',
+        xaa: {
+          idpTokenUrl: 'https://tokens.example/idp',
+          idpClientId: 'at-idp',
+          targetTokenUrl: 'https://tokens.example/token',
+          targetClientId: 'at-target',
+          targetAudience: 'https://target.example',
+          subjectProviderName: 'corp',
         },
       }),
   },
@@ -342,6 +360,13 @@ const rows: readonly Row[] = [
       const tunnel = provider.open(1, { onUp() {}, onDown: down.resolve, log: silentLog })
       t.match(String(await down.promise), '403', 'the response of the relay')
       await tunnel.close()
+    },
+  },
+  {
+    connection: 'client status: the server of an entry',
+    hosts: ['mcp.example'],
+    async run(t) {
+      t.same(await greet('https://mcp.example/mcp', 10_000), { kind: 'server', name: 'remote' })
     },
   },
   {

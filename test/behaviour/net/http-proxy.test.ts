@@ -1,7 +1,8 @@
 /** Outgoing connections through an HTTP proxy: tunnels, pooling, streams, trust, the address rule, and errors. */
 import type { LookupAddress } from 'node:dns'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { once } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import {
   type LookupAll,
@@ -301,5 +302,116 @@ await t.test('names of the local network, NO_PROXY and loopback are reached dire
     t.equal(await (await fetch(`http://${host}:${port}/`)).text(), 'direct', host)
   t.same(proxy.asked, [])
   t.equal(made.direct, 0)
+  await fetch.close()
+})
+
+for (const scheme of ['http', 'https'])
+  await t.test(`${scheme}: requests after a restart of the proxy use new connections`, async (t) => {
+    const { both, proxy, ca } = await network(t, { 'mcp.example': echo })
+    const fetch = makeFetch({ proxy: both, ca, allowHttp: true, connections: 2 })
+    const send = async () => (await fetch(`${scheme}://mcp.example/`)).json()
+    await Promise.all([send(), send()])
+    t.equal(proxy.connections, 2)
+    await proxy.close()
+    // The client has seen the end of its connections after one turn of the event loop.
+    await setImmediate()
+    t.match(await failure(send()), `no connection to the HTTP proxy 127.0.0.1:${proxy.port}`)
+    await proxy.start()
+    const host = 'mcp.example'
+    t.match(await Promise.all([send(), send(), send()]), [{ host }, { host }, { host }])
+    t.ok(proxy.connections > 2)
+    await fetch.close()
+  })
+
+/** A proxy that accepts connections and reads requests, but never responds. */
+async function startSilentProxy(t: Test, greeting = '') {
+  const sockets = new Set<Socket>()
+  const requested = Promise.withResolvers<void>()
+  const closed = Promise.withResolvers<void>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      socket.write(greeting)
+      requested.resolve()
+    })
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (sockets.size === 0) closed.resolve()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  const port = address !== null && typeof address === 'object' ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requested: requested.promise,
+    closed: closed.promise,
+    get connections() {
+      return sockets.size
+    },
+  }
+}
+
+await t.test('a proxy that does not respond to CONNECT is a timeout, and its socket is closed', async (t) => {
+  for (const greeting of ['', 'HTTP/1.1 200 Connection']) {
+    const silent = await startSilentProxy(t, greeting)
+    const fetch = makeFetch({ proxy: { https: silent.url }, dialTimeoutMs: 100 })
+    t.equal(
+      await failure(fetch('https://mcp.example/')),
+      `the HTTP proxy 127.0.0.1:${silent.port} opened no tunnel to mcp.example:443: no response in time (ETIMEDOUT); check HTTPS_PROXY`,
+    )
+    await silent.closed
+    await fetch.close()
+  }
+})
+
+await t.test('a tunnel without a TLS server behind it is a timeout, and its socket is closed', async (t) => {
+  const silent = await startSilentProxy(t, 'HTTP/1.1 200 Connection established\r\n\r\n')
+  const fetch = makeFetch({ proxy: { https: silent.url }, tlsTimeoutMs: 100 })
+  t.match(await failure(fetch('https://mcp.example/')), 'no response in time')
+  await silent.closed
+  await fetch.close()
+})
+
+await t.test('a closed fetch does not wait for connections that only aborted requests use', async (t) => {
+  const silent = await startSilentProxy(t)
+  const fetch = makeFetch({ proxy: { https: silent.url } })
+  const abort = new AbortController()
+  const request = fetch('https://mcp.example/', { signal: abort.signal })
+  await silent.requested
+  abort.abort()
+  await t.rejects(request, { name: 'AbortError' })
+  await fetch.close()
+  t.equal(silent.connections, 1, 'the proxy has still not responded')
+})
+
+await t.test('an aborted request to a proxy that does not respond leaves no socket', async (t) => {
+  for (const scheme of ['http', 'https']) {
+    const silent = await startSilentProxy(t)
+    const options = { proxy: { http: silent.url, https: silent.url }, dialTimeoutMs: 200 }
+    const fetch = makeFetch({ ...options, allowHttp: true })
+    const abort = new AbortController()
+    const request = fetch(`${scheme}://mcp.example/`, { signal: abort.signal })
+    await silent.requested
+    abort.abort()
+    await t.rejects(request, { name: 'AbortError' })
+    await silent.closed
+    await fetch.close()
+  }
+})
+
+await t.test('the timeout of a request names the proxy', async (t) => {
+  const silent = await startSilentProxy(t)
+  const fetch = makeFetch({ proxy: { https: silent.url }, timeoutMs: 100 })
+  await t.rejects(fetch('https://mcp.example/'), {
+    code: 'TIMED_OUT',
+    message: `mcp.example did not answer within 100 ms (through the HTTP proxy 127.0.0.1:${silent.port})`,
+  })
   await fetch.close()
 })

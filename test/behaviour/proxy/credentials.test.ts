@@ -8,6 +8,7 @@ import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
+import { startPassingTime } from '../../helpers/passing-time.ts'
 import { proves } from '../../helpers/proves.ts'
 import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
@@ -287,3 +288,27 @@ await t.test('incoming: the client’s token passes only when that is asked for'
   const { seen } = await start(t, { ...oidc, passAuthorization: true })
   t.match(await seen({ authorization: 'Bearer client' }), { authorization: 'Bearer client' })
 })
+
+await t.test(
+  'exchange: a token that the target refuses is replaced once, and the request is repeated',
+  async (t) => {
+    const issued = ['refused', 'good']
+    const sts = await startLoopback(() => ({
+      body: {
+        access_token: issued.shift(),
+        token_type: 'Bearer',
+        issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        expires_in: 300,
+      },
+    }))
+    t.teardown(() => sts.close())
+    const pass = startPassingTime(t)
+    const { seen, call } = await start(t, { tokenExchangeUrl: `${sts.url}/token` })
+    const client = { authorization: 'Bearer one' }
+    t.equal((await call(client)).status, 502)
+    t.equal(sts.seen.length, 1, 'a token that is only a few seconds old is not replaced')
+    pass(10_000)
+    t.match(await seen(client), { authorization: 'Bearer good' })
+    t.equal(sts.seen.length, 2)
+  },
+)

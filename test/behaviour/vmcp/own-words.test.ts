@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
-import { openSession } from '../../helpers/mcp/wire.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
 import { until } from '../../helpers/redis.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
@@ -209,3 +210,43 @@ t.test('the text of a failed call stays out of status and log', async (t) => {
   await until(() => lines.some((line) => line.includes('"backend_call_failed"')))
   t.notMatch(`${JSON.stringify(await status())}${lines.join('')}`, 'canary')
 })
+
+for (const era of ['session', 'stateless'] as const)
+  t.test(`${era} era: the text of an error for one caller is not shown to other callers`, async (t) => {
+    const canary = 'owes 300 dollars'
+    let isDown = false
+    const backend = await startFixture({
+      era,
+      before(req, res) {
+        const isAlice = req.headers['x-tenant'] === 'alice'
+        if (isAlice || isDown) send(res, 500, 'text/plain', isAlice ? canary : 'the disk is full')
+        return isAlice || isDown
+      },
+    })
+    const vmcp = await startTestVmcp(
+      { b: backend.url },
+      {
+        passthroughHeaders: ['x-tenant'],
+        operational: { failureHandling: { unhealthyThreshold: 1, healthCheckInterval: '1s' } },
+      },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const as = async (tenant: string, method: string, params = {}) =>
+      (await stateless(vmcp.url, method, params, { headers: { 'x-tenant': tenant } })).text
+    const status = async () => (await fetch(`${vmcp.origin}/status`)).text()
+    const shown = async () => [
+      await as('bob', 'tools/list'),
+      await as('bob', 'tools/call', { name: 'b_test_simple_text' }),
+      await as('bob', 'tools/call', { name: 'b_unknown' }),
+      await status(),
+    ]
+    await until(async () => (await as('bob', 'tools/list')).includes('b_test_simple_text'))
+    await as('alice', 'tools/list')
+    await as('alice', 'tools/call', { name: 'b_test_simple_text' })
+    await until(async () => (await status()).includes('lists_failed'))
+    for (const text of await shown()) t.notMatch(text, canary)
+    isDown = true
+    await Promise.all([as('alice', 'tools/list'), as('bob', 'tools/list')])
+    await until(async () => (await status()).includes('the disk is full'))
+    for (const text of await shown()) t.notMatch(text, canary)
+  })

@@ -128,6 +128,12 @@ export class Browser {
     throw new Error('too many redirects')
   }
 
+  /** Starts a login and returns its state, without a visit of the provider. */
+  async beginLogin(): Promise<string> {
+    const response = await this.#fetch(new URL('login', this.url), { redirect: 'manual' })
+    return new URL(response.headers.get('location') ?? '').searchParams.get('state') ?? ''
+  }
+
   async #fetch(url: URL, init: RequestInit): Promise<Response> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const response = await fetch(url, {

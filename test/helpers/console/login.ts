@@ -28,12 +28,18 @@ export interface LoginRigOptions {
   readonly authTime?: boolean
   /** Default: the groups viewers, operators and auditors have the role of that name. */
   readonly roles?: OidcOptions['roles']
+  /** Client secret that the console sends. Default: the one that the provider expects. */
+  readonly clientSecret?: string
+  /** Replaces the responses of the provider's token endpoint. */
+  readonly tokenResponse?: () => Response
   readonly log?: Log
   readonly payloads?: 'none' | 'failures' | 'all'
 }
 
 export async function startLoginRig(options: LoginRigOptions = {}): Promise<LoginRig> {
   const port = await freePort()
+  const send = makeFetch({ guard: 'any' })
+  const { tokenResponse } = options
   const home = `http://127.0.0.1:${port}`
   const provider = await startOidcProvider({
     clients: [
@@ -64,10 +70,12 @@ export async function startLoginRig(options: LoginRigOptions = {}): Promise<Logi
         type: 'oidc',
         issuer: provider.issuer,
         clientId: 'console',
-        clientSecret: () => 'planted-client-secret',
+        clientSecret: () => options.clientSecret ?? 'planted-client-secret',
         scopes: ['openid', 'profile'],
         roles: options.roles ?? (() => byGroups),
-        fetch: makeFetch({ guard: 'any' }),
+        fetch: tokenResponse
+          ? async (url, init) => (init?.method === 'POST' ? tokenResponse() : send(url, init))
+          : send,
         ...(options.now ? { now: options.now } : {}),
       },
     },

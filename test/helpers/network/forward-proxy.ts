@@ -28,7 +28,10 @@ export interface ForwardProxy {
   readonly connections: number
   /** True when this proxy opened the connection with this local port. */
   opened(localPort: number | undefined): boolean
+  /** Closes all connections. Until `start`, new connections are refused. */
   close(): Promise<void>
+  /** Listens on the same port again. */
+  start(): Promise<void>
 }
 
 export async function startForwardProxy(options: ForwardProxyOptions): Promise<ForwardProxy> {
@@ -119,6 +122,10 @@ export async function startForwardProxy(options: ForwardProxyOptions): Promise<F
       for (const socket of sockets) socket.destroy()
       server.close()
       await once(server, 'close')
+    },
+    async start() {
+      server.listen(port, '127.0.0.1')
+      await once(server, 'listening')
     },
   }
 }

@@ -14,6 +14,13 @@ export const accessToken = await new SignJWT({ scope: 'read' })
   .setExpirationTime('1h')
   .sign(privateKey)
 
+/** Issued by `tokens.example` for `https://target.example`. */
+const identityAssertion = await new SignJWT({})
+  .setProtectedHeader({ alg: 'ES256', typ: 'oauth-id-jag+jwt' })
+  .setAudience('https://target.example')
+  .setExpirationTime('1h')
+  .sign(privateKey)
+
 const sendJson = (res: Parameters<Host>[1], value: unknown, status = 200): void =>
   void res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value))
 
@@ -75,7 +82,7 @@ const tokens: Host = ({ body }, res) =>
       issued_token_type: body.includes('id-jag')
         ? 'urn:ietf:params:oauth:token-type:id-jag'
         : 'urn:ietf:params:oauth:token-type:access_token',
-      ...(body.includes('id-jag') && { token_type: 'N_A' }),
+      ...(body.includes('id-jag') && { access_token: identityAssertion, token_type: 'N_A' }),
     }),
   })
 

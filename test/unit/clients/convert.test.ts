@@ -10,8 +10,10 @@ import {
   packageName,
   readEntries,
 } from '../../../runtime/toolkit/clients/index.ts'
+import { ObjectNames } from '../../../runtime/toolkit/clients/convert/names.ts'
 import { isSecret } from '../../../runtime/toolkit/clients/convert/secrets.ts'
 import { expand } from '../../../runtime/toolkit/local/pods.ts'
+import { cpuUsage } from '../../helpers/thread-time.ts'
 
 const options: ConvertOptions = {
   group: 'imported',
@@ -336,4 +338,27 @@ t.test('names of programs: the package, the script, or the program', async (t) =
   t.equal(nameOf('python3', 'tools/weather.py'), 'weather')
   t.equal(nameOf('node', '-e', 'setInterval(() => {}, 1e6)'), 'node')
   t.equal(nameOf('/usr/bin/some-mcp'), 'some-mcp')
+})
+
+t.test('names: 10,000 servers of one name receive their names in less than 50 ms', async (t) => {
+  for (const name of ['server', 'x'.repeat(63)]) {
+    const costs = Array.from({ length: 3 }, () => {
+      const names = new ObjectNames()
+      const before = cpuUsage()
+      const claimed = new Set(Array.from({ length: 10_000 }, () => names.claim(name)))
+      const cost = cpuUsage() - before
+      t.equal(claimed.size, 10_000)
+      t.notOk([...claimed].some(({ length }) => length > 63))
+      return cost
+    })
+    t.ok(Math.min(...costs) < 50_000, `${costs} µs`)
+  }
+})
+
+t.test('names: the name of an entry that is not taken stays free', async (t) => {
+  const names = new ObjectNames()
+  t.equal(names.claim('a'), 'a')
+  t.equal(names.claim('a'), 'a-2')
+  names.release('a-2')
+  t.equal(names.claim('a'), 'a-2')
 })

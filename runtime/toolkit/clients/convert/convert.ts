@@ -8,7 +8,7 @@ import { apiVersion, canonicalJson } from '../../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
 import { printable, printableName } from '../entries/members.ts'
 import { ConversionContext, NotTaken } from './context.ts'
-import { claimName, objectName } from './names.ts'
+import { ObjectNames, objectName } from './names.ts'
 import type { ConvertOptions } from './options.ts'
 import { remoteDraft } from './remote.ts'
 import { type CollectedSecrets, SecretStore, type ConvertedManifest } from './secret-store.ts'
@@ -51,7 +51,7 @@ const originAnnotation = 'gatehouse.dev/imported-from'
 
 export function convertEntries(entries: readonly ClientEntry[], options: ConvertOptions): Conversion {
   const secrets = new SecretStore(options.secrets, options.group)
-  const names = new Set<string>()
+  const names = new ObjectNames()
   const byContent = new Map<string, ConvertedServer>()
   const converted = entries.map((entry): ConvertedEntry => {
     const { target } = entry
@@ -72,7 +72,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       twin.origins.push(originOf(entry))
       return result('same', [], idOf(twin.manifest))
     }
-    const name = claimName(objectName(entry.name), names)
+    const name = names.claim(objectName(entry.name))
     const context = new ConversionContext({ name, original: entry.name, annotations: {} }, options, secrets)
     try {
       const draft = target.kind === 'program' ? serverDraft(target, context) : remoteDraft(target, context)
@@ -90,7 +90,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
     } catch (error) {
       if (!(error instanceof NotTaken)) throw error
       context.forget()
-      names.delete(name)
+      names.release(name)
       return result('not taken', [error.message])
     }
   })

@@ -19,13 +19,26 @@ export function objectName(name: string): string {
   return `server-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
-/** Returns the first free name of `name`, `name-2`, `name-3` … and adds it to `usedNames`. */
-export function claimName(name: string, usedNames: Set<string>): string {
-  for (let n = 1; ; n++) {
-    const suffix = n === 1 ? '' : `-${n}`
-    const claimed = `${shortName(name, maxName - suffix.length)}${suffix}`
-    if (usedNames.has(claimed)) continue
-    usedNames.add(claimed)
-    return claimed
+/** Unique names for the objects of one conversion. */
+export class ObjectNames {
+  readonly #used = new Set<string>()
+  /** Number that each name received last. Later searches start there, so many equal names take linear time. */
+  readonly #lastNumber = new Map<string, number>()
+
+  /** Claims and returns the first free name of `name`, `name-2`, `name-3` …. */
+  claim(name: string): string {
+    for (let n = this.#lastNumber.get(name) ?? 1; ; n++) {
+      const suffix = n === 1 ? '' : `-${n}`
+      const claimed = `${shortName(name, maxName - suffix.length)}${suffix}`
+      if (this.#used.has(claimed)) continue
+      this.#used.add(claimed)
+      this.#lastNumber.set(name, n)
+      return claimed
+    }
+  }
+
+  /** Frees the name that was claimed last. */
+  release(claimed: string): void {
+    this.#used.delete(claimed)
   }
 }

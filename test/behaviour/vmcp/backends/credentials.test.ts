@@ -5,6 +5,9 @@ import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import { startTokenIssuer } from '../../../helpers/authserver/token-issuer.ts'
+import { startLoopback } from '../../../helpers/loopback.ts'
+import { startPassingTime } from '../../../helpers/passing-time.ts'
 import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -208,3 +211,55 @@ t.test('a backend with a certificate of its own authority', { skip: missingRedis
   t.match((await (await openSession(trusting.url)).request('tools/list')).text, 'raw_echo')
   t.equal((await (await openSession(doubting.url)).request('tools/list')).response?.error?.code, -32603)
 })
+
+for (const era of ['session', 'stateless'] as const)
+  t.test(
+    `${era} era: a token that the backend refuses is replaced once, and the call is repeated`,
+    async (t) => {
+      const pass = startPassingTime(t)
+      let issued = 0
+      let revoked = 0
+      const sts = await startLoopback(() => ({
+        body: {
+          access_token: `token-${++issued}`,
+          token_type: 'Bearer',
+          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+          expires_in: 300,
+        },
+      }))
+      const backend = await startFixture({
+        era,
+        before({ headers }, res) {
+          if (!(Number(headers.authorization?.replace('Bearer token-', '')) <= revoked)) return false
+          res.writeHead(401).end()
+          return true
+        },
+      })
+      const issuer = await startTokenIssuer()
+      const vmcp = await startTestVmcp(
+        { b: backend.url },
+        {
+          incomingAuth: issuer.incomingAuth,
+          outgoingAuth: {
+            source: 'inline',
+            default: { type: 'token_exchange', tokenExchange: { tokenUrl: `${sts.url}/token` } },
+          },
+        },
+      )
+      t.teardown(() => Promise.all([vmcp.close(), backend.close(), issuer.close(), sts.close()]))
+      const headers = { authorization: `Bearer ${await issuer.token('alice')}` }
+      const call = async () =>
+        (await stateless(vmcp.url, 'tools/call', { name: 'b_test_simple_text' }, { headers })).response
+          ?.result
+      t.match(await call(), { content: [{ type: 'text' }], isError: undefined })
+      const before = issued
+      revoked = issued
+      pass(10_000)
+      t.match(await call(), { content: [{ type: 'text' }], isError: undefined })
+      t.equal(issued, before + 1)
+      revoked = Number.MAX_SAFE_INTEGER
+      pass(10_000)
+      t.match(await call(), { isError: true, content: [{ text: /authentication to the backend failed/ }] })
+      t.equal(issued, before + 2)
+    },
+  )

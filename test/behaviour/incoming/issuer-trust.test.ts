@@ -1,0 +1,101 @@
+/** The certificates that are trusted for the issuer of incoming tokens. A changed file applies without a restart. */
+import { once } from 'node:events'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import t, { type Test } from 'tap'
+import { resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { incomingFor } from '../../../runtime/proxy/run/incoming-auth.ts'
+import { incomingConfig } from '../../../runtime/vmcp/server/incoming-config.ts'
+import { type Authenticator, makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import { makeAuthority } from '../../helpers/certificates.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
+
+const realNow = Date.now
+t.afterEach(() => {
+  Date.now = realNow
+})
+
+/** An issuer with a certificate of a private authority, and a token that it has issued. */
+async function startIssuer(t: Test) {
+  const authority = await makeAuthority()
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }]
+  const server = createServer(await authority.leaf(), (_req, res) => {
+    res.writeHead(200, { 'content-type': 'application/json', connection: 'close' })
+    res.end(JSON.stringify({ keys }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = server.address()
+  const issuer = `https://localhost:${address !== null && typeof address === 'object' ? address.port : 0}`
+  const token = await new SignJWT({})
+    .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+    .setIssuer(issuer)
+    .setAudience('door')
+    .setSubject('alice')
+    .setIssuedAt()
+    .setExpirationTime('1h')
+    .sign(privateKey)
+  return { ca: authority.ca, issuer, jwksUrl: `${issuer}/jwks`, token }
+}
+
+type Issuer = Awaited<ReturnType<typeof startIssuer>>
+
+const address = { port: 4483, url: 'http://127.0.0.1:4483' }
+
+function ofProxy(input: Parameters<typeof resolveProxyConfig>[1]): Authenticator | undefined {
+  const settings = resolveProxyConfig('demo', { targetUri: 'http://127.0.0.1:1', ...input }, {})
+  return incomingFor(settings, silentLog)?.(address)
+}
+
+const configFile = (name: string, content: object): string => {
+  const path = join(mkdtempSync(join(tmpdir(), 'issuer-trust-')), name)
+  writeFileSync(path, JSON.stringify(content))
+  return path
+}
+
+const programs: Readonly<Record<string, (issuer: Issuer, caFile: string) => Authenticator | undefined>> = {
+  'virtual server': ({ issuer, jwksUrl }, caBundlePath) => {
+    const oidc = { issuer, jwksUrl, audience: 'door', clientId: 'door', caBundlePath }
+    const config = vmcpConfig({}, { incomingAuth: { type: 'oidc', oidc } })
+    return makeAuthenticator(incomingConfig(config, {}), { log: silentLog })
+  },
+  'proxy with flags': ({ issuer, jwksUrl }, oidcCaBundle) =>
+    ofProxy({ oidcIssuer: issuer, oidcJwksUrl: jwksUrl, oidcAudience: 'door', oidcCaBundle }),
+}
+
+for (const [name, make] of Object.entries(programs))
+  t.test(`${name}: a new bundle applies without a restart`, async (t) => {
+    const [issuer, other] = await Promise.all([startIssuer(t), makeAuthority()])
+    const caFile = join(mkdtempSync(join(tmpdir(), 'issuer-ca-')), 'ca.crt')
+    writeFileSync(caFile, other.ca)
+    const authenticator = make(issuer, caFile)
+    t.teardown(() => authenticator?.close())
+    writeFileSync(caFile, issuer.ca)
+    // The file is read again only after some seconds.
+    Date.now = () => realNow() + 60_000
+    t.match(await authenticator?.authenticate(`Bearer ${issuer.token}`), { subject: 'alice' })
+  })
+
+for (const [name, make] of Object.entries(programs))
+  t.test(`${name}: a bundle of another authority is not trusted`, async (t) => {
+    const [issuer, other] = await Promise.all([startIssuer(t), makeAuthority()])
+    const caFile = join(mkdtempSync(join(tmpdir(), 'issuer-ca-')), 'ca.crt')
+    writeFileSync(caFile, other.ca)
+    const authenticator = make(issuer, caFile)
+    t.teardown(() => authenticator?.close())
+    await t.rejects(async () => authenticator?.authenticate(`Bearer ${issuer.token}`), {
+      code: 'AUTH_UNAVAILABLE',
+    })
+  })
+
+for (const [name, make] of Object.entries(programs))
+  t.test(`${name}: an unusable bundle is an error at the start`, async (t) => {
+    const issuer = await startIssuer(t)
+    for (const path of ['/nowhere/ca.crt', configFile('ca.crt', {})])
+      t.throws(() => make(issuer, path), { code: 'INVALID_CONFIG', message: new RegExp(path) })
+  })
