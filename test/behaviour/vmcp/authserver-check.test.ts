@@ -107,7 +107,7 @@ t.test(
     config({ a: inject('corp') })
     t.match(await run('validate'), {
       code: 2,
-      stderr: /providerName: needs an embedded authorization server/,
+      stderr: /providerName: requires an embedded authorization server/,
     })
     server()
     config({}, { type: 'anonymous' })
@@ -117,7 +117,7 @@ t.test(
     symlinkSync(join(dir, 'nowhere'), join(other.dir, 'authserver-config.yaml'))
     const broken = await other.run('validate')
     t.match(broken, { code: 2, stderr: /cannot be read/ })
-    t.notMatch(broken.stderr, /needs an embedded/, 'no error that only follows from it')
+    t.notMatch(broken.stderr, /requires an embedded/, 'no error that only follows from it')
   },
 )
 
