@@ -92,7 +92,7 @@ for (const command of ['validate', 'serve']) {
       /incomingAuth\.oidc\.issuer: must be http:\/\/127\.0\.0\.1:4999/,
       /incomingAuth\.oidc\.audience: must be one of/,
       /incomingAuth\.authz\.primaryUpstreamProvider: "none" is not/,
-      /outgoingAuth\.backends\.a\.upstreamInject\.providerName: "other" is not the name/,
+      /outgoingAuth\.backends\.a\.upstreamInject\.providerName: "other" is not an upstream provider/,
       /outgoingAuth\.backends\.b\.tokenExchange\.subjectProviderName: must name one of .*corp, code/,
       /outgoingAuth\.backends\.b: token_exchange cannot be combined with disableUpstreamTokenInjection/,
     ])

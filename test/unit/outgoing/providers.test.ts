@@ -58,7 +58,7 @@ t.test(
       ])
       t.same(outgoing.problems(make('code'), 'auth'), [])
     }
-    t.match(outgoing.problems(inject('other'), 'auth'), [/providerName: "other" is not the name/])
+    t.match(outgoing.problems(inject('other'), 'auth'), [/providerName: "other" is not an upstream provider/])
     t.same(outgoing.problems(inject('corp'), 'auth'), [])
     t.same(
       outgoing.problems({ type: 'token_exchange', tokenExchange: { tokenUrl: 'https://a.example/t' } }, 'x')
