@@ -87,12 +87,12 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     [{ issuer: 'https://a.example#f' }, /^issuer .* fragment/],
     [
       { issuer: 'https://user:hunter2@a.example' },
-      /^issuer "https:\/\/…@a.example" must not carry user information$/,
+      /^issuer "https:\/\/…@a.example" must not contain a user name or password$/,
     ],
     [{ issuer: 'http://a.example' }, /^issuer .* must be https; http is for localhost/],
     [{ issuer: 'ftp://a.example' }, /^issuer .* https/],
     [{ authorizationEndpointBaseUrl: 'http://a.example' }, /^authorizationEndpointBaseUrl .* must be https/],
-    [{ allowedAudiences: [] }, /^allowedAudiences must name at least one resource$/],
+    [{ allowedAudiences: [] }, /^allowedAudiences must contain at least one resource$/],
     [{ allowedAudiences: ['mcp'] }, /^allowedAudiences "mcp" must be an absolute/],
     [{ allowedAudiences: ['https://a.example/#x'] }, /^allowedAudiences /],
     [{ scopesSupported: [], baselineClientScopes: [] }, /^scopesSupported must not be empty$/],
@@ -109,7 +109,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
       /^cimd.cacheMaxSize must be at least 1$/,
     ],
     [{ cimd: { cacheMaxSize: 1, cacheTtlMs: 0, allowLoopback: false } }, /^cimd.cacheFallbackTtl must be/],
-    [{ upstreams: [] }, /^upstreamProviders must name at least one provider$/],
+    [{ upstreams: [] }, /^upstreamProviders must contain at least one provider$/],
     [{ upstreams: [oidc, { ...oidc }] }, /^upstreamProviders name "corp" is used twice$/],
     [{ upstreams: [oidc, { ...hub, name: 'default' }] }, /"default" is reserved/],
     [{ upstreams: [{ ...oidc, name: 'Corp' }] }, /"Corp" must be 1 to 63 lowercase/],
@@ -164,7 +164,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     ],
     [
       { upstreams: [{ ...hub, userInfo: { ...userInfo, additionalHeaders: { AUTHORIZATION: 'x' } } }] },
-      /AUTHORIZATION is set by the gateway itself/,
+      /AUTHORIZATION is set by the gateway/,
     ],
     [
       { upstreams: [{ ...hub, identityFromToken: { subjectPath: 'a.#' } }] },
