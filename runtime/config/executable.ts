@@ -1,4 +1,4 @@
-/** Whether a program can be started, as far as that can be told before it is. */
+/** Checks whether a program can be started, without starting it. */
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 
@@ -8,7 +8,7 @@ export interface ExecutablePlace {
   readonly platform: string
 }
 
-/** True for a path to an executable file, or the name of one in PATH. */
+/** True for the path of an executable file, or the name of one in PATH. */
 export function canStart(program: string, { env, cwd, platform }: ExecutablePlace): boolean {
   const isPath = isAbsolute(program) || /[/\\]/.test(program)
   const folders = isPath ? [isAbsolute(program) ? '' : cwd] : (env['PATH'] ?? '').split(delimiter)

@@ -1,8 +1,8 @@
 /**
- * The front-channel half of the code flow: the authorization URL, and what may be believed of the redirect back.
+ * The front-channel half of the code flow: builds the authorization URL and validates the redirect back.
  *
- * Stateless: the caller keeps state, verifier and nonce between the two. Source: RFC 6749 section 4.1, RFC 7636,
- * RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
+ * Stateless: the caller keeps state, verifier and nonce in between.
+ * Source: RFC 6749 section 4.1, RFC 7636, RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import { randomBuffer } from '../net/index.ts'
@@ -10,11 +10,11 @@ import { OAuthClientError } from './client-error.ts'
 import { peerWords } from './refusals/peer-words.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
-/** Random values of one login; keep them until the redirect comes back. */
+/** Random values of a login. Keep them until the redirect arrives. */
 export interface LoginSecrets {
   readonly state: string
   readonly codeVerifier: string
-  /** S256 of the verifier. */
+  /** S256 hash of the verifier. */
   readonly codeChallenge: string
   readonly nonce: string
 }
@@ -29,7 +29,7 @@ export function makeLoginSecrets(): LoginSecrets {
   }
 }
 
-/** The S256 challenge of a verifier (RFC 7636 section 4.2). */
+/** Returns the S256 challenge of a verifier (RFC 7636 section 4.2). */
 export function s256(verifier: string): string {
   return hash('sha256', verifier, 'base64url')
 }
@@ -39,17 +39,17 @@ export interface AuthorizationRequest {
   readonly clientId: string
   readonly redirectUri: string
   readonly scopes?: readonly string[] | undefined
-  /** Carries the scopes instead of `scope`, for providers that use another name. */
+  /** Name of the parameter for the scopes, for providers that do not use `scope`. */
   readonly scopeParamName?: string | undefined
   readonly state: string
   readonly codeChallenge: string
   readonly nonce?: string | undefined
   readonly resource?: string | undefined
-  /** Further parameters; one that this function manages is refused by a TypeError. */
+  /** Additional parameters. A parameter that this function sets itself causes a TypeError. */
   readonly extra?: Readonly<Record<string, string>> | undefined
 }
 
-/** Parameters that configuration may not add. */
+/** Parameters that the configuration must not add. */
 export const managedParameters: ReadonlySet<string> = new Set([
   'response_type',
   'client_id',
@@ -61,15 +61,17 @@ export const managedParameters: ReadonlySet<string> = new Set([
   'nonce',
 ])
 
-/** The URL to send the browser to. Parameters already in the endpoint's query stay, ours replace equal names. */
+/**
+ * Returns the URL to open in the browser. Keeps the endpoint's own query parameters, except those that this function
+ * sets.
+ */
 export function authorizationUrl(request: AuthorizationRequest): URL {
   const url = new URL(request.endpoint)
   const set = (name: string, value: string | undefined) => {
     if (value !== undefined) url.searchParams.set(name, value)
   }
   for (const [name, value] of Object.entries(request.extra ?? {})) {
-    if (managedParameters.has(name))
-      throw new TypeError(`the parameter ${name} is managed and may not be added`)
+    if (managedParameters.has(name)) throw new TypeError(`the parameter ${name} is reserved`)
     url.searchParams.set(name, value)
   }
   set('response_type', 'code')
@@ -86,7 +88,7 @@ export function authorizationUrl(request: AuthorizationRequest): URL {
   return url
 }
 
-/** True when the redirect belongs to this login, compared in constant time. Check it before anything else. */
+/** True when the redirect belongs to this login. Compares in constant time. Check this before anything else. */
 export function isOurState(params: URLSearchParams, state: string): boolean {
   const given = params.getAll('state')
   const [value] = given
@@ -97,10 +99,10 @@ export function isOurState(params: URLSearchParams, state: string): boolean {
 }
 
 /**
- * The code of a redirect whose state was ours. Throws OAuthClientError: `protocol` for a wrong, missing or repeated `iss`
- * or a repeated or missing code, `refused` with the server's code when it sent an error.
+ * Returns the code of a redirect whose state matched. Throws OAuthClientError: `protocol` for a wrong, missing or
+ * repeated `iss`, and for a repeated or missing code; `refused` with the server's error code when it sent an error.
  *
- * `issuer` undefined (endpoints were typed, no issuer is known) skips the comparison.
+ * Without `issuer` (configured endpoints, unknown issuer) the comparison is skipped.
  */
 export function readAuthorizationCode(
   params: URLSearchParams,
@@ -117,7 +119,7 @@ export function readAuthorizationCode(
   if (iss === null && server.authorization_response_iss_parameter_supported === true) {
     throw new OAuthClientError(
       'protocol',
-      'the authorization response has no iss although the server promises one',
+      'the authorization response has no iss, although the server metadata announces it',
     )
   }
   if (iss !== null && server.issuer !== undefined && iss !== server.issuer) {

@@ -1,8 +1,8 @@
 /**
- * One HTTP call to an OAuth endpoint or metadata document, with every failure turned into an OAuthClientError.
+ * Calls an OAuth endpoint or fetches a metadata document, and turns every failure into an OAuthClientError.
  *
- * The injected fetch (runtime/net) bounds time and size, follows redirects of GET on the same authority, and refuses
- * plain http to other than loopback. Nothing here retries. An abort of the caller's signal is passed on unchanged.
+ * The injected fetch (runtime/net) bounds time and size, follows GET redirects on the same authority, and refuses plain
+ * http except for loopback. Nothing here retries. An abort rejects with the signal's reason.
  */
 import { jsonFields } from '../../schemas/index.ts'
 import type { Fetch, FetchInit } from '../net/index.ts'
@@ -11,7 +11,7 @@ import { wordsOf } from './refusals/peer-words.ts'
 
 export type { Fetch }
 
-/** What every call of this module needs. */
+/** Options of every call in this module. */
 export interface OAuthCallOptions {
   readonly fetch: Fetch
   readonly signal?: AbortSignal | undefined
@@ -19,7 +19,10 @@ export interface OAuthCallOptions {
 
 export type JsonRecord = Readonly<Record<string, unknown>>
 
-/** Calls; rejects with OAuthClientError `unreachable` when no response came. `what` names the peer in the message. */
+/**
+ * Sends a request. Rejects with OAuthClientError `unreachable` when no response arrives. `what` names the peer in
+ * messages.
+ */
 export async function send(
   what: string,
   url: string,
@@ -31,13 +34,13 @@ export async function send(
   } catch (error) {
     if (options.signal?.aborted) throw error
     if (isOurRefusal(error)) {
-      throw new OAuthClientError('protocol', `the address of ${what} may not be called`, { cause: error })
+      throw new OAuthClientError('protocol', `the address of ${what} is not allowed`, { cause: error })
     }
     throw new OAuthClientError('unreachable', `${what} could not be reached`, { cause: error })
   }
 }
 
-/** Our own guard refused the URL or the address: trying again will not help. */
+/** True when our own dial policy refused the URL or the address, so that a retry cannot help. */
 function isOurRefusal(error: unknown): boolean {
   for (let failure: unknown = error; failure instanceof Error; failure = failure.cause) {
     if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED'))
@@ -47,8 +50,9 @@ function isOurRefusal(error: unknown): boolean {
 }
 
 /**
- * The response as a JSON object. Rejects with OAuthClientError: 5xx and 429 `unreachable`, 404, 405, 410 and 501 `absent`,
- * other statuses than `expected` `refused` (with the OAuth error code, if one was sent), anything else `protocol`.
+ * Returns the response as a JSON object. Rejects with OAuthClientError: `unreachable` for 5xx and 429, `absent` for
+ * 404, 405, 410 and 501, `refused` for other unexpected statuses (with the OAuth error code, if the server sent one),
+ * `protocol` for anything else.
  */
 export async function readJson(
   what: string,
@@ -97,7 +101,7 @@ function refusal(
   return new OAuthClientError('refused', `${what} answered with status ${status}`, details)
 }
 
-/** An OAuth error code by its grammar (RFC 6749 appendix A.7), else undefined. */
+/** Returns the value when it matches the grammar of an OAuth error code (RFC 6749 appendix A.7), else undefined. */
 function errorCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/.test(value) ? value : undefined
 }
@@ -121,7 +125,7 @@ export function requiredString(what: string, body: JsonRecord, name: string): st
   return value
 }
 
-/** A member that must be an array of strings when present. */
+/** Reads a member that must be an array of strings when present. */
 export function optionalStrings(what: string, body: JsonRecord, name: string): readonly string[] | undefined {
   const value = body[name]
   if (value === undefined || value === null) return undefined

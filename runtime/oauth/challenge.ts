@@ -1,15 +1,15 @@
 /**
  * Reads and writes WWW-Authenticate challenges.
  *
- * Reading follows the whole grammar: several header lines, several challenges per line, token68, quoted strings, any
- * case. A token68 is skipped: no scheme that we act on has one. A malformed rest is dropped, what was read before it stays;
- * nothing throws. Writing quotes every value.
+ * The reader supports the whole grammar: several header lines, several challenges per line, token68, quoted strings,
+ * any case. It skips token68 values, because no supported scheme uses them. After a syntax error it drops the rest of
+ * the header and keeps what it has read. It never throws. The writer quotes every value.
  * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
  */
 export interface Challenge {
   /** Lower case. */
   readonly scheme: string
-  /** Names in lower case; the first of two equal names counts. */
+  /** Names are in lower case. The first of two equal names wins. */
   readonly params: ReadonlyMap<string, string>
 }
 
@@ -19,7 +19,7 @@ const token68Pattern = /[A-Za-z0-9\-._~+/]+=*/y
 const quotedPattern = /"((?:[^"\\]|\\[\s\S])*)"/y
 const spacePattern = /[ \t]*/y
 
-/** All challenges of the header's values, in order. */
+/** Returns all challenges in the header values, in order. */
 export function parseChallenges(values: string | readonly string[] | null | undefined): readonly Challenge[] {
   if (values === null || values === undefined) return []
   return (typeof values === 'string' ? [values] : values).flatMap((value) =>
@@ -27,7 +27,7 @@ export function parseChallenges(values: string | readonly string[] | null | unde
   )
 }
 
-/** The first challenge of a scheme, preferring one that has the parameter `prefer`. */
+/** Returns the first challenge of a scheme, preferring one with the parameter `prefer`. */
 export function findChallenge(
   challenges: readonly Challenge[],
   scheme: string,
@@ -37,7 +37,7 @@ export function findChallenge(
   return matching.find((challenge) => prefer !== undefined && challenge.params.has(prefer)) ?? matching[0]
 }
 
-/** One challenge as header text; parameters that are undefined are left out, in order. */
+/** Formats a challenge as header text. Skips undefined parameters. */
 export function formatChallenge(
   scheme: string,
   params: readonly (readonly [name: string, value: string | undefined])[],
@@ -46,7 +46,7 @@ export function formatChallenge(
   return written.length === 0 ? scheme : `${scheme} ${written.join(', ')}`
 }
 
-/** A quoted-string. Characters that may not stand in a header become question marks. */
+/** Returns a quoted-string. Characters that are illegal in a header become question marks. */
 function quote(value: string): string {
   return `"${value.replace(/[^\t\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }
@@ -71,30 +71,33 @@ class Reader {
     }
   }
 
-  /** What follows a scheme. Undefined when the text is no list of challenges from here on. */
+  /** Reads what follows a scheme. Returns undefined when the rest is not a valid list of challenges. */
   #challenge(scheme: string): Challenge | undefined {
     const params = new Map<string, string>()
     const before = this.#at
     this.#take(spacePattern)
-    if (this.#ended()) return { scheme, params }
-    // Only white space may part a scheme from its parameters.
+    if (this.#isAtEnd()) return { scheme, params }
+    // Only white space may separate a scheme from its parameters.
     if (this.#at === before) return undefined
     if (this.#token68() !== undefined) return { scheme, params }
-    // Lenient: servers are seen to leave out the comma between two parameters.
+    // Lenient: some servers omit the comma between two parameters.
     while (this.#param(params)) this.#skipSeparators()
     return { scheme, params }
   }
 
-  /** A token68 is the whole rest of its challenge; a parameter name followed by "=" and a value is not one. */
+  /**
+   * Reads a token68, which is the whole rest of its challenge. A parameter name followed by "=" and a value is not a
+   * token68.
+   */
   #token68(): string | undefined {
     const start = this.#at
     const value = this.#take(token68Pattern)
-    if (value !== undefined && this.#ended()) return value
+    if (value !== undefined && this.#isAtEnd()) return value
     this.#at = start
     return undefined
   }
 
-  /** Reads one `name = value`; false, with nothing consumed, when what follows is the next challenge or the end. */
+  /** Reads one `name = value`. Returns false and consumes nothing at the next challenge or at the end. */
   #param(params: Map<string, string>): boolean {
     const start = this.#at
     const name = this.#take(tokenPattern)?.toLowerCase()
@@ -124,19 +127,19 @@ class Reader {
   }
 
   /** True at a comma or at the end, after optional white space. */
-  #ended(): boolean {
+  #isAtEnd(): boolean {
     const start = this.#at
     this.#take(spacePattern)
-    const ended = this.#done() || this.#atComma()
+    const ended = this.#isDone() || this.#isAtComma()
     if (!ended) this.#at = start
     return ended
   }
 
-  #atComma(): boolean {
+  #isAtComma(): boolean {
     return this.#text[this.#at] === ','
   }
 
-  #done(): boolean {
+  #isDone(): boolean {
     return this.#at >= this.#text.length
   }
 

@@ -1,16 +1,17 @@
 /**
- * What can go wrong when we are an OAuth client: one class, so that callers can tell "try later" from "sign in again".
+ * The error of all OAuth client calls. Its `kind` separates "try later" from "sign in again".
  *
- * `message` is safe for clients. What the peer said (`description`, `cause`) is for logs and for the operator's own
- * terminal only. Source: RFC 6749 section 5.2.
+ * `message` is safe for clients. The peer's text (`description`, `cause`) is only for logs and the operator's own
+ * terminal.
+ * Source: RFC 6749 section 5.2.
  */
 import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
 
 /**
- * - `unreachable`: network, timeout, 5xx or 429; the same call may work later
- * - `refused`: the server answered with an OAuth error (`error` holds its code) or another 4xx
+ * - `unreachable`: network error, timeout, 5xx or 429; the same call may succeed later
+ * - `refused`: the server returned an OAuth error (`error` contains its code) or another 4xx
  * - `absent`: the document or endpoint does not exist
- * - `protocol`: the response breaks the protocol (wrong issuer, no JSON, missing member) and must not be used
+ * - `protocol`: the response violates the protocol (wrong issuer, no JSON, missing member) and must not be used
  */
 export type OAuthErrorKind = 'unreachable' | 'refused' | 'absent' | 'protocol'
 
@@ -22,7 +23,7 @@ const codes = {
 } as const satisfies Record<OAuthErrorKind, ErrorCode>
 
 export interface OAuthErrorDetails {
-  /** OAuth error code as the server sent it, when it is a legal one. */
+  /** OAuth error code from the server, if it is syntactically valid. */
   readonly error?: string | undefined
   /** The server's error text (refusals/peer-words.ts). Only for logs and the operator's terminal. */
   readonly description?: string | undefined
@@ -40,7 +41,7 @@ export class OAuthClientError extends GatehouseError {
   readonly responseStatus: number | undefined
   readonly retryAfterSec: number | undefined
 
-  /** `text` is fixed wording of ours plus, at most, the server's OAuth error code. */
+  /** `text` contains only our own wording and, at most, the server's OAuth error code. */
   constructor(kind: OAuthErrorKind, text: string, details: OAuthErrorDetails = {}) {
     super(codes[kind], {
       detail: text,
@@ -77,7 +78,7 @@ export function serverWords(error: unknown): string | undefined {
   return undefined
 }
 
-/** True when the same call may succeed later without anybody changing anything. */
+/** True when the same call may succeed later without any change. */
 export function isTransient(error: unknown): boolean {
   return error instanceof OAuthClientError && error.kind === 'unreachable'
 }

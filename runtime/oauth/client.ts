@@ -1,9 +1,9 @@
 /**
- * An OAuth client as we present ourselves at token, introspection and revocation endpoints.
+ * The credentials with which we authenticate at token, introspection and revocation endpoints.
  *
- * Chooses the authentication method and makes what oauth4webapi calls to put the credentials on the request.
- * Private-key authentication is not offered. Source: RFC 6749 section 2.3, RFC 8414
- * (token_endpoint_auth_methods_supported).
+ * Chooses the authentication method and creates the function that oauth4webapi calls to add the credentials to a
+ * request. Does not support private-key authentication.
+ * Source: RFC 6749 section 2.3, RFC 8414 (token_endpoint_auth_methods_supported).
  */
 import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
 import { OAuthClientError } from './client-error.ts'
@@ -21,9 +21,9 @@ export interface OAuthClient {
 const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * The method to use. Without a secret it is `none`; with one the first of basic, post and none that `supported` lists,
- * basic when nothing is listed. (Servers for public clients only are seen to hand out secrets at registration.) Throws
- * OAuthClientError `protocol` when the server supports none of them.
+ * Returns the authentication method. Without a secret it is `none`. With a secret it is the first of basic, post and
+ * none that `supported` lists, or basic when `supported` is empty. (`none` is included because some servers for public
+ * clients return a secret at registration.) Throws OAuthClientError `protocol` when the server supports none of them.
  */
 export function chooseAuthMethod(
   client: OAuthClient,
@@ -36,7 +36,7 @@ export function chooseAuthMethod(
   if (method !== undefined) return method
   throw new OAuthClientError(
     'protocol',
-    'the authorization server supports no client authentication that we offer',
+    'the authorization server supports none of our client authentication methods',
   )
 }
 
@@ -47,8 +47,8 @@ const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
 }
 
 /**
- * Id and secret in form encoding (RFC 6749 section 2.3.1), by the URL standard's serialiser: letters, digits and `*-._`
- * stay as they are. oauth4webapi escapes those four too, and servers that do not decode take that for another client.
+ * Form-encodes id and secret (RFC 6749 section 2.3.1) with the URL standard's serializer, which keeps letters, digits
+ * and `*-._`. oauth4webapi escapes those four characters too, and servers that do not decode them see another client.
  */
 function basic(secret: string): ClientAuth {
   return (_server, { client_id: id }, _body, headers) => {
@@ -65,12 +65,12 @@ export function isClientAuthMethod(value: string): value is ClientAuthMethod {
   return Object.hasOwn(methods, value)
 }
 
-/** The oauth4webapi form of a method. */
+/** Returns the method in the form that oauth4webapi expects. */
 export function clientAuth(client: OAuthClient, method: ClientAuthMethod): ClientAuth {
   return methods[method](client.clientSecret ?? '')
 }
 
-/** True when a second try with the secret in the body is worth it: the metadata named no method and Basic failed. */
+/** True when a retry with the secret in the body may succeed: the metadata listed no methods and Basic failed. */
 export function mayRetryInBody(client: OAuthClient, server: ServerMetadata, error: unknown): boolean {
   return (
     client.clientSecret !== undefined &&

@@ -1,4 +1,4 @@
-/** Public API of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
+/** Public API of the OAuth module: client functions shared by the proxy, the outgoing strategies and the server. */
 export {
   hintedClient,
   hintedTokens,

@@ -1,8 +1,9 @@
 /**
- * Token introspection, as the resource server that asks.
+ * Token introspection, as a resource server.
  *
- * Returns the response's claims or undefined for an inactive token; what they must say is checked by runtime/incoming.
- * Without credentials the request carries none. Source: RFC 7662.
+ * Returns the claims of the response, or undefined for an inactive token. runtime/incoming validates the claims.
+ * Without client credentials the request is unauthenticated.
+ * Source: RFC 7662.
  */
 import * as oauth from 'oauth4webapi'
 import { type OAuthCallOptions, type JsonRecord, readJson, send } from './call.ts'
@@ -11,13 +12,13 @@ import { OAuthClientError } from './client-error.ts'
 
 const what = 'the introspection endpoint'
 
-/** Rejects with OAuthClientError; a 4xx means that our own credentials or the endpoint are wrong, not the token. */
+/** Rejects with OAuthClientError. A 4xx means that our credentials or the endpoint are wrong, not the token. */
 export async function introspect(
   endpoint: string,
   token: string,
   options: OAuthCallOptions & {
     readonly client?: OAuthClient | undefined
-    /** introspection_endpoint_auth_methods_supported, when known. */
+    /** introspection_endpoint_auth_methods_supported of the server, if known. */
     readonly authMethods?: readonly string[] | undefined
   },
 ): Promise<JsonRecord | undefined> {
@@ -36,7 +37,7 @@ export async function introspect(
   )
   const body = await readJson(what, response)
   if (typeof body['active'] !== 'boolean') {
-    throw new OAuthClientError('protocol', `${what} sent no boolean active`)
+    throw new OAuthClientError('protocol', `the response of ${what} has no boolean "active"`)
   }
   return body['active'] ? body : undefined
 }

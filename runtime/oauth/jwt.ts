@@ -1,8 +1,9 @@
 /**
  * Verifies signed tokens of an issuer: access tokens (runtime/incoming) and ID tokens of a login.
  *
- * Signature, algorithm and time are jose's work. Only asymmetric algorithms; 60 s skew; `exp` required; the `typ` must
- * be one that the kind of token carries, so that a logout token or an assertion is not taken for an access token.
+ * jose checks signature, algorithm and time. Only asymmetric algorithms are accepted, with a clock skew of 60 s, and
+ * `exp` is required. The `typ` must match the kind of token, so that a logout token or an assertion is not accepted as
+ * an access token.
  * Source: RFC 7519, RFC 8725, RFC 9068 section 4, OpenID Connect Core section 3.1.3.7.
  */
 import { ModuleError } from '../../schemas/index.ts'
@@ -40,29 +41,32 @@ export type RefusalReason =
   | 'claims'
   | 'inactive'
 
-/** A token that must not be accepted. `reason` is for logs and for choosing a fixed text. */
+/** The token must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends ModuleError {
   readonly reason: RefusalReason
   constructor(reason: RefusalReason, cause?: unknown) {
-    super(`token refused: ${reason}`, cause === undefined ? {} : { cause })
+    super(`token toTokenRefused: ${reason}`, cause === undefined ? {} : { cause })
     this.reason = reason
   }
 }
 
 export interface JwtRules {
   readonly keys: Keys
-  /** Compared exactly; undefined accepts any issuer whose keys these are. */
+  /** Compared exactly. Undefined accepts any issuer that uses these keys. */
   readonly issuer?: string | undefined
   readonly audience: string
-  /** Accepted `typ` values, lower case without `application/`; a missing typ is accepted too. */
+  /** Accepted `typ` values, in lower case without `application/`. A missing typ is accepted too. */
   readonly types: readonly string[]
-  /** Milliseconds, default Date.now. */
+  /** Returns Unix milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
 }
 
 export const accessTokenTypes = ['jwt', 'at+jwt'] as const
 
-/** The claims of a good token. Rejects with TokenRefused, or with OAuthClientError when the keys cannot be had. */
+/**
+ * Returns the claims of a valid token. Rejects with TokenRefused, or with OAuthClientError when the keys are
+ * unavailable.
+ */
 export async function verifyJwt(token: string, rules: JwtRules): Promise<JWTPayload> {
   checkType(token, rules.types)
   const options: JWTVerifyOptions = {
@@ -76,13 +80,13 @@ export async function verifyJwt(token: string, rules: JwtRules): Promise<JWTPayl
   try {
     return (await jwtVerify(token, rules.keys.find, options)).payload
   } catch (error) {
-    if (error instanceof errors.JWKSMultipleMatchingKeys) return tryEach(token, error, options)
-    throw refused(error)
+    if (error instanceof errors.JWKSMultipleMatchingKeys) return verifyWithEachKey(token, error, options)
+    throw toTokenRefused(error)
   }
 }
 
-/** A token without `kid` may fit several keys, as during a rotation. */
-async function tryEach(
+/** Tries each key: a token without `kid` may match several keys, for instance during a rotation. */
+async function verifyWithEachKey(
   token: string,
   candidates: errors.JWKSMultipleMatchingKeys,
   options: JWTVerifyOptions,
@@ -93,7 +97,7 @@ async function tryEach(
     try {
       return (await jwtVerify(token, key, options)).payload
     } catch (error) {
-      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw refused(error)
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw toTokenRefused(error)
     }
   }
   throw new TokenRefused('signature')
@@ -111,8 +115,8 @@ function checkType(token: string, types: readonly string[]): void {
   if (!types.includes(name)) throw new TokenRefused('type')
 }
 
-/** jose's error as a reason; errors that are not jose's (no keys to be had) pass through. */
-function refused(error: unknown): unknown {
+/** Converts an error of jose to a TokenRefused. Returns other errors (such as unavailable keys) unchanged. */
+function toTokenRefused(error: unknown): unknown {
   if (error instanceof errors.JWTExpired) return new TokenRefused('expired', error)
   if (error instanceof errors.JWTClaimValidationFailed) {
     const reasons: Record<string, RefusalReason> = { iss: 'issuer', aud: 'audience', nbf: 'not_yet_valid' }
@@ -129,14 +133,14 @@ export interface IdTokenRules {
   readonly keys: Keys
   readonly issuer: string
   readonly clientId: string
-  /** Must be equal to the token's when given. */
+  /** Expected nonce. Undefined skips the comparison. */
   readonly nonce?: string | undefined
-  /** Compared with `at_hash` when the token has one. */
+  /** Compared with `at_hash` if the token has one. */
   readonly accessToken?: string | undefined
   readonly now?: (() => number) | undefined
 }
 
-/** The claims of a good ID token. Rejects like verifyJwt. */
+/** Returns the claims of a valid ID token. Rejects like verifyJwt. */
 export async function verifyIdToken(token: string, rules: IdTokenRules): Promise<JWTPayload> {
   const claims = await verifyJwt(token, {
     keys: rules.keys,
@@ -160,7 +164,7 @@ export async function verifyIdToken(token: string, rules: IdTokenRules): Promise
   return claims
 }
 
-/** OpenID Connect Core section 3.1.3.6: left half of the hash that belongs to the token's algorithm. */
+/** Returns the left half of the hash for the token's algorithm (OpenID Connect Core section 3.1.3.6). */
 function accessTokenHash(idToken: string, accessToken: string): string {
   const { alg = '' } = decodeProtectedHeader(idToken)
   const size = /(256|384|512)$/.exec(alg)?.[1] ?? '512'

@@ -1,9 +1,9 @@
 /**
- * The public keys of an issuer: fetched, cached, renewed, and picked for one token.
+ * The public keys of an issuer: fetches, caches and renews the key set, and selects the key for a token.
  *
- * One fetch at a time whatever the load. A set is renewed in the background after ten minutes, fetched again at once
- * for an unknown key (but at most every 30 s), and used for up to an hour while the issuer is down. Picking a key is
- * jose's: type, curve, `kid`, `alg`, `use` and `key_ops` must all fit, so a key cannot be used with another algorithm.
+ * Sends one fetch at a time. A key set is renewed in the background after ten minutes, fetched again immediately for an
+ * unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key: type,
+ * curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another algorithm.
  * Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
  */
 import { isFields } from '../../schemas/index.ts'
@@ -11,15 +11,18 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } f
 import { type OAuthCallOptions, readJson, send } from './call.ts'
 import { OAuthClientError } from './client-error.ts'
 
-/** Where a verifier takes keys from. */
+/** The keys for verifying tokens. */
 export interface Keys {
-  /** For jose's verify functions. Rejects with jose's JWKSNoMatchingKey, or OAuthClientError when keys cannot be had. */
+  /**
+   * For jose's verify functions. Rejects with jose's JWKSNoMatchingKey, or OAuthClientError when the keys are
+   * unavailable.
+   */
   readonly find: JWTVerifyGetKey
-  /** Grows with every change of the key set; what was verified under an older version must be verified again. */
+  /** Increases with every change of the key set. Results from an older version must be verified again. */
   readonly version: number
 }
 
-/** Keys that this process holds itself. `read` is asked each time; another object means another key set. */
+/** Keys of this process. Calls `read` for every verification; a different object is a different key set. */
 export function localKeys(read: () => JSONWebKeySet): Keys {
   let set: JSONWebKeySet | undefined
   let local: JWTVerifyGetKey | undefined
@@ -43,20 +46,20 @@ export function localKeys(read: () => JSONWebKeySet): Keys {
 }
 
 export interface RemoteKeysOptions extends OAuthCallOptions {
-  /** Finds the URL of the key set, for instance by discovery; asked before every fetch. */
+  /** Returns the URL of the key set, for instance by discovery. Called before every fetch. */
   readonly locate: () => Promise<string>
-  /** Milliseconds, default Date.now. */
+  /** Returns Unix milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
 }
 
 export const keySetTimes = {
-  /** Renewed in the background when older. */
+  /** Age after which the set is renewed in the background. */
   freshMs: 600_000,
-  /** Not used when older. */
+  /** Age after which the set is not used. */
   maxAgeMs: 3_600_000,
-  /** Between two fetches for unknown keys. */
+  /** Minimum time between two fetches for unknown keys. */
   cooldownMs: 30_000,
-  /** After a failed fetch, before the next. */
+  /** Delay before the next fetch after a failed one. */
   retryMs: 5_000,
 } as const
 
@@ -94,31 +97,31 @@ export class RemoteKeys implements Keys {
     }
   }
 
-  /** The keys in use; waits for a fetch only when there are none, or none young enough. */
+  /** Returns the current keys. Waits for a fetch only when no sufficiently recent keys exist. */
   #current(): JWTVerifyGetKey | Promise<JWTVerifyGetKey> {
     const age = this.#set === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#set.fetchedAt
     if (this.#set !== undefined && age <= keySetTimes.maxAgeMs) {
-      if (age > keySetTimes.freshMs && this.#mayTry()) this.#renew().catch(() => {})
+      if (age > keySetTimes.freshMs && this.#canFetch()) this.#renew().catch(() => {})
       return this.#set.local
     }
-    if (this.#flight === undefined && this.#failure !== undefined && !this.#mayTry())
+    if (this.#flight === undefined && this.#failure !== undefined && !this.#canFetch())
       throw this.#failure.failure
     return this.#renew()
   }
 
-  /** Newer keys than `seen`; undefined when it is too early to ask. Rejects when the issuer could not be asked. */
+  /** Returns keys newer than `seen`, or undefined during the cooldown. Rejects when the fetch fails. */
   async #afterUnknownKey(seen: JWTVerifyGetKey): Promise<JWTVerifyGetKey | undefined> {
     if (this.#set !== undefined && this.#set.local !== seen) return this.#set.local
     if (this.#flight !== undefined) return this.#flight
     if (this.#now() - this.#attemptedAt < keySetTimes.cooldownMs) {
-      // Whether the key is unknown or merely new cannot be told while the issuer is down.
+      // While the issuer is down, an unknown key cannot be distinguished from a new one.
       if (this.#failure !== undefined) throw this.#failure.failure
       return undefined
     }
     return this.#renew()
   }
 
-  #mayTry(): boolean {
+  #canFetch(): boolean {
     return this.#failure === undefined || this.#now() - this.#failure.at >= keySetTimes.retryMs
   }
 
@@ -158,7 +161,7 @@ export class RemoteKeys implements Keys {
     if (!Array.isArray(keys) || keys.length > maxKeys || !keys.every(isFields)) {
       throw new OAuthClientError('protocol', `${what} is malformed`)
     }
-    // A symmetric key in a public document is no key at all.
+    // Ignore symmetric keys: a secret in a public document is worthless.
     return keys.filter((key) => typeof key['kty'] === 'string' && key['kty'] !== 'oct')
   }
 }

@@ -1,23 +1,31 @@
 /**
- * What a login at certain identity providers needs beyond the standards. Only quirks that need an action stand here; what is
- * merely worth knowing is in runtime/tools/doctor/profiles. Used by the proxy (--remote-auth-provider) and by upstreams of the
- * authorization server (provider). Documented one by one in docs/guides/proxy.md and docs/guides/authorization-server.md.
+ * Nonstandard requirements of identity providers for a login. Contains only quirks that require code; quirks that are
+ * merely worth knowing are in runtime/tools/doctor/profiles.
+ *
+ * Used by the proxy (--remote-auth-provider) and by upstreams of the authorization server (provider). Documented in
+ * docs/guides/proxy.md and docs/guides/authorization-server.md.
  */
 import { isFields } from '../../schemas/index.ts'
 import type { ClientAuthMethod, OAuthClient } from './client.ts'
 
 export interface ProviderHint {
-  /** `audience`: the resource is sent under that name instead. Default: `resource` is sent (RFC 8707). */
+  /**
+   * `audience`: send the resource in a parameter of that name. `omit`: do not send it. Default: send `resource` (RFC
+   * 8707).
+   */
   readonly resource?: 'omit' | 'audience'
   /** Parameters of the authorization request. */
   readonly authorizeParams?: Readonly<Record<string, string>>
-  /** The scope without which there is no refresh token; `none`: there is no such scope, offline_access is refused. */
+  /**
+   * Scope that the provider requires for a refresh token. `none`: no such scope exists, and the provider refuses
+   * offline_access.
+   */
   readonly offlineScope?: 'offline_access' | 'refresh_token' | 'none'
-  /** Carries the scopes in place of `scope`. */
+  /** Name of the parameter for the scopes, instead of `scope`. */
   readonly scopeParamName?: string
   /** How a client with a secret authenticates at the token endpoint. */
   readonly clientAuth?: ClientAuthMethod
-  /** Supports PKCE with S256 and does not announce it. */
+  /** True when the provider supports PKCE with S256 without announcing it. */
   readonly silentPkce?: true
   /**
    * Member of the token response that contains the user's tokens after a login. After a refresh they are top-level
@@ -55,7 +63,10 @@ export function isProviderId(id: string): id is ProviderId {
   return Object.hasOwn(providerHints, id)
 }
 
-/** With the provider's own scope for refresh tokens. No scopes at all stay none: the provider chooses. */
+/**
+ * Returns the scopes, including the provider's scope for refresh tokens. An empty list stays empty: the provider then
+ * chooses the scopes.
+ */
 export function hintedScopes(hint: ProviderHint | undefined, scopes: readonly string[]): readonly string[] {
   const { offlineScope } = hint ?? {}
   if (offlineScope === undefined || scopes.length === 0) return scopes
@@ -63,7 +74,7 @@ export function hintedScopes(hint: ProviderHint | undefined, scopes: readonly st
   return offlineScope === 'none' ? others : [...others, offlineScope]
 }
 
-/** Parameters of an authorization request. Of `prompt` both hold: what the client asks for and what the provider needs. */
+/** Returns the parameters of an authorization request. `prompt` combines the client's value and the provider's. */
 export function hintedParams(
   hint: ProviderHint | undefined,
   asked: Readonly<Record<string, string>>,
@@ -86,7 +97,7 @@ export function hintedTokens(
   }
 }
 
-/** A client as the provider wants it; a method that is fixed already, by registration, stays. */
+/** Returns the client with the provider's authentication method. A method fixed by registration is kept. */
 export function hintedClient(hint: ProviderHint | undefined, client: OAuthClient): OAuthClient {
   const authMethod = client.authMethod ?? hint?.clientAuth
   return client.clientSecret === undefined || authMethod === undefined ? client : { ...client, authMethod }

@@ -1,8 +1,8 @@
 /**
- * Dynamic client registration, as the client that registers.
+ * Dynamic client registration, as the client.
  *
- * The result is plain JSON, so that it can be stored and used again; when it ends is for the holder to watch
- * (`clientSecretExpiresAt`). Redirects are not followed: the metadata must not reach another host.
+ * The result is plain JSON that can be stored and reused; the owner must watch its expiry (`clientSecretExpiresAt`).
+ * Redirects are not followed: the metadata must not reach another host.
  * Source: RFC 7591, RFC 7592; MCP 2026-07-28 authorization (application_type).
  */
 import {
@@ -17,7 +17,7 @@ import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './c
 import { OAuthClientError } from './client-error.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
-/** RFC 7591 client metadata by its own names. */
+/** RFC 7591 client metadata. Members have their RFC names. */
 export interface RegistrationRequest {
   readonly redirect_uris: readonly string[]
   readonly client_name?: string
@@ -30,7 +30,7 @@ export interface RegistrationRequest {
   readonly software_statement?: string
 }
 
-/** What a program on the user's machine registers: public where the server allows it, redirected to loopback. */
+/** Returns the metadata of a native program: a public client if the server allows it, with a loopback redirect. */
 export function nativeClient(
   name: string,
   server: Pick<ServerMetadata, 'token_endpoint_auth_methods_supported'>,
@@ -55,16 +55,16 @@ export function nativeClient(
   }
 }
 
-/** Holds secrets: store it encrypted or with mode 0600, never log it. */
+/** Contains secrets: store it encrypted or with mode 0600, and never log it. */
 export interface Registration {
   readonly clientId: string
   readonly clientSecret?: string | undefined
   /** Unix milliseconds; absent when the secret does not expire. */
   readonly clientSecretExpiresAt?: number | undefined
   readonly authMethod?: ClientAuthMethod | undefined
-  /** What the server granted, when it said so. */
+  /** Scopes that the server granted, if it reported them. */
   readonly scopes?: readonly string[] | undefined
-  /** RFC 7592 management, when offered. */
+  /** Token for RFC 7592 management, if the server offers it. */
   readonly registrationAccessToken?: string | undefined
   readonly registrationClientUri?: string | undefined
 }
@@ -72,14 +72,14 @@ export interface Registration {
 const what = 'the registration endpoint'
 
 /**
- * Registers. Rejects with OAuthClientError: `absent` when the endpoint says that registration is not supported (404, 405,
- * 501), `refused` with the server's error code, `unreachable`, or `protocol`.
+ * Registers a client. Rejects with OAuthClientError: `absent` when the endpoint does not support registration (404,
+ * 405, 501), `refused` with the server's error code, `unreachable`, or `protocol`.
  */
 export async function registerClient(
   endpoint: string,
   metadata: RegistrationRequest,
   options: OAuthCallOptions & {
-    /** Presented as Bearer. */
+    /** Sent as bearer token. */
     readonly initialAccessToken?: string | undefined
   },
 ): Promise<Registration> {
@@ -99,9 +99,9 @@ export async function registerClient(
 }
 
 /**
- * Sends the metadata of a registration again, by which the server renews its secret. The client id stays; what the
- * answer leaves out of the management data stays as it was. Rejects with OAuthClientError, `protocol` when the server did not
- * say how to manage the registration or answered with another client.
+ * Sends the metadata of a registration again, so that the server renews its secret. The client id stays the same, and
+ * management data that the response omits is kept. Rejects with OAuthClientError, `protocol` when the registration has
+ * no management endpoint or the response has another client id.
  */
 export async function updateRegistration(
   registration: Registration,
@@ -110,7 +110,7 @@ export async function updateRegistration(
 ): Promise<Registration> {
   const { clientId, clientSecret, registrationAccessToken, registrationClientUri } = registration
   if (registrationAccessToken === undefined || registrationClientUri === undefined) {
-    throw new OAuthClientError('protocol', `${what} does not manage registrations`)
+    throw new OAuthClientError('protocol', `${what} does not support managing registrations`)
   }
   const response = await send(
     what,
@@ -127,8 +127,7 @@ export async function updateRegistration(
     options,
   )
   const made = readRegistration(await readJson(what, response))
-  if (made.clientId !== clientId)
-    throw new OAuthClientError('protocol', `${what} answered with another client`)
+  if (made.clientId !== clientId) throw new OAuthClientError('protocol', `${what} returned another client`)
   return {
     ...made,
     clientSecret: made.clientSecret ?? clientSecret,
@@ -138,7 +137,7 @@ export async function updateRegistration(
   }
 }
 
-/** Deletes a registration where the server offers that; false when it does not or refuses. Does not reject. */
+/** Deletes a registration. Returns false when the server does not support it or refuses. Does not reject. */
 export async function deleteRegistration(
   { registrationAccessToken: token, registrationClientUri: uri }: Registration,
   options: OAuthCallOptions,
@@ -157,7 +156,10 @@ function readRegistration(body: JsonRecord): Registration {
   const clientSecret = optionalString(what, body, 'client_secret')
   const authMethod = optionalString(what, body, 'token_endpoint_auth_method')
   if (authMethod !== undefined && !isClientAuthMethod(authMethod)) {
-    throw new OAuthClientError('protocol', `${what} chose a client authentication that we do not offer`)
+    throw new OAuthClientError(
+      'protocol',
+      `${what} chose a client authentication method that we do not support`,
+    )
   }
   return {
     clientId: requiredString(what, body, 'client_id'),
@@ -171,19 +173,19 @@ function readRegistration(body: JsonRecord): Registration {
   }
 }
 
-/** RFC 7591 says a string; some servers send a list. */
+/** Reads scopes. RFC 7591 requires a string, but some servers send a list. */
 function scopeList(value: unknown): readonly string[] | undefined {
   if (typeof value === 'string') return value.split(' ').filter((scope) => scope !== '')
   if (Array.isArray(value) && value.every((scope) => typeof scope === 'string')) return value
   return undefined
 }
 
-/** Unix seconds to milliseconds; 0 means never. */
+/** Converts Unix seconds to milliseconds. Returns undefined for 0, which means never. */
 function milliseconds(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value * 1000 : undefined
 }
 
-/** The registration as a client for token requests. */
+/** Returns the registration as a client for token requests. */
 export function registeredClient(registration: Registration): OAuthClient {
   return {
     clientId: registration.clientId,

@@ -1,7 +1,7 @@
 /**
- * Renders an error as OAuth JSON, for answers to OAuth clients and for every 401.
+ * Renders an error as OAuth JSON, for responses to OAuth clients and for every 401.
  *
- * Only errors whose row in the table has an OAuth code say more than `server_error`; causes never leave.
+ * Errors without an OAuth code in the error table become `server_error`. Causes are never sent.
  * Source: RFC 6749 sections 5.1 and 5.2.
  */
 import type { ServerResponse } from 'node:http'
@@ -14,31 +14,35 @@ export interface OAuthResponse {
   readonly body: { readonly error: string; readonly error_description: string }
 }
 
-/** The OAuth error code of an error's row in the table, if it has one. */
+/** Returns the OAuth code of the error from the error table, if it has one. */
 export function oauthCode(error: unknown): string | undefined {
   if (!(error instanceof GatehouseError)) return undefined
   const row = errors[error.code]
   return 'oauth' in row ? row.oauth : undefined
 }
 
-/** Status, headers and body of the response. An error without an OAuth code is `server_error` or, at 503, temporary. */
+/**
+ * Returns status, headers and body of the response. Without an OAuth code the error is `server_error`, or
+ * `temporarily_unavailable` for 503.
+ */
 function oauthResponse(error: unknown): OAuthResponse {
   const known = error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
   const code = oauthCode(known) ?? (known.status === 503 ? 'temporarily_unavailable' : 'server_error')
   return {
     status: known.status,
     headers: { 'Cache-Control': 'no-store', Pragma: 'no-cache', ...known.headers },
-    body: { error: code, error_description: describable(known.message) },
+    body: { error: code, error_description: toErrorDescription(known.message) },
   }
 }
 
-/** Answers with it. */
 export function sendOAuthError(res: ServerResponse, error: unknown): void {
   const { status, headers, body } = oauthResponse(error)
   sendBody(res, status, 'application/json', JSON.stringify(body), headers)
 }
 
-/** RFC 6749 section 5.2 allows printable ASCII without quote and backslash. */
-function describable(text: string): string {
+/**
+ * Replaces characters that RFC 6749 section 5.2 does not allow: it allows printable ASCII without quote and backslash.
+ */
+function toErrorDescription(text: string): string {
   return text.replace(/"/g, "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')
 }

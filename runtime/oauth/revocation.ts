@@ -1,12 +1,10 @@
-/**
- * Token revocation, as the client that the token was issued to. Source: RFC 7009.
- */
+/** Token revocation (RFC 7009), as the client that received the token. */
 import * as oauth from 'oauth4webapi'
 import { type OAuthCallOptions, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
-/** False when the server has no such endpoint or does not take the token back. Does not reject. */
+/** Revokes the token. Returns false when the server has no revocation endpoint or refuses. Does not reject. */
 export async function revokeToken(
   server: ServerMetadata,
   client: OAuthClient,
@@ -14,7 +12,7 @@ export async function revokeToken(
   options: OAuthCallOptions,
 ): Promise<boolean> {
   if (server.revocation_endpoint === undefined) return false
-  // RFC 8414: as at the token endpoint when it is left out.
+  // RFC 8414: when omitted, the methods of the token endpoint apply.
   const methods =
     server.revocation_endpoint_auth_methods_supported ?? server.token_endpoint_auth_methods_supported
   try {

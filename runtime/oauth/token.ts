@@ -1,9 +1,9 @@
 /**
- * Requests to a token endpoint, one function per grant, and the one reader of their responses.
+ * Sends requests to a token endpoint, with one function per grant, and reads the responses.
  *
- * Requests are built by oauth4webapi (client authentication, form encoding). Answers are read here, because an id_token
- * must be verified against keys (id-token.ts) rather than trusted for coming over TLS, and because some servers need a
- * mapping. Nothing here caches or retries, but for one second try when the authentication method had to be guessed.
+ * oauth4webapi builds the requests (client authentication, form encoding). Responses are read here for two reasons: an
+ * id_token must be verified against keys (id-token.ts) instead of being trusted because it came over TLS, and some
+ * servers need a mapping. Nothing here caches. The only retry follows a guessed authentication method.
  * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707.
  */
 import * as oauth from 'oauth4webapi'
@@ -19,15 +19,15 @@ import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from '
 import { OAuthClientError } from './client-error.ts'
 import { missingEndpoint, type ServerMetadata } from './metadata/server-metadata.ts'
 
-/** What a token endpoint gave. Holds secrets: never log it. */
+/** The result of a token request. Contains secrets: never log it. */
 export interface TokenSet {
   readonly accessToken: string
   /** Lower case, for instance `bearer` or `n_a`. */
   readonly tokenType: string
-  /** Unix milliseconds; undefined when the server did not say. */
+  /** Unix milliseconds; undefined when the server did not report an expiry. */
   readonly expiresAt?: number | undefined
   readonly refreshToken?: string | undefined
-  /** As received; not verified. */
+  /** As received, not verified. */
   readonly idToken?: string | undefined
   readonly scope?: string | undefined
   readonly issuedTokenType?: string | undefined
@@ -35,15 +35,15 @@ export interface TokenSet {
 
 export interface TokenRequestOptions extends OAuthCallOptions {
   readonly server: ServerMetadata
-  /** Absent: the request names no client (some exchanges need none). */
+  /** Absent: the request identifies no client (some exchanges need none). */
   readonly client?: OAuthClient | undefined
-  /** Milliseconds, default Date.now. */
+  /** Returns Unix milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Turns a non-standard answer into the standard members before it is read. */
+  /** Converts a nonstandard response to standard members before it is read. */
   readonly map?: ((body: JsonRecord) => JsonRecord) | undefined
-  /** Token types taken besides bearer, lower case (`n_a` for an assertion). */
+  /** Token types to accept in addition to bearer, in lower case (`n_a` for an assertion). */
   readonly tokenTypes?: readonly string[] | undefined
-  /** Further form parameters. */
+  /** Additional form parameters. */
   readonly extra?: Readonly<Record<string, string>> | undefined
 }
 
@@ -54,7 +54,6 @@ const grantTypes = {
   jwtBearer: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
 } as const
 
-/** Exchanges an authorization code. */
 export function codeGrant(
   options: TokenRequestOptions & {
     readonly code: string
@@ -71,7 +70,7 @@ export function codeGrant(
   })
 }
 
-/** Uses a refresh token. When the response has no new one, the old one stays valid and is returned. */
+/** Uses a refresh token. When the response contains no new one, the old one stays valid and is returned. */
 export async function refreshGrant(
   options: TokenRequestOptions & {
     readonly refreshToken: string
@@ -101,7 +100,7 @@ export function clientCredentialsGrant(
   })
 }
 
-/** RFC 8693. Token types are full URNs. */
+/** Exchanges a token (RFC 8693). Token types are full URNs. */
 export function tokenExchangeGrant(
   options: TokenRequestOptions & {
     readonly subjectToken: string
@@ -126,7 +125,7 @@ export function tokenExchangeGrant(
   })
 }
 
-/** RFC 7523 section 2.1; also the on-behalf-of exchange, with `extra`. */
+/** Uses a JWT as authorization grant (RFC 7523 section 2.1). Also the on-behalf-of exchange, with `extra`. */
 export function jwtBearerGrant(
   options: TokenRequestOptions & {
     readonly assertion: string
@@ -141,7 +140,7 @@ export function jwtBearerGrant(
   })
 }
 
-/** Space-joined scopes; undefined for none, because an empty parameter means something else. */
+/** Joins scopes with spaces. Returns undefined for an empty list, because an empty parameter has another meaning. */
 function joinScopes(scopes: readonly string[] | undefined): string | undefined {
   return scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')
 }
@@ -165,7 +164,7 @@ async function tokenRequest(
       grantType,
       form,
       {
-        // The fetch enforces https but for loopback; the library's own switch knows no loopback.
+        // Our fetch enforces https except for loopback; the library's check has no exception for loopback.
         [oauth.allowInsecureRequests]: true,
         [oauth.customFetch]: (url, init) => send(what, url, init, options),
       },
@@ -182,10 +181,10 @@ async function tokenRequest(
 
 function readTokens(raw: JsonRecord, options: TokenRequestOptions): TokenSet {
   const body = options.map ? options.map(raw) : raw
-  // Some providers leave token_type out (RFC 6749 section 5.1 requires it). Their tokens are bearer tokens.
+  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Their tokens are bearer tokens.
   const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
   if (tokenType !== 'bearer' && !options.tokenTypes?.includes(tokenType)) {
-    throw new OAuthClientError('protocol', `${what} issued a token of a type that we cannot use`)
+    throw new OAuthClientError('protocol', `${what} issued a token of a type that we do not support`)
   }
   const lifetimeSec = lifetime(body['expires_in'])
   const now = options.now ?? Date.now
@@ -200,7 +199,7 @@ function readTokens(raw: JsonRecord, options: TokenRequestOptions): TokenSet {
   }
 }
 
-/** Seconds; servers are seen to send a numeric string. Zero and nonsense count as "not said". */
+/** Returns the lifetime in seconds, or undefined for zero and invalid values. Some servers send a numeric string. */
 function lifetime(value: unknown): number | undefined {
   const seconds = typeof value === 'string' && /^\d{1,12}$/.test(value) ? Number(value) : value
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : undefined

@@ -1,18 +1,21 @@
 /**
- * URL rules of OAuth: which endpoints may be used, where the well-known documents of an issuer or resource live, and
- * whether a resource document speaks for a target.
+ * URL rules of OAuth: the allowed endpoints, the well-known documents of an issuer or resource, and whether a resource
+ * document covers a target.
  *
- * Source: RFC 8414 section 3.1, OpenID Connect Discovery section 4, RFC 9728 section 3.1, RFC 8707 section 2,
- * MCP 2025-11-25 authorization ("Authorization Server Metadata Discovery").
+ * Source: RFC 8414 section 3.1, OpenID Connect Discovery section 4, RFC 9728 section 3.1, RFC 8707 section 2, MCP
+ * 2025-11-25 authorization ("Authorization Server Metadata Discovery").
  */
 import { isLoopbackHost } from '../net/index.ts'
 
-/** Why a configured or advertised endpoint may not be used, or undefined. `allowHttp` lifts the https rule. */
+/**
+ * Returns why a configured or advertised endpoint is not allowed, or undefined when it is. `allowHttp` lifts the https
+ * rule.
+ */
 export function endpointViolation(value: string, allowHttp = false): string | undefined {
   if (!URL.canParse(value)) return 'must be an absolute URL'
   const url = new URL(value)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an http or https URL'
-  if (url.username !== '' || url.password !== '') return 'must not carry user information'
+  if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
   if (url.hash !== '' || value.includes('#')) return 'must not have a fragment'
   if (url.protocol === 'http:' && !allowHttp && !isLoopbackHost(url.hostname)) {
     return 'must be https (http is allowed for loopback hosts)'
@@ -20,7 +23,7 @@ export function endpointViolation(value: string, allowHttp = false): string | un
   return undefined
 }
 
-/** Documents to ask for, in the order MCP prescribes. `issuer` is an absolute URL. */
+/** Returns the URLs of the documents to try, in the order that MCP requires. `issuer` is an absolute URL. */
 export function serverMetadataUrls(issuer: string): readonly string[] {
   const { origin, path } = split(issuer)
   if (path === '') {
@@ -33,19 +36,19 @@ export function serverMetadataUrls(issuer: string): readonly string[] {
   ]
 }
 
-/** Path of the resource's own document (without query): the well-known part goes between host and path. */
+/** Returns the path of the resource's own document, without query: the well-known part goes between host and path. */
 export function resourceMetadataPath(resource: string): string {
   const { pathname } = new URL(resource)
   return `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
 }
 
-/** URL of the resource's own document. */
+/** Returns the URL of the resource's own document. */
 export function resourceMetadataUrl(resource: string): string {
   const url = new URL(resource)
   return `${url.origin}${resourceMetadataPath(resource)}${url.search}`
 }
 
-/** Where to look for a target's resource document when no challenge names it: path form, then root. */
+/** Returns the URLs to try when no challenge contains one: the path form, then the root. */
 export function resourceMetadataUrls(target: string): readonly string[] {
   const url = new URL(target)
   const own = resourceMetadataUrl(target)
@@ -54,8 +57,8 @@ export function resourceMetadataUrls(target: string): readonly string[] {
 }
 
 /**
- * The canonical form of a resource indicator: scheme and host in lower case, default port and fragment dropped. A bare
- * origin stays without a trailing slash, as MCP asks.
+ * Returns the canonical form of a resource indicator: scheme and host in lower case, without default port and fragment.
+ * A bare origin has no trailing slash, as MCP requires.
  */
 export function canonicalResource(value: string): string {
   const url = new URL(value)
@@ -63,7 +66,7 @@ export function canonicalResource(value: string): string {
   return url.pathname === '/' && url.search === '' ? url.origin : url.href
 }
 
-/** True when a document for `resource` may speak for `target`: same origin, and its path contains the target's. */
+/** True when a document for `resource` covers `target`: the origin is the same, and its path contains the target's. */
 export function resourceCovers(resource: string, target: string): boolean {
   if (!URL.canParse(resource)) return false
   const own = new URL(resource)

@@ -1,9 +1,9 @@
 /**
- * The one cache of credentials that strategies obtained for callers: exchanged tokens, temporary role credentials.
+ * Caches the credentials that strategies obtain for callers: exchanged tokens and temporary role credentials.
  *
- * One request per key whatever the load; cached until shortly before expiry; bounded. Keys are digests over everything
- * the credential depends on: caller, subject token, strategy, configuration with its secrets. Failures are not cached.
- * A waiter that goes away does not end the request that others wait for.
+ * Sends one request per key at a time and caches the credential until shortly before it expires. The cache is bounded.
+ * A key is a digest of everything the credential depends on: caller, subject token, strategy, and configuration
+ * including its secrets. Failures are not cached. An aborted waiter does not cancel the request for the other waiters.
  */
 import { abortable } from '../net/index.ts'
 import { hash } from 'node:crypto'
@@ -12,23 +12,26 @@ import { LRUCache } from 'lru-cache'
 /** Members of a credential, for instance `accessToken`. */
 export type CredentialHeaders = Readonly<Record<string, string>>
 
-/** Which credential a request carries. */
-export interface Used {
+/** The credential that a request carries. */
+export interface UsedCredential {
   readonly key: string
   readonly credential: CredentialHeaders
 }
 
-export interface Obtained {
+export interface ObtainedCredential {
   readonly credential: CredentialHeaders
-  /** Unix milliseconds; undefined when the issuer did not say. */
+  /** Unix milliseconds; undefined when the issuer did not report an expiry. */
   readonly expiresAt?: number | undefined
 }
 
 const maxEntries = 10_000
-/** How long a credential of unknown lifetime is used. */
+/** Cache lifetime of a credential whose expiry is unknown. */
 const unknownLifetimeMs = 60_000
 
-/** A credential younger than this was not refused for its age: another one would be refused as well. */
+/**
+ * A refused credential younger than this is not replaced: its age cannot be the reason, so a new one would be refused
+ * too.
+ */
 const minAgeMs = 5_000
 
 interface Entry {
@@ -46,16 +49,16 @@ export class CredentialCache {
     this.#now = now
   }
 
-  /** The digest of everything a credential depends on. The parts cannot run into one another. */
+  /** Returns a digest of everything that a credential depends on. JSON encoding keeps the parts unambiguous. */
   static key(...parts: readonly (string | undefined)[]): string {
     return hash('sha256', JSON.stringify(parts.map((part) => part ?? null)), 'base64url')
   }
 
-  /** A credential that is good for a while, obtained now if need be. Rejects with what `obtain` rejects with. */
+  /** Returns the cached credential, or obtains one. Rejects with the error of `obtain`. */
   async get(
     key: string,
     marginMs: number,
-    obtain: () => Promise<Obtained>,
+    obtain: () => Promise<ObtainedCredential>,
     signal?: AbortSignal,
   ): Promise<CredentialHeaders> {
     signal?.throwIfAborted()
@@ -70,8 +73,8 @@ export class CredentialCache {
   }
 
   /**
-   * The credential was refused. Forgets it, unless a newer one has taken its place. True when the next `get` gives
-   * another one; false when this one was obtained only just now, which then stays.
+   * Reports that the backend refused the credential. Removes it unless a newer one has already replaced it. Returns
+   * true when the next `get` returns a different credential, and false when this one is too new to be replaced.
    */
   refused(key: string, credential: CredentialHeaders): boolean {
     const entry = this.#entries.get(key)
@@ -84,11 +87,15 @@ export class CredentialCache {
     return this.#entries.size
   }
 
-  async #obtain(key: string, marginMs: number, obtain: () => Promise<Obtained>): Promise<CredentialHeaders> {
+  async #obtain(
+    key: string,
+    marginMs: number,
+    obtain: () => Promise<ObtainedCredential>,
+  ): Promise<CredentialHeaders> {
     const { credential, expiresAt } = await obtain()
     const now = this.#now()
     const lifetime = expiresAt === undefined ? unknownLifetimeMs : expiresAt - now
-    // A short-lived credential is still worth half its life.
+    // Use a short-lived credential for at least half of its lifetime.
     const margin = Math.min(marginMs, lifetime / 2)
     if (lifetime > 0) {
       this.#entries.set(key, { credential, obtainedAt: now, until: now + lifetime - margin })

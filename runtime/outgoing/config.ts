@@ -1,8 +1,9 @@
 /**
- * What a strategy is configured with, and the checks that all strategies share.
+ * The configuration of a strategy, and the checks that all strategies share.
  *
- * The shape is the strategy object of the virtual server's file, and every member is optional here and checked at run time, so that an error names its field. A secret is a literal or the name of a
- * variable; a variable is read again at each use, so that a rotated value is reloaded.
+ * The shape is the strategy object in the configuration of the virtual server. Every member is optional here and
+ * checked at run time, so that an error names its field. A secret is either a literal or the name of a variable.
+ * Variables are read on every use, so that a rotated value takes effect without a restart.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
 import type * as schema from '../../schemas/index.ts'
@@ -24,34 +25,34 @@ export type CloudStsBlock = Block<schema.CloudStsStrategy>
 export type OboBlock = Block<schema.OboStrategy>
 export type XaaBlock = Block<schema.XaaStrategy>
 
-/** What strategies are made from, beside their configuration. */
+/** Shared dependencies of the strategies. */
 export interface StrategyParts {
-  /** For token endpoints that the operator wrote down. */
+  /** Fetch for token endpoints in the configuration. */
   readonly fetch: Fetch
-  /** The same, for endpoints that may be plain http. */
+  /** Like `fetch`, for endpoints that may use plain http. */
   readonly httpFetch: Fetch
   readonly cache: CredentialCache
   readonly upstream: UpstreamTokens | undefined
-  /** Value of an environment variable or mounted secret; undefined or empty: there is none. */
+  /** Returns the value of an environment variable or mounted secret; undefined or empty when it does not exist. */
   readonly secret: (name: string) => string | undefined
   readonly enableObo: boolean
   readonly now: () => number
   readonly log: Log
-  /** Called with each attempt to get a credential; `error` undefined: it worked. */
+  /** Reports each attempt to obtain a credential; `error` is undefined on success. */
   readonly obtained: (strategy: string, error: unknown) => void
-  /** Region -> URL of its token service. */
+  /** Returns the URL of a region's token service. */
   readonly stsEndpoint: (region: string) => string
 }
 
-/** One way to authenticate: checks its block, makes the strategy. */
+/** An authentication strategy: validates its configuration block and creates the strategy. */
 export interface StrategyModule {
-  /** With paths relative to the strategy object. */
+  /** Returns the violations, with paths relative to the strategy object. */
   problems(config: StrategyConfig, parts: StrategyParts): readonly Violation[]
-  /** Called only when there are no problems. */
+  /** Creates the strategy. Called only when `problems` returned nothing. */
   make(config: StrategyConfig, parts: StrategyParts): CredentialStrategy
 }
 
-/** Errors of a secret that is given as literal or by variable. `required` wants one of the two. */
+/** Returns the violations of a secret that is a literal or names a variable. `required`: one of the two must be set. */
 export function secretViolations(
   field: string,
   literal: string | undefined,
@@ -60,16 +61,16 @@ export function secretViolations(
   { required = false }: { readonly required?: boolean } = {},
 ): readonly Violation[] {
   if (literal !== undefined && variable !== undefined)
-    return [{ path: field, message: `excludes ${last(field)}Env` }]
+    return [{ path: field, message: `excludes ${lastSegment(field)}Env` }]
   if (variable !== undefined && !parts.secret(variable)) {
     return [{ path: `${field}Env`, message: `the variable ${variable} is not set or empty` }]
   }
   return required && !literal && variable === undefined
-    ? [{ path: field, message: `set ${last(field)} or ${last(field)}Env` }]
+    ? [{ path: field, message: `set ${lastSegment(field)} or ${lastSegment(field)}Env` }]
     : []
 }
 
-/** Reads the secret, each time again. */
+/** Returns a function that reads the current value of the secret. */
 export function secretReader(
   literal: string | undefined,
   variable: string | undefined,
@@ -78,7 +79,7 @@ export function secretReader(
   return () => (variable === undefined ? literal : parts.secret(variable)) || undefined
 }
 
-/** Errors of a URL that must be there. */
+/** Returns the violations of a required URL. */
 export function urlViolations(
   field: string,
   value: string | undefined,
@@ -90,8 +91,8 @@ export function urlViolations(
 }
 
 /**
- * Error of an upstream's name: nothing could hold upstream tokens, there is no such provider, or none is named and
- * there are several.
+ * Returns the violation of a provider name: no component stores upstream tokens, the provider is unknown, or no name is
+ * set although there are several providers.
  */
 export function providerViolations(
   field: string,
@@ -105,23 +106,26 @@ export function providerViolations(
       ? [
           {
             path: field,
-            message: `must name one of the upstream providers, which are ${providers.join(', ')}`,
+            message: `must name one of the upstream providers: ${providers.join(', ')}`,
           },
         ]
       : []
   }
-  if (upstream === undefined) return [{ path: field, message: 'needs an embedded authorization server' }]
+  if (upstream === undefined) return [{ path: field, message: 'requires an embedded authorization server' }]
   return upstream.providers === undefined || providers.includes(name)
     ? []
     : [
         {
           path: field,
-          message: `"${name}" is not the name of an upstream provider, which are ${providers.join(', ')}`,
+          message: `"${name}" is not an upstream provider; expected one of ${providers.join(', ')}`,
         },
       ]
 }
 
-/** The provider whose token stands for the user: the named one, else the first; undefined: the caller's own token. */
+/**
+ * Returns the provider whose token identifies the user: the named one, or else the first. Returns undefined for the
+ * caller's own token.
+ */
 export function providerOf(
   name: string | undefined,
   { upstream }: Pick<StrategyParts, 'upstream'>,
@@ -129,6 +133,6 @@ export function providerOf(
   return name || upstream?.providers?.[0]
 }
 
-function last(field: string): string {
+function lastSegment(field: string): string {
   return field.slice(field.lastIndexOf('.') + 1)
 }

@@ -1,15 +1,16 @@
 /**
- * Sorts what went wrong while a credential was obtained into the classes that callers of a backend see.
+ * Maps the failure to obtain a credential to an error for the callers of a backend.
  *
- * Sign in again (401), not allowed (403), somebody must change something (502), later (503). The peer's own words stay
- * in the cause. Source: proxy and virtual server failure rules; RFC 6749 section 5.2, RFC 8693 section 2.2.2.
+ * The classes are: sign in again (401), not allowed (403), the operator must change something (502), retry later (503).
+ * The peer's own error text stays in the cause.
+ * Source: proxy and virtual server failure rules; RFC 6749 section 5.2, RFC 8693 section 2.2.2.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { OAuthClientError, tokenRefusal } from '../oauth/index.ts'
 
 const defaultRetryAfterSec = 5
 
-/** `subject`: the refused grant is the caller's token, so that a new login helps. */
+/** `subject`: the refused grant is the caller's token, so a new login helps. */
 export function credentialFailure(error: unknown, { subject }: { readonly subject: boolean }): unknown {
   if (!(error instanceof OAuthClientError)) return error
   const refusal = tokenRefusal(error)

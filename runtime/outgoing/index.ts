@@ -1,4 +1,4 @@
-/** Public API of the outgoing module: how we authenticate to a backend. */
+/** Public API of the outgoing module: authentication to backends. */
 export type { StrategyConfig } from './config.ts'
 export { makeOutgoing, type StrategyRegistry } from './registry.ts'
 export { accountAdvice } from './subject.ts'

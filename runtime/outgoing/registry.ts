@@ -1,8 +1,8 @@
 /**
- * Every way to authenticate to a backend, by the name that configuration uses, and the one place that makes them.
+ * Maps the strategy names of the configuration to their implementations, and creates strategies.
  *
- * Adding a strategy is a file and a line here; the compiler names the line. All strategies of a process share one
- * cache and one set of connections.
+ * To add a strategy, write its file and add it to the table; the compiler reports a missing entry. All strategies of a
+ * process share one cache and one set of connections.
  */
 import { formatViolations, GatehouseError } from '../../schemas/index.ts'
 import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } from '../net/index.ts'
@@ -33,35 +33,38 @@ const strategies = {
 } as const satisfies Record<StrategyConfig['type'], StrategyModule>
 
 export interface OutgoingParts {
-  /** Upstream tokens of callers; absent: strategies that need them are refused. */
+  /** Source of the callers' upstream tokens. Absent: strategies that need upstream tokens are rejected. */
   readonly upstream?: UpstreamTokens | undefined
-  /** Value of the variable that a `…Env` field names. Default: there are none. */
+  /** Returns the value of the variable that a `…Env` field names. Default: no variable exists. */
   readonly secret?: ((name: string) => string | undefined) | undefined
-  /** On-behalf-of exchange; default off. */
+  /** Enables the on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** PEM certificates trusted beside the system's. */
+  /** PEM certificates to trust in addition to the system's. */
   readonly ca?: string | undefined
   readonly log?: Log | undefined
-  /** Called with each attempt to get a credential; `error` undefined: it worked. */
+  /** Reports each attempt to obtain a credential; `error` is undefined on success. */
   readonly obtained?: ((strategy: string, error: unknown) => void) | undefined
-  /** Milliseconds, default Date.now. */
+  /** Returns Unix milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Replaces the fetches for token endpoints. */
+  /** Replaces the fetch for token endpoints. */
   readonly fetch?: Fetch | undefined
-  /** Region -> URL of its token service; default the public ones. */
+  /** Returns the URL of a region's token service. Default: the public endpoints. */
   readonly stsEndpoint?: ((region: string) => string) | undefined
 }
 
 export interface StrategyRegistry {
-  /** Throws GatehouseError INVALID_CONFIG with every error, each below `field`. */
+  /** Creates the strategy. Throws GatehouseError INVALID_CONFIG with all errors, with paths relative to `field`. */
   strategy(config: StrategyConfig, field?: string): CredentialStrategy
-  /** The same errors as lines; empty when `strategy` would succeed. */
+  /** Returns the errors that `strategy` would throw, one line each. */
   problems(config: StrategyConfig, field?: string): readonly string[]
   close(): Promise<void>
 }
 
-/** Token endpoints are the operator's words, so private addresses are allowed; https but for loopback. */
+/**
+ * Creates the registry. The operator configures the token endpoints, so private addresses are allowed. Plain http is
+ * allowed for loopback only.
+ */
 export function makeOutgoing(from: OutgoingParts = {}): StrategyRegistry {
   const now = from.now ?? Date.now
   const shared = { proxy: from.proxy, ca: from.ca, maxRedirects: 0 }

@@ -1,5 +1,5 @@
 /**
- * The token that stands for the user in an exchange: the caller's own, or one of an upstream provider.
+ * The token that identifies the user in an exchange: the caller's own, or one from an upstream provider.
  *
  * Source: docs/reference/specification/external-auth.md (subjectProviderName, subjectTokenType); RFC 8693 section 3.
  */
@@ -21,21 +21,21 @@ const byName = new Map<string, string>([
   ...Object.values(tokenTypes).map((urn) => [urn, urn] as const),
 ])
 
-/** The URN of a short or full name, access token when empty; undefined when it is none of ours. */
+/** Returns the URN of a short or full name. An empty name means access token; an unknown name returns undefined. */
 export function tokenTypeUrn(name: string | undefined): string | undefined {
   return byName.get(name ?? '')
 }
 
 export interface SubjectToken {
   readonly provider: string | undefined
-  /** URN; an upstream's id_token is taken for the id_token type, its access token otherwise. */
+  /** URN. For the id_token type the upstream's ID token is used, otherwise its access token. */
   readonly tokenType: string
 }
 
 /**
- * Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token, UPSTREAM_NOT_CONNECTED when the caller
- * has not connected the provider, BACKEND_AUTH_FAILED when the provider gives no token of this type, and with what
- * `upstream` rejects with.
+ * Returns the subject token. Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token,
+ * UPSTREAM_NOT_CONNECTED when the caller has not connected the provider, BACKEND_AUTH_FAILED when the provider has no
+ * token of this type. Also rejects with the errors of `upstream`.
  */
 export async function subjectToken(
   caller: Caller,
@@ -47,7 +47,7 @@ export async function subjectToken(
   if (!provider) {
     if (caller.token !== undefined) return caller.token
     throw new GatehouseError('SUBJECT_REFUSED', {
-      detail: 'there is no access token to authenticate to the backend with',
+      detail: 'the request has no access token to authenticate to the backend',
     })
   }
   const tokens = await upstream?.get(caller, provider, signal)
@@ -55,7 +55,7 @@ export async function subjectToken(
   if (token) return token
   if (tokens) {
     throw new GatehouseError('BACKEND_AUTH_FAILED', {
-      detail: `provider ${provider} gives no ID token, which the exchange asks for (subjectTokenType)`,
+      detail: `provider ${provider} issued no ID token, which the exchange requires (subjectTokenType)`,
     })
   }
   throw new GatehouseError('UPSTREAM_NOT_CONNECTED', {
@@ -91,7 +91,7 @@ export async function withSubjectToken<T>(
   }
 }
 
-/** What the user can do about a provider. The text reaches models, which pass it on. */
+/** Returns advice for the user about a provider. Models relay this text. */
 export function accountAdvice(
   action: 'connect' | 'renew',
   provider: string,

@@ -1,16 +1,14 @@
-/**
- * What the strategies with an obtained bearer token have in common: the cache key, the header, forgetting.
- */
+/** Base of the strategies that obtain a bearer token: caches the token, sets the header and drops refused tokens. */
 import { hash } from 'node:crypto'
 import type { Caller } from '../net/index.ts'
 import type { OAuthClient, TokenSet } from '../oauth/index.ts'
-import { CredentialCache, type Obtained, type Used } from './cache.ts'
+import { CredentialCache, type ObtainedCredential, type UsedCredential } from './cache.ts'
 import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
 import { dropCallerToken, type OutgoingRequest, type CredentialStrategy, setBearer } from './strategy.ts'
 import { type SubjectToken, withSubjectToken } from './subject.ts'
 
-/** Before expiry. */
+/** Milliseconds before expiry at which a token is replaced. */
 const defaultMarginMs = 30_000
 
 export interface TokenStrategyRules {
@@ -18,11 +16,11 @@ export interface TokenStrategyRules {
   /** Header for the token, lower case. Default authorization. */
   readonly headerName?: string | undefined
   readonly subject: SubjectToken
-  /** What the token depends on beside caller and subject token: configuration and current secrets. */
+  /** Returns everything else that the token depends on: configuration and current secrets. */
   readonly fingerprint: () => string
-  /** Gets a token for a subject token. */
+  /** Obtains a token for a subject token. */
   readonly obtain: (subjectToken: string) => Promise<TokenSet>
-  /** Gets a token for the gateway itself (health checks); undefined sends nothing. */
+  /** Obtains a token for the gateway itself (health checks). Undefined: such requests carry no token. */
   readonly obtainOwn?: (() => Promise<TokenSet>) | undefined
   readonly marginMs?: number | undefined
 }
@@ -33,7 +31,7 @@ export class TokenStrategy implements CredentialStrategy {
   readonly headerNames: readonly string[]
   readonly #rules: TokenStrategyRules
   readonly #parts: StrategyParts
-  readonly #used = new WeakMap<OutgoingRequest, Used>()
+  readonly #used = new WeakMap<OutgoingRequest, UsedCredential>()
 
   constructor(rules: TokenStrategyRules, parts: StrategyParts) {
     this.type = rules.type
@@ -48,7 +46,7 @@ export class TokenStrategy implements CredentialStrategy {
     const { upstream } = this.#parts
     await withSubjectToken(caller, subject, { upstream, signal }, (token) => {
       const key = this.#key(caller.key, hash('sha256', token, 'base64url'))
-      return this.#put(request, key, () => obtained(obtain(token), { subject: true }), signal)
+      return this.#put(request, key, () => toCredential(obtain(token), { subject: true }), signal)
     })
     if (headerName !== undefined && headerName !== 'authorization') dropCallerToken(request.headers, caller)
   }
@@ -64,7 +62,7 @@ export class TokenStrategy implements CredentialStrategy {
     await this.#put(
       request,
       this.#key(undefined, undefined),
-      () => obtained(obtainOwn(), { subject: false }),
+      () => toCredential(obtainOwn(), { subject: false }),
       signal,
     )
   }
@@ -76,23 +74,23 @@ export class TokenStrategy implements CredentialStrategy {
   async #put(
     request: OutgoingRequest,
     key: string,
-    obtain: () => Promise<Obtained>,
+    obtain: () => Promise<ObtainedCredential>,
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { headerName, marginMs = defaultMarginMs } = this.#rules
-    const told = (): Promise<Obtained> => tellObtained(this.#parts, this.type, obtain)
-    const credential = await this.#parts.cache.get(key, marginMs, told, signal)
+    const obtainAndReport = (): Promise<ObtainedCredential> => reportObtained(this.#parts, this.type, obtain)
+    const credential = await this.#parts.cache.get(key, marginMs, obtainAndReport, signal)
     setBearer(request.headers, credential['accessToken'] ?? '', headerName)
     this.#used.set(request, { key, credential })
   }
 }
 
-/** Obtains a credential and tells how that went. */
-export async function tellObtained(
+/** Obtains a credential and reports success or failure. */
+export async function reportObtained(
   { obtained }: Pick<StrategyParts, 'obtained'>,
   strategy: string,
-  obtain: () => Promise<Obtained>,
-): Promise<Obtained> {
+  obtain: () => Promise<ObtainedCredential>,
+): Promise<ObtainedCredential> {
   try {
     const result = await obtain()
     obtained(strategy, undefined)
@@ -103,11 +101,11 @@ export async function tellObtained(
   }
 }
 
-/** The tokens in the cache's form, failures in this module's classes. */
-async function obtained(
+/** Converts tokens to a cache entry, and failures to the errors of this module. */
+async function toCredential(
   pending: Promise<TokenSet>,
   { subject }: { readonly subject: boolean },
-): Promise<Obtained> {
+): Promise<ObtainedCredential> {
   try {
     const tokens = await pending
     return { credential: { accessToken: tokens.accessToken }, expiresAt: tokens.expiresAt }
@@ -116,7 +114,7 @@ async function obtained(
   }
 }
 
-/** A client from configured parts, or undefined when there is no id. */
+/** Returns the client, or undefined when it has no id. */
 export function clientFrom(id: string | undefined, secret: string | undefined): OAuthClient | undefined {
   return id ? { clientId: id, clientSecret: secret } : undefined
 }

@@ -1,10 +1,11 @@
 /**
- * The arguments of a tool call as attributes: `arg_<name>` with the value of a text, number or boolean,
+ * Converts the arguments of a tool call to attributes: `arg_<name>` with the value of a text, number or boolean, and
  * `arg_<name>_present` for a list or an object.
  *
- * Only names that policies read are converted. Where a policy and a backend could read the same arguments differently,
- * the attribute is reported as unusable instead, and the call is refused when a policy asks for it: numbers that Cedar
- * cannot hold, texts that are too long, names that differ in case only (some servers take them for the same), one attribute from two arguments.
+ * Converts only names that policies read. An attribute that a policy and a backend could interpret differently is
+ * reported as unusable, and a call is denied when a policy reads it. This concerns numbers that Cedar cannot represent,
+ * texts that are too long, names that differ only in case (some servers treat them as equal), and two arguments for one
+ * attribute.
  */
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -78,7 +79,7 @@ export function wantedNames(names: ReadonlySet<string>, all: boolean): WantedArg
   }
 }
 
-/** Compared in both cases, because some letters share only their upper case. */
+/** Folds the case of a name. Converts to both cases, because some letters are equal only in upper case. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }

@@ -1,11 +1,12 @@
 /**
- * Decides whether a caller may do something, by Cedar policies.
+ * Decides by Cedar policies whether a caller may perform a request.
  *
- * Nothing is permitted by default, and a forbid outweighs every permit. A policy that fails during evaluation permits
- * nothing; when it is a forbid, the response is no. Both are logged once. Whatever keeps the engine from deciding is a no.
+ * Nothing is permitted by default, and a forbid overrides every permit. A permit that fails during evaluation is
+ * ignored; a forbid that fails denies the request. Each failure is logged once. If the engine cannot decide, the
+ * request is denied.
  *
- * Decisions that do not depend on arguments are remembered by what the policies can see of caller, action and resource,
- * so a caller's new token changes nothing as long as no policy reads what changed.
+ * Decisions that do not depend on arguments are cached by the caller, action and resource as the policies see them. A
+ * new token therefore keeps the cached decisions unless it changes something that a policy reads.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.
  */
 import { LRUCache } from 'lru-cache'
@@ -52,7 +53,7 @@ export interface Authorizer {
   evidence(subject: PolicySubject, question: PolicyRequest): Evidence
 }
 
-/** What a decision rests on. */
+/** The basis of a decision. */
 export interface Evidence {
   readonly policies: readonly Policy[]
   readonly call: AuthorizationCall
@@ -90,10 +91,10 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
   const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)
   const all = [...problems, ...entityViolations]
   if (policies.length === 0 && problems.length === 0)
-    all.push({ path: 'policies', message: 'needs at least one policy' })
+    all.push({ path: 'policies', message: 'requires at least one policy' })
   if (all.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `the authorization policies cannot be used:\n${formatViolations(all)}`,
+      detail: `invalid authorization policies:\n${formatViolations(all)}`,
     })
   }
   return new CedarAuthorizer(config, parts, policies, entities)
@@ -303,16 +304,16 @@ class CedarAuthorizer implements Authorizer {
     question: PolicyRequest,
     given: RequestAttributes,
   ): PolicyVerdict | undefined {
-    const unheard = this.#unheard(subject, question, given)
+    const unheard = this.#findUnusableRead(subject, question, given)
     if (unheard) {
-      this.#violations.untold(unheard.policy, unheard.attribute)
+      this.#violations.reportUnusable(unheard.policy, unheard.attribute)
       return { ...undecided, errors: [unheard.policy.id] }
     }
     const call = this.#call(subject, question, given)
     const response = this.#authorize(call)
     if (!response) return undefined
     if (response.type === 'failure') {
-      this.#violations.refused(response.errors)
+      this.#violations.reportEngineRejection(response.errors)
       return undecided
     }
     const { decision, diagnostics } = response.response
@@ -350,7 +351,7 @@ class CedarAuthorizer implements Authorizer {
   }
 
   /** Returns an applicable policy that reads an attribute without a Cedar value. */
-  #unheard(
+  #findUnusableRead(
     subject: PolicySubject,
     question: PolicyRequest,
     given: RequestAttributes,

@@ -20,12 +20,12 @@ export interface UpstreamTokenSource {
   ): Promise<{ readonly accessToken: string; readonly idToken?: string | undefined } | undefined>
 }
 
-/** Claims taken from the ID token when the access token lacks all of them. */
+/** Claims of the ID token that are added when the access token lacks all of them. */
 const lentClaims = ['name', 'email'] as const
 
 /**
- * The claims of an upstream access token, with name and email of the ID token where it has none; `own` when the token
- * is opaque; undefined when it looks like a JWT and is none.
+ * Returns the claims of an upstream access token, with name and email of the ID token if the access token has neither.
+ * Returns `own` for an opaque token, and undefined for an invalid JWT.
  */
 export function claimsOfUpstream(
   accessToken: string,

@@ -1,9 +1,9 @@
 /**
- * Why the policies decide a question as they do: which determined it, and for each other one the first part of its scope
- * or condition that does not hold. For operators only.
+ * Explains a decision: the determining policies, and for every other policy the first part of its scope or condition
+ * that does not hold. For operators only.
  *
- * The engine says which policies matched, not why others did not. So every part of a policy is asked as a policy of its
- * own, in few calls of bounded size with turns for others between them.
+ * The engine reports which policies matched, but not why the others did not. Every part of a policy is therefore
+ * evaluated as a policy of its own, in a few batches of bounded size, yielding to other work in between.
  * Source: docs/guides/policies.md; Cedar, JSON policy format.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -21,11 +21,11 @@ import type { AccessRequest, Action } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
 import type { CedarDecision } from './verdict.ts'
 
-/** Policies that are looked at one by one. */
+/** Maximum number of policies to explain. */
 const maxCandidates = 200
-/** Parts of one policy. */
+/** Maximum number of parts per policy. */
 const maxParts = 64
-/** Parts that the engine is asked about in one turn of the event loop. */
+/** Maximum number of parts per turn of the event loop. */
 const partsAtOnce = 48
 const maxText = 300
 
@@ -33,33 +33,33 @@ export interface PolicyExplanation {
   /** `policies[3]`, or `policies[3].1` for the second policy of one text. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
-  /** `unknown`: beyond the bounds, or the engine failed. */
+  /** `unknown`: a limit was exceeded, or the engine failed. */
   readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
-  /** The first part that does not hold, or fails, in the language of policies. */
+  /** The first part that does not hold, or that fails, as policy text. */
   readonly because?: string | undefined
-  /** Attributes that the part reads and the request does not have. */
+  /** Attributes that the part reads and the request lacks. */
   readonly absent?: readonly string[] | undefined
 }
 
 export interface DecisionExplanation {
   readonly decision: CedarDecision
-  /** Ids of the policies that determined the decision; empty when no policy says anything. */
+  /** Ids of the determining policies; empty when no policy applies. */
   readonly determining: readonly string[]
   readonly errors: readonly string[]
-  /** Attributes that permits read and the request does not have. */
+  /** Attributes that permits read and the request lacks. */
   readonly missing: readonly string[]
-  /** Policies that could have applied, in their order; at most 200. */
+  /** Policies that could have applied, in configuration order; at most 200. */
   readonly policies: readonly PolicyExplanation[]
-  /** How many more could have applied. */
+  /** Number of further policies that could have applied. */
   readonly leftOut: number
-  /** Why nothing can be permitted whatever the policies say. */
+  /** Reason why the request is denied regardless of policies. */
   readonly refused?: string | undefined
 }
 
-/** A question about somebody, as fixtures and commands ask it. */
+/** A question about any caller, from fixtures and commands. */
 export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   readonly claims: Readonly<Record<string, unknown>>
-  /** Name of the caller where the claims have no `sub`. */
+  /** Name of the caller when the claims have no `sub`. */
   readonly subject?: string | undefined
   readonly arguments?: unknown
 }
@@ -69,7 +69,9 @@ export interface PolicySet extends AuthorizerConfig {
   readonly serverName: string
 }
 
-/** Rejects with INVALID_CONFIG naming every policy that cannot be used, and with INVALID_PARAMS for arguments that are no object. */
+/**
+ * Rejects with INVALID_CONFIG with every invalid policy, and with INVALID_PARAMS when the arguments are not an object.
+ */
 export async function explainDecision(
   set: PolicySet,
   question: PolicyQuestion,
@@ -80,7 +82,7 @@ export async function explainDecision(
   return explainRequest(authorizer, subject, request)
 }
 
-/** The question in the form that the authorizer takes. */
+/** Converts the question to the authorizer's input. */
 export async function asked(
   authorizer: Authorizer,
   { claims, subject: name, arguments: args, ...request }: PolicyQuestion,
@@ -95,20 +97,20 @@ export async function asked(
   }
 }
 
-/** Of the policies in force. Rejects with INVALID_PARAMS when policies read arguments and these cannot be read. */
+/** Explains the enforced policies. Rejects with INVALID_PARAMS when policies read arguments that cannot be parsed. */
 async function explainRequest(
   authorizer: Authorizer,
   subject: PolicySubject,
   request: AccessRequest,
 ): Promise<DecisionExplanation> {
   const { decision, reason, errors, missing } = authorizer.verdict(subject, request)
-  const told = { decision, determining: reason, errors, missing }
+  const result = { decision, determining: reason, errors, missing }
   if (subject.denyAll)
     return {
-      ...told,
+      ...result,
       policies: [],
       leftOut: 0,
-      refused: 'the claims of the caller cannot be told to the policies',
+      refused: 'the claims of the caller cannot be passed to the policies',
     }
   const { policies, call, unusable, target } = authorizer.evidence(subject, request)
   const candidates = policies.filter((policy) => mayMatter(policy, request.action, target.actions))
@@ -116,17 +118,17 @@ async function explainRequest(
     candidates.some(({ reads }) => reads.wholeContext || reads.attributes.has(name)),
   )
   return {
-    ...told,
+    ...result,
     policies: await explainPolicies(candidates.slice(0, maxCandidates), call),
     leftOut: Math.max(0, candidates.length - maxCandidates),
     refused:
       unheard === undefined
         ? undefined
-        : `the value of ${unheard.slice(0, maxText)} cannot be told to the policies, and a policy reads it`,
+        : `the value of ${unheard.slice(0, maxText)} cannot be passed to the policies, and a policy reads it`,
   }
 }
 
-/** Policies about other actions explain nothing. */
+/** False for policies about other actions, which explain nothing. */
 function mayMatter(policy: Policy, action: Action, actions: ReadonlySet<string>): boolean {
   const anybody = { op: 'All' } as const
   const scope = { principal: anybody, action: policy.scope.action, resource: anybody }
@@ -163,7 +165,7 @@ interface Operands {
   readonly right: Conditions[number]['body']
 }
 
-/** `when { a && b }` is two clauses, and so is `unless { a || b }`. */
+/** Splits a condition: `when { a && b }` is two clauses, and so is `unless { a || b }`. */
 function clausesOf({ kind, body }: Conditions[number]): Conditions {
   const operator = kind === 'when' ? '&&' : '||'
   const operands = (body as unknown as Readonly<Record<string, Operands | undefined>>)[operator]
@@ -237,7 +239,7 @@ function evaluate(policies: ReadonlyMap<string, PolicyJson>, call: Authorization
   }
 }
 
-/** The part as its author could have written it. */
+/** Returns the part as policy text. */
 function textOf({ policy, isScope }: Part): string {
   try {
     const answer = callEngine((engine) => engine.policyToText(policy))
@@ -253,7 +255,7 @@ function textOf({ policy, isScope }: Part): string {
   }
 }
 
-/** Names of attributes that a part reads. */
+/** Returns the names of the attributes that a part reads. */
 function attributesOf({ conditions }: PolicyJson): string[] {
   return [...new Set(conditions.flatMap(({ body }) => attributesRead(body)))]
 }

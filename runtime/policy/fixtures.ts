@@ -1,5 +1,5 @@
 /**
- * Runs what somebody expects of policies against the policies themselves: the decisions of calls, and what lists show.
+ * Tests policies against expected decisions about calls and lists.
  * Source: docs/guides/policies.md.
  */
 import { type AuthorizerConfig, makeAuthorizer } from './authorizer.ts'
@@ -12,18 +12,18 @@ export interface PolicyTest {
   readonly questions: readonly {
     readonly question: PolicyQuestion
     readonly expect: 'allow' | 'deny'
-    /** Ids of policies that must be among those that determine the decision. */
+    /** Ids of policies that must be among the determining ones. */
     readonly because?: readonly string[] | undefined
-    /** How many policies must fail. */
+    /** Number of policies that must fail. */
     readonly errors?: number | undefined
   }[]
 }
 
 export interface PolicyTestResult {
   readonly name: string
-  /** One line for each expectation that is not met. */
+  /** One line per unmet expectation. */
   readonly failures: readonly string[]
-  /** Address of the decision point that decides, and was not asked. */
+  /** URL of the decision point that would decide but was not queried. */
   readonly elsewhere?: string | undefined
 }
 
@@ -33,15 +33,17 @@ export interface PolicyTestRun {
   readonly idle: readonly string[]
 }
 
-/** What a question of a test is answered with. */
+/** The decision about a test question. */
 interface Decided {
   readonly decision: 'allow' | 'deny' | 'none'
-  /** Ids of what determined it. */
+  /** Ids of the determining policies. */
   readonly reason: readonly string[]
   readonly errors: readonly string[]
 }
 
-/** Rejects with INVALID_CONFIG naming every policy that cannot be used, and with INVALID_PARAMS for arguments that are no object. */
+/**
+ * Rejects with INVALID_CONFIG with every invalid policy, and with INVALID_PARAMS when the arguments are not an object.
+ */
 export async function runPolicyTests(
   { serverName, ...config }: PolicySet,
   tests: readonly PolicyTest[],
@@ -58,8 +60,8 @@ export async function runPolicyTests(
 }
 
 /**
- * The same of an external decision point; undefined: it is not asked, and nothing is decided. Rejects with INVALID_PARAMS for
- * arguments that are no object.
+ * Like `runPolicyTests`, for an external decision point. Without `point` nothing is queried and nothing is decided.
+ * Rejects with INVALID_PARAMS when the arguments are not an object.
  */
 export async function runPointTests(
   url: string,
@@ -83,35 +85,35 @@ async function runTests(
   const results: PolicyTestResult[] = []
   for (const { name, questions } of tests) {
     const failures: string[] = []
-    for (const expected of questions) failures.push(...unmet(expected, await decide(expected.question)))
+    for (const expected of questions)
+      failures.push(...unmetExpectations(expected, await decide(expected.question)))
     results.push({ name, failures })
   }
   return results
 }
 
-/** One line for each expectation that is not met. */
-function unmet(
+/** Returns one line per unmet expectation. */
+function unmetExpectations(
   { question, expect, because = [], errors }: PolicyTest['questions'][number],
   decided: Decided,
 ): string[] {
   const what = `${question.action} ${question.id}`
   const reasons = decided.reason.join(', ') || 'no policy'
   const failed = decided.errors.join(', ') || 'none'
-  const was =
-    decided.decision === 'none' ? `there was no decision: ${failed}` : `was ${decided.decision} by ${reasons}`
+  const was = decided.decision === 'none' ? `no decision: ${failed}` : `was ${decided.decision} by ${reasons}`
   const absent = because.filter((id) => !decided.reason.includes(id))
   return [
     ...(decided.decision === expect ? [] : [`${what}: expected ${expect}, ${was}`]),
     ...(absent.length > 0
-      ? [`${what}: expected because of ${absent.join(', ')}, was because of ${reasons}`]
+      ? [`${what}: expected the determining policies to include ${absent.join(', ')}, found ${reasons}`]
       : []),
     ...(errors !== undefined && decided.errors.length !== errors
-      ? [`${what}: expected ${errors} policies to fail, ${decided.errors.length} did: ${failed}`]
+      ? [`${what}: expected ${errors} policies to fail, but ${decided.errors.length} failed: ${failed}`]
       : []),
   ]
 }
 
-/** Ids of all policies of a configuration that can be used. */
+/** Returns the ids of all valid policies of a configuration. */
 export function policyIds({ policies }: AuthorizerConfig): string[] {
   return readPolicySet(policies ?? []).policies.map(({ id }) => id)
 }

@@ -1,10 +1,11 @@
 /**
- * Authorization of MCP traffic, whoever carries it: one check before a request is acted on, one filter for lists.
+ * Authorizes MCP traffic: one check before a request is executed, and one filter for lists.
  *
- * Works on caller, method and params alone, so the virtual server and the single-server proxy share it. Stands after
- * authentication, before the rate limit and before anything looks up what was named: a caller who may not use something
- * spends nothing and learns nothing about whether it exists.
- * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md, "A tool call".
+ * Uses only caller, method and params, so the virtual server and the single-server proxy share it. Runs after
+ * authentication, and before the rate limit and any lookup: a request that is denied consumes no quota and does not
+ * reveal whether its target exists.
+ * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md,
+ * "A tool call".
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError, own } from '../../schemas/index.ts'
@@ -18,8 +19,8 @@ import type { PolicySubject } from './subject.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /**
- * What is known of the thing that a request names: the facts, that there is no such thing, or nothing. `later`: the
- * request goes no further than where it is checked again, with a response. An error: why they cannot be known now.
+ * What is known about the target of a request: its facts, that it does not exist, or nothing (undefined). `later`: the
+ * target is checked again at a later stage, which responds. An error: the reason why the facts are unavailable.
  */
 export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' | undefined
 
@@ -39,9 +40,9 @@ export interface DecisionReport {
   readonly request: AccessRequest
   readonly allowed: boolean
   readonly verdict: PolicyVerdict
-  /** Of the policies in force. */
+  /** Digest of the enforced policies. */
   readonly digest: string
-  /** What the shadow policies would have said; undefined where there are none, or where they read what is not known. */
+  /** Decision of the shadow policies; undefined without shadow policies, and when they read facts that are unknown. */
   readonly shadow: { readonly allowed: boolean; readonly verdict: PolicyVerdict } | undefined
   /** Returns the policy inputs, for the audit log. */
   inputs(mode: InputsMode, facts?: Facts): PolicyInputs
@@ -49,11 +50,11 @@ export interface DecisionReport {
 
 export interface GateOptions {
   /**
-   * Methods that the policies have no action for: `refuse` where they would reach a server that may know them, `pass`
-   * where the next one refuses them itself.
+   * Handling of methods without a policy action: `refuse` when they could reach a server that supports them, `pass`
+   * when the next component rejects them.
    */
   readonly unknownMethods: 'pass' | 'refuse'
-  /** Tools of the gateway itself, permitted by switching them on; a policy can still forbid them. */
+  /** Returns true for tools of the gateway itself, which are permitted when enabled. A policy can still forbid them. */
   readonly granted?: ((tool: string) => boolean) | undefined
   /** Shadow policies: evaluated for every checked request, never enforced. */
   readonly shadow?: Authorizer | undefined
@@ -66,13 +67,13 @@ export interface FilterOptions {
 
 export interface Gate {
   /**
-   * Resolves when the request may go on. Rejects with FORBIDDEN, with INVALID_PARAMS when the request does not say what
-   * it is about, and with what the source of upstream tokens rejects with. Notifications are checked like requests.
+   * Resolves when the request may continue. Rejects with FORBIDDEN, with INVALID_PARAMS when the request does not
+   * identify its target, and with the errors of the upstream token source. Notifications are checked like requests.
    */
   check(caller: Caller, method: string, params: JsonObject, options?: CheckOptions): Promise<void>
   /**
-   * The raw result of a list as this caller may see it; the same buffer when nothing had to go, or when the method is
-   * no list. Rejects with BACKEND_PROTOCOL when it is no list although it should be.
+   * Returns the raw result of a list without the items that the caller may not see. Returns the same buffer when
+   * nothing was removed, or when the method is not a list. Rejects with BACKEND_PROTOCOL for an invalid list.
    */
   filter(caller: Caller, method: string, result: Buffer, options?: FilterOptions): Promise<Buffer>
   /** Releases its resources. */
@@ -84,7 +85,7 @@ const turnMs = 5
 /** Cached views of one page of a list. */
 const maxViews = 64
 
-/** A page of a list: taken apart once, with the views of it by fingerprint of the caller. */
+/** A parsed page of a list, with its filtered versions by fingerprint of the caller. */
 interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
@@ -155,7 +156,7 @@ class PolicyGate implements Gate {
     return this.#isAllowed(question, this.#authorizer.verdict(subject, question))
   }
 
-  /** Undefined where there are no shadow policies. Never throws: what goes wrong with them concerns no request. */
+  /** Returns undefined without shadow policies. Never throws: errors of shadow policies must not affect requests. */
   #shadowed(subjects: Subjects, question: AccessRequest): DecisionReport['shadow'] {
     if (!this.#options.shadow) return undefined
     try {
@@ -191,16 +192,16 @@ class PolicyGate implements Gate {
     const isRead = !isGranted && this.#authorizer.readsFacts(subject, question)
     const facts = isRead ? await factsOf?.(question) : undefined
     if (facts === 'later') return
-    const known = knownOf(facts)
+    const known = factsIn(facts)
     const request = { ...question, ...known }
     const verdict = this.#authorizer.verdict(subject, request)
     const allowed = this.#isAllowed(request, verdict)
     const shadowLacks = decided && !known && !isGranted && this.#shadowReadsFacts(subjects, question)
-    // Shadow policies have nothing looked up for a request that is refused, and nothing of theirs refuses one.
+    // Shadow policies cause no lookups for a denied request, and never deny a request.
     const shadowFacts = !shadowLacks
       ? known
       : allowed
-        ? knownOf(await Promise.resolve(factsOf?.(question)).catch(() => undefined))
+        ? factsIn(await Promise.resolve(factsOf?.(question)).catch(() => undefined))
         : peekFacts?.(question)
     decided?.({
       request,
@@ -214,7 +215,8 @@ class PolicyGate implements Gate {
     })
     if (!allowed) throw refusal(question.action)
     if (known || !isRead) return
-    // Permitted only as long as nothing is known of the thing: it must not come into being on the way to it.
+    // Permitted only as long as the target does not exist. Deny it, because the target could appear before the request
+    // arrives.
     if (facts === undefined) throw refusal(question.action)
     if (facts instanceof GatehouseError) throw facts
     throw notFound(question)
@@ -241,11 +243,11 @@ class PolicyGate implements Gate {
   }
 }
 
-function knownOf(facts: FactsResponse): Facts | undefined {
+function factsIn(facts: FactsResponse): Facts | undefined {
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
-/** Same text as in the core, so that the difference reveals nothing. */
+/** Uses the same text as the core, so that the response does not reveal the difference. */
 export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'

@@ -1,6 +1,6 @@
 /**
- * Public API of the policy module: who may do what (Cedar, or an external decision point), how often (token buckets), and
- * how much (quotas).
+ * Public API of the policy module: authorization (Cedar, or an external decision point), rate limits (token buckets)
+ * and quotas.
  */
 export { type AuthorizerConfig, makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
 export type { PolicyFailure } from './cedar/evaluation-errors.ts'

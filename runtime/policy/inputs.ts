@@ -1,6 +1,6 @@
 /**
- * What the policies were given about one request, as the audit log records it where an operator asks for it: enough to ask
- * other policies the same question later.
+ * The policy inputs of a request, for the audit log (when configured). They suffice to evaluate other policies for the
+ * same request later.
  *
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
@@ -10,7 +10,7 @@ import type { Authorizer } from './authorizer.ts'
 import type { AccessRequest } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
 
-/** `read`: what some policy reads. `all`: every claim and every argument. */
+/** `read`: attributes that a policy reads. `all`: every claim and every argument. */
 export type InputsMode = 'read' | 'all'
 
 export interface PolicyInputs {
@@ -18,17 +18,17 @@ export interface PolicyInputs {
   /** Ids of groups and roles. */
   readonly groups: readonly string[]
   /**
-   * With `read`: values by attribute, as the policies see them; null for one that is read and absent. One that is not here
-   * has a value that cannot be told.
+   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute has a
+   * value without a Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
-  /** With `all`: those that the policies see. */
+  /** With `all`: the claims that the policies see. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /** With `all`; null when they cannot be parsed. */
   readonly arguments?: unknown
   /** True when the caller is denied everything, regardless of policies. */
   readonly denyAll?: true
-  /** What the tool says of itself; absent where that was not looked up. */
+  /** Hints of the tool; absent when they were not looked up. */
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 
@@ -38,7 +38,7 @@ interface Question {
   readonly request: AccessRequest
 }
 
-/** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
+/** Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
 export function inputsOf(mode: InputsMode, question: Question): PolicyInputs {
   const { subject, request } = question
   const groups = subject.parents.map(({ id }) => id)
@@ -58,7 +58,7 @@ function readAttributes({ authorizer, subject, request }: Question): Record<stri
   )
 }
 
-/** Undefined where they cannot be read. */
+/** Returns undefined when the arguments cannot be parsed. */
 export function recordedArguments({ arguments: raw }: AccessRequest): unknown {
   if (raw === undefined) return undefined
   try {
@@ -72,8 +72,8 @@ export function recordedArguments({ arguments: raw }: AccessRequest): unknown {
 }
 
 /**
- * A decimal of the engine as the number that it was made of; undefined for one that was rounded to a whole number, which
- * the engine would take for another type.
+ * Converts a decimal of the engine back to a number. Returns undefined when it was rounded to a whole number, because
+ * the engine would treat that as another type.
  */
 function plainValue(value: unknown): unknown {
   if (isRawJson(value)) return value

@@ -1,4 +1,4 @@
-/** Reads a decision back from a line of the audit log. What is not as it is written there counts as not told. */
+/** Parses a decision from a line of the audit log. Treats malformed members as missing. */
 import { exactJson, isFields, own } from '../../schemas/index.ts'
 import type { PolicyInputs } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
@@ -7,10 +7,10 @@ export interface RecordedLine {
   readonly principal: string
   readonly request: Pick<AccessRequest, 'action' | 'id' | 'origin'>
   readonly decision: 'allow' | 'deny'
-  /** Allowed by no policy: a tool of the gateway itself. */
+  /** True for a tool of the gateway itself that was allowed without a policy. */
   readonly isUnreasoned: boolean
   readonly inputs: PolicyInputs | undefined
-  /** An external decision point decided, or was to: `failed` when there was no decision. */
+  /** Set when an external decision point was responsible: `failed` when it made no decision. */
   readonly elsewhere: 'decided' | 'failed' | undefined
 }
 
@@ -20,7 +20,7 @@ const actions: Readonly<Record<string, Action>> = {
   resource: 'read_resource',
 }
 
-/** Undefined when the line tells of no decision. */
+/** Returns undefined when the line contains no decision. */
 export function recordedLine(text: string): RecordedLine | undefined {
   const line = parsed(text)
   const policy = line?.['policy']
@@ -46,7 +46,7 @@ export function recordedLine(text: string): RecordedLine | undefined {
   }
 }
 
-/** True for what audit lines say of a decision point: `authzenv1`, or `authzenv1: timeout`. */
+/** True for an audit entry about a decision point: `authzenv1`, or `authzenv1: timeout`. */
 function isPoint(value: unknown): boolean {
   return Array.isArray(value) && value.some((one) => /^(?:httpv1|authzenv1)(?:: |$)/.test(String(one)))
 }

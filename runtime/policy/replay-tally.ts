@@ -1,32 +1,32 @@
-/** Counts what a replay of recorded decisions comes to, whoever decides now. */
+/** Tallies the results of replaying recorded decisions. */
 import { type RecordedLine, recordedLine } from './recorded.ts'
 
 export interface Flip {
-  /** Number of the line, from 1. */
+  /** Line number, starting at 1. */
   readonly line: number
   readonly principal: string
   readonly target: string
   readonly from: 'allow' | 'deny'
   readonly to: 'allow' | 'deny'
-  /** What determines the new decision; empty when nothing says anything. */
+  /** Determining policies of the new decision; empty when no policy applies. */
   readonly policies: readonly string[]
 }
 
 export interface Replay {
-  /** Lines with a decision. */
+  /** Number of lines with a decision. */
   readonly decisions: number
-  /** Lines without one, or that are no JSON. */
+  /** Number of lines without a decision or with invalid JSON. */
   readonly skipped: number
   readonly unchanged: number
   readonly inconclusive: number
-  /** Why lines are inconclusive: what they do not tell, with the number of lines; the most frequent first. */
+  /** Missing data of inconclusive lines, with the number of lines; the most frequent first. */
   readonly lacking: readonly (readonly [string, number])[]
   readonly flips: readonly Flip[]
   /** Ids of policies that determined no decision. */
   readonly idle: readonly string[]
 }
 
-/** Reasons that are reported. */
+/** Maximum number of reported reasons. */
 const maxLacking = 20
 
 export class ReplayTally {
@@ -39,7 +39,7 @@ export class ReplayTally {
     return this.#counts.decisions
   }
 
-  /** The next line; undefined where it has no decision. */
+  /** Reads the next line. Returns undefined when it contains no decision. */
   read(text: string): RecordedLine | undefined {
     this.#line++
     const line = recordedLine(text)
@@ -48,13 +48,13 @@ export class ReplayTally {
     return line
   }
 
-  /** The line that was read does not tell enough. */
+  /** Records that the last line is inconclusive. */
   lacks(names: readonly string[]): void {
     this.#counts.inconclusive++
     for (const name of names) this.#lacking.set(name, (this.#lacking.get(name) ?? 0) + 1)
   }
 
-  /** The line that was read has a decision now. */
+  /** Records the new decision about the last line. */
   decided(
     { principal, request, decision: from }: RecordedLine,
     to: Flip['to'],

@@ -1,9 +1,10 @@
 /**
- * Asks a set of policies what the audit log says that others were asked: which recorded decisions would change, for whom.
+ * Evaluates policies for the recorded decisions of the audit log, and reports which decisions would change for which
+ * callers.
  *
- * A line tells of a request what the audit settings allow (`audit.policyInputs`). A policy that can apply and reads what the line does
- * not tell is uncertain: the others may decide all the same (a forbid that matches, a permit where no uncertain policy
- * forbids); where they do not, the line is inconclusive, never guessed.
+ * The data of a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
+ * data is uncertain. The other policies may still decide (a matching forbid, or a permit that no uncertain policy can
+ * forbid). Otherwise the line is inconclusive and never guessed.
  * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
  */
 import { setImmediate } from 'node:timers/promises'
@@ -19,15 +20,15 @@ import type { RecordedLine } from './recorded.ts'
 import { type Replay, ReplayTally } from './replay-tally.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
-/** Sets of policies that are left out because they are uncertain, each with an authorizer of the rest. */
+/** Maximum number of cached authorizers, each without a set of uncertain policies. */
 const maxVariants = 32
-/** Stands for a policy that is left out, so that the others keep their ids. */
-const nothing = 'forbid(principal, action, resource) when { false };'
+/** Replaces an omitted policy, so that the others keep their ids. */
+const neverMatches = 'forbid(principal, action, resource) when { false };'
 const turnMs = 20
-/** Claim that the groups of a line are put under. */
+/** Claim for the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
-/** Rejects with INVALID_CONFIG naming every policy that cannot be used. */
+/** Rejects with INVALID_CONFIG with every invalid policy. */
 export async function replayDecisions(
   { serverName, ...config }: PolicySet,
   lines: Iterable<string> | AsyncIterable<string>,
@@ -51,12 +52,12 @@ export async function replayDecisions(
   return tally.result(policyIds(config).filter((id) => !met.has(id)))
 }
 
-/** What a decision point learns of a caller is not what policies read, unless all of it is recorded. */
+/** The claims of a decision point are not those that policies read, unless all claims are recorded. */
 function forPolicies(line: RecordedLine): RecordedLine {
   return line.elsewhere && line.inputs?.mode === 'read' ? { ...line, inputs: undefined } : line
 }
 
-/** Tools of the gateway itself are permitted without a policy, unless one forbids them. */
+/** Tools of the gateway itself are permitted without a policy, unless a policy forbids them. */
 function isAllowed({ decision }: PolicyVerdict, line: RecordedLine): boolean {
   return (
     decision === 'permitted' || (decision === 'unmentioned' && line.decision === 'allow' && line.isUnreasoned)
@@ -73,23 +74,23 @@ class Replayer {
     this.#set = set
     this.#texts = set.policies ?? []
     this.#policies = readPolicySet(this.#texts).policies
-    // Refuses what cannot be used before the first line.
+    // Throws for invalid policies before the first line.
     this.#authorizerWithout(new Set(), 'read')
   }
 
   async decide(
     line: RecordedLine,
   ): Promise<{ readonly verdict?: PolicyVerdict; readonly lacks: readonly string[] }> {
-    // Not for the policies to decide, whichever they are.
+    // Denied regardless of policies.
     if (line.inputs?.denyAll) return { verdict: undecided, lacks: [] }
-    // Refused for want of a decision: there is nothing to compare with.
+    // Denied because of a failure: there is no decision to compare with.
     if (line.elsewhere === 'failed') return { lacks: ['a decision'] }
     const uncertain = new Map<string, string>()
     for (const policy of this.#policies) {
-      const lack = mayApplyTo(policy, line) ? this.#lackOf(policy, line) : undefined
+      const lack = mayApplyTo(policy, line) ? this.#missingDataOf(policy, line) : undefined
       if (lack !== undefined) uncertain.set(policy.id, lack)
     }
-    // Policies of one text stand and fall together.
+    // Policies in the same text are omitted together.
     const texts = new Set([...uncertain.keys()].map(textIndex))
     const out = this.#policies.filter(({ id }) => texts.has(textIndex(id)))
     const authorizer = this.#authorizerWithout(texts, line.inputs?.mode ?? 'read')
@@ -105,8 +106,8 @@ class Replayer {
     return isCertain ? { verdict, lacks } : { lacks }
   }
 
-  /** What a policy reads and the line does not tell; undefined when it tells everything. */
-  #lackOf(policy: Policy, { inputs, request }: RecordedLine): string | undefined {
+  /** Returns the missing data that a policy reads; undefined when the line is sufficient. */
+  #missingDataOf(policy: Policy, { inputs, request }: RecordedLine): string | undefined {
     const { reads, scope } = policy
     if (request.origin === undefined && readsOrigin(policy)) return 'where it comes from'
     const hint = hintNames.find((name) => reads.attributes.has(name))
@@ -118,11 +119,11 @@ class Replayer {
       return inputs.arguments === null && readsArguments ? 'arguments' : undefined
     }
     if (reads.wholeContext) return 'all claims and arguments'
-    const told = inputs?.attributes ?? {}
-    const untold = [...reads.attributes].find(
-      (name) => /^(?:claim_|arg_)/.test(name) && !Object.hasOwn(told, name),
+    const recorded = inputs?.attributes ?? {}
+    const missing = [...reads.attributes].find(
+      (name) => /^(?:claim_|arg_)/.test(name) && !Object.hasOwn(recorded, name),
     )
-    if (untold !== undefined) return untold
+    if (missing !== undefined) return missing
     if (inputs) return undefined
     const { principal } = scope
     const readsGroups =
@@ -138,7 +139,7 @@ class Replayer {
     const known = this.#variants.get(key)
     if (known) return known
     const { serverName, ...config } = this.#set
-    const policies = this.#texts.map((text, index) => (texts.has(index) ? nothing : text))
+    const policies = this.#texts.map((text, index) => (texts.has(index) ? neverMatches : text))
     const { roleClaimName: _role, ...withoutRoles } = config
     const set = mode === 'all' ? config : { ...withoutRoles, groupClaimName: groupClaim }
     const made = makeAuthorizer({ ...set, policies }, { serverName })
@@ -147,7 +148,7 @@ class Replayer {
   }
 }
 
-/** Types of entities that every line tells of. */
+/** Types of entities that every line contains. */
 const knownTypes: ReadonlySet<string> = new Set([
   'Action',
   'Client',
@@ -162,7 +163,7 @@ function textIndex(id: string): number {
   return Number(/^policies\[(\d+)\]/.exec(id)?.[1])
 }
 
-/** Actions can have parents in the entities, so only what is certain rules a policy out. */
+/** Actions can have configured parents, so only certain mismatches exclude a policy. */
 function mayApplyTo(policy: Policy, { principal, request }: RecordedLine): boolean {
   const type = { call_tool: 'Tool', get_prompt: 'Prompt', read_resource: 'Resource' }[request.action]
   const action = policy.scope.action
@@ -192,7 +193,7 @@ async function verdictOf(
   return authorizer.verdict(subject, asking)
 }
 
-/** Claims and arguments that give these attributes. */
+/** Returns claims and arguments with these attributes. */
 function fromAttributes(
   sub: string,
   groups: readonly string[],

@@ -1,8 +1,9 @@
 /**
- * What an MCP request asks the policies: the action, the kind of thing it is done to, and which one.
+ * Maps an MCP request to policy questions: the action, the type of its target, and its id.
  *
- * One table for the requests and one for the lists whose items are checked by the same actions.
- * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
+ * One table for requests, and one for the lists whose items are checked by the same actions.
+ * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP
+ * 2025-11-25 and 2026-07-28, server features.
  */
 import type { consoleActions, Uid } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -10,7 +11,7 @@ import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
-/** What somebody may do in the web console; its policies are a set of their own. */
+/** Actions in the web console. They have separate policies. */
 export type ConsolePolicyAction = (typeof consoleActions)[number]
 
 export const methodOf: Readonly<Record<Action, string>> = {
@@ -26,7 +27,7 @@ interface ActionRow {
 }
 
 interface RequestRow extends ActionRow {
-  /** What a refused client is told. */
+  /** Error message for a denied client. */
   readonly refusal: string
 }
 
@@ -51,7 +52,7 @@ export const actions = {
   },
 } as const satisfies Record<Action, RequestRow>
 
-/** What policies are asked about, of clients and of the console. */
+/** Actions that policies decide, of clients and of the console. */
 export const policyActions: Readonly<Record<Action | ConsolePolicyAction, ActionRow>> = {
   ...actions,
   'console:view': { entityType: 'Console', feature: 'console', operation: 'view' },
@@ -59,44 +60,44 @@ export const policyActions: Readonly<Record<Action | ConsolePolicyAction, Action
   'console:audit': { entityType: 'Console', feature: 'console', operation: 'audit' },
 }
 
-/** One thing that somebody wants to do. */
+/** A request to be decided by policies. */
 export interface PolicyRequest {
   readonly action: Action | ConsolePolicyAction
-  /** Advertised name of the tool or prompt, exact URI of the resource, or a URI template as it stands; name of the console. */
+  /** Advertised name of the tool or prompt, exact URI of the resource, literal URI template, or name of the console. */
   readonly id: string
   /** Raw JSON of a tool call's arguments. */
   readonly arguments?: Buffer | undefined
-  /** What the tool says of itself. */
+  /** Hints of the tool. */
   readonly hints?: ToolHints | undefined
-  /** Where it comes from; undefined where that is not known. */
+  /** Origin of the target; undefined when unknown. */
   readonly origin?: Origin | undefined
 }
 
-/** One thing that a client wants to do. */
+/** A client's request to be decided. */
 export interface AccessRequest extends PolicyRequest {
   readonly action: Action
 }
 
-/** What a name of clients leads to. It stays the same whatever clients call it. */
+/** The backend target of a name. Independent of the name for clients. */
 export interface Origin {
-  /** Empty for a workflow, which is the gateway's own. */
+  /** Empty for a workflow, which belongs to the gateway. */
   readonly backend: string
-  /** Name or URI at the backend; the name of a workflow. */
+  /** Name or URI at the backend, or name of a workflow. */
   readonly original: string
-  /** The URI template that a resource was found by. */
+  /** The URI template that matched a resource. */
   readonly template?: string | undefined
 }
 
-/** What is known of something that a request names. */
+/** Facts about the target of a request. */
 export interface Facts {
   readonly hints: ToolHints
   readonly origin: Origin
 }
 
-/** Attributes of a resource that the gateway alone gives. */
+/** Attributes of a resource that only the gateway sets. */
 export const originAttributes = ['backend', 'original'] as const
 
-/** The parents that a resource has by its origin. */
+/** Returns the parents that a resource has because of its origin. */
 export function originUids({ action }: PolicyRequest, { backend, original, template }: Origin): Uid[] {
   if (backend === '') return [{ type: 'Workflow', id: original }]
   const type = `Backend${policyActions[action].entityType}`
@@ -107,7 +108,7 @@ export function originUids({ action }: PolicyRequest, { backend, original, templ
 export const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 export type ToolHints = Readonly<Partial<Record<(typeof hintNames)[number], boolean>>>
 
-/** The hints among a tool's annotations. */
+/** Returns the hints in the annotations of a tool. */
 export function hintsIn(annotations: unknown): ToolHints {
   if (typeof annotations !== 'object' || annotations === null) return {}
   const given = annotations as Readonly<Record<string, unknown>>
@@ -125,14 +126,14 @@ export function refusal(action: Action): GatehouseError {
 }
 
 export interface ListRow {
-  /** Member of the result that holds the items. */
+  /** Member of the result that contains the items. */
   readonly member: string
-  /** Member of an item by which clients name it. */
+  /** Member of an item that contains its name for clients. */
   readonly key: string
   readonly action: Action
 }
 
-/** Lists of which every caller sees the part that is permitted. */
+/** Lists that are filtered to the permitted items. */
 export const lists: Readonly<Record<string, ListRow>> = {
   'tools/list': { member: 'tools', key: 'name', action: 'call_tool' },
   'prompts/list': { member: 'prompts', key: 'name', action: 'get_prompt' },
@@ -140,7 +141,7 @@ export const lists: Readonly<Record<string, ListRow>> = {
   'resources/templates/list': { member: 'resourceTemplates', key: 'uriTemplate', action: 'read_resource' },
 }
 
-/** Methods that the policies have no say in. Notifications are free as well. */
+/** Methods that are not subject to policies, like notifications. */
 const freeMethods: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -150,8 +151,8 @@ const freeMethods: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The questions that a request raises; none when the policies have no say in it, undefined when they do not know the
- * method. Throws INVALID_PARAMS when what they must know cannot be read from the request.
+ * Returns the policy questions of a request: none when it is not subject to policies, undefined for an unknown method.
+ * Throws INVALID_PARAMS when required members cannot be read.
  */
 export function accessRequestsOf(method: string, params: JsonObject): readonly AccessRequest[] | undefined {
   switch (method) {
@@ -161,7 +162,7 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
       return [{ action: 'get_prompt', id: text(params, 'name') }]
     case 'resources/read':
     case 'resources/subscribe':
-    // Its response would tell whether there is such a resource.
+    // Its response would reveal whether the resource exists.
     case 'resources/unsubscribe':
       return [{ action: 'read_resource', id: text(params, 'uri') }]
     case 'completion/complete':

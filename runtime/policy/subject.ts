@@ -1,7 +1,8 @@
 /**
- * What the policies know of a caller: the principal, its parents, and its claims as attributes of principal and context.
+ * The policies' view of a caller: the principal, its parents, and its claims as attributes of principal and context.
  *
- * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz (groupClaimName, roleClaimName, groupEntityType).
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz (groupClaimName,
+ * roleClaimName, groupEntityType).
  */
 import { hash } from 'node:crypto'
 import type { CedarValue, Uid } from '../../schemas/cedar/index.ts'
@@ -15,19 +16,19 @@ export interface ClaimRules {
   readonly groupEntityType: string
 }
 
-/** The caller, ready for decisions. Made by Authorizer.subject. */
+/** The caller, prepared for decisions. Created by Authorizer.subject. */
 export interface PolicySubject {
   readonly principal: Uid
-  /** What the policies may read; undefined where it is not to be had. */
+  /** Claims that policies may read; undefined when they are unavailable. */
   readonly claims: Claims | undefined
   /** Claims that policies read. */
   readonly attributes: CedarAttributes
   readonly parents: readonly Uid[]
-  /** Attributes whose value cannot be told to the policies. */
+  /** Attributes whose value has no Cedar representation. */
   readonly unusable: ReadonlySet<string>
-  /** Equal for callers whom no policy can tell apart. */
+  /** Equal for callers that no policy can distinguish. */
   readonly fingerprint: string
-  /** Nothing at all is permitted: the claims that decide are not to be had. */
+  /** True when every request is denied, because required claims are unavailable. */
   readonly denyAll: boolean
 }
 
@@ -35,7 +36,10 @@ const claimPrefix = 'claim_'
 const principalType = 'Client'
 const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups'] as const
 
-/** `wants` says which attributes some policy reads; `fallbackId` names a principal whose claims have no `sub`. */
+/**
+ * `wants` returns true for attributes that a policy reads. `fallbackId` identifies a principal whose claims have no
+ * `sub`.
+ */
 export function makeSubject(
   claims: Claims,
   fallbackId: string,
@@ -55,17 +59,17 @@ export function makeSubject(
     parents,
     unusable,
     fingerprint: hash('sha256', facts, 'base64url'),
-    denyAll: !id.isWellFormed() || !canBeTold([id, ...groups]),
+    denyAll: !id.isWellFormed() || !isWithinGroupLimit([id, ...groups]),
   }
 }
 
-/** False when there are more groups than the policies can be told: without some of them a forbid could be evaded. */
-function canBeTold(names: readonly string[]): boolean {
+/** False when the groups exceed the limit: omitting some of them could evade a forbid. */
+function isWithinGroupLimit(names: readonly string[]): boolean {
   const budget = new Budget()
   return names.every((name) => budget.take(name.length))
 }
 
-/** A caller to whom nothing is permitted. */
+/** Returns a caller to whom nothing is permitted. */
 export function denyAll(id: string): PolicySubject {
   return {
     principal: { type: principalType, id },
@@ -99,7 +103,7 @@ function claimAttributes(
   return { attributes: Object.fromEntries(attributes), unusable }
 }
 
-/** The groups that the claims name, in the claim of that name or else in a well-known one. */
+/** Returns the groups in the configured claim, or else in a well-known claim. */
 export function groupsOf(
   claims: Claims,
   { groupClaimName }: Pick<ClaimRules, 'groupClaimName'>,
@@ -118,7 +122,7 @@ function rolesOf(claims: Claims, { roleClaimName }: ClaimRules): readonly string
   return Array.isArray(roles) ? texts(roles) : []
 }
 
-/** The claim of exactly this name, else the one at this dotted path. */
+/** Returns the claim with exactly this name, or else the one at this dotted path. */
 function claimAt(claims: Claims, name: string): unknown {
   const exact = ownClaim(claims, name)
   if (exact !== undefined) return exact
@@ -132,7 +136,7 @@ function ownClaim(claims: object, name: string): unknown {
   return Object.hasOwn(claims, name) ? (claims as Claims)[name] : undefined
 }
 
-/** A group is a text; whatever else stands in the list is nobody's group. */
+/** Returns the valid texts of a list; other elements are not groups. */
 function texts(list: readonly unknown[]): string[] {
   return list.filter((item): item is string => typeof item === 'string' && item !== '' && item.isWellFormed())
 }

@@ -1,8 +1,8 @@
 /** The result of a policy decision, with its reasons. For operators only; clients see none of it. */
 
 /**
- * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
- * anything, which is a no as well.
+ * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` when no policy applies, which
+ * also denies.
  */
 export type CedarDecision = 'permitted' | 'forbidden' | 'unmentioned'
 

@@ -1,14 +1,14 @@
 /**
- * The arithmetic of a refilling token bucket, without a clock and without storage.
+ * Arithmetic of a refilling token bucket, without clock and storage.
  *
- * The same arithmetic is written in Lua in scripts.ts; the shared contract tests hold the two together.
+ * scripts.ts implements the same arithmetic in Lua; shared contract tests check that both agree.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, rateLimiting.
  */
 import type { Bucket, BucketResult } from './store.ts'
 
 export interface Level {
   readonly tokens: number
-  /** Milliseconds since the epoch at which `tokens` was true. */
+  /** Milliseconds since the epoch at which the bucket contained `tokens`. */
   readonly atMs: number
 }
 
@@ -26,7 +26,11 @@ function waitMs(bucket: Bucket, tokens: number, cost: number): number {
 }
 
 /** Decides over all buckets at once: grants only when every bucket has enough tokens. */
-export function decide(buckets: readonly Bucket[], tokens: readonly number[], cost: number): BucketResult {
+export function decideBuckets(
+  buckets: readonly Bucket[],
+  tokens: readonly number[],
+  cost: number,
+): BucketResult {
   let retryAfterMs = 0
   let refusedBy: string | undefined
   for (const [index, bucket] of buckets.entries()) {

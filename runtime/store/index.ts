@@ -1,4 +1,4 @@
-/** Public API of the store module: memory and Redis behind one small interface. */
+/** Public API of the store module: memory and Redis behind one interface. */
 export { withLock } from './lock.ts'
 export { makeRecordStream, type RecordStream } from './record-stream.ts'
 export { makeMemoryStore, type MemoryStoreOptions } from './memory.ts'

@@ -1,12 +1,12 @@
 /**
- * The store in this process: for one replica, for development and for tests.
+ * The store in this process, for a single replica, development and tests.
  *
- * Bounded: beyond `maxEntries` or `maxBytes` a write of a new or longer value is refused with `STORE_FULL` after
- * expired entries were swept. No timers: expiry is checked on every read and swept as the map grows, so nothing keeps
- * the process alive.
+ * Bounded: when `maxEntries` or `maxBytes` is reached, the store sweeps expired entries and then rejects writes of new
+ * or longer values with `STORE_FULL`. It uses no timers, so it does not keep the process alive: expired entries are
+ * detected on every read and swept as the map grows.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { decide, type Level, levelAt } from './bucket.ts'
+import { decideBuckets, type Level, levelAt } from './bucket.ts'
 import {
   type Bucket,
   checkBuckets,
@@ -14,7 +14,7 @@ import {
   checkTtl,
   type Counter,
   type CountResult,
-  summed,
+  addToSum,
   type StoreEntry,
   type SetOptions,
   type Store,
@@ -37,10 +37,10 @@ interface Slot {
 }
 
 const first = 1024
-/** Of the largest sum of a counter. */
+/** Digits of the largest possible sum of a counter. */
 const maxDigits = 16
 /** Number of keys visited for one page of a scan. */
-const scanned = 500
+const scanPageSize = 500
 
 class Memory {
   readonly now: () => number
@@ -64,7 +64,7 @@ class Memory {
     return undefined
   }
 
-  /** Only the expiry changes, so a value that was read before can still be swapped. */
+  /** Changes only the expiry, so that a value read earlier can still be swapped. */
   prolong(key: string, slot: Slot, expiresAtMs: number): void {
     this.#slots.set(key, { ...slot, expiresAtMs })
   }
@@ -78,7 +78,7 @@ class Memory {
     this.#bytes += grows
   }
 
-  /** Throws STORE_FULL when this much more cannot be written. */
+  /** Throws STORE_FULL when this much cannot be added. */
   requireSpace(entries: number, bytes: number, yields: boolean): void {
     if (!this.#fits(entries, bytes, yields ? 0.75 : 1)) throw new GatehouseError('STORE_FULL')
   }
@@ -91,7 +91,10 @@ class Memory {
     return slot.expiresAtMs > this.now()
   }
 
-  /** Live: what is written meanwhile comes last. Ends at the latest after as many keys again as there are at the start. */
+  /**
+   * Iterates over the live map, so entries written meanwhile come last. Visits at most twice as many keys as there are
+   * initially.
+   */
   *pages(prefix: string): Generator<readonly string[]> {
     let left = 2 * this.#slots.size
     let page: string[] = []
@@ -99,7 +102,7 @@ class Memory {
     for (const key of this.#slots.keys()) {
       if (left-- <= 0) break
       if (key.startsWith(prefix) && this.live(key)) page.push(key.slice(prefix.length))
-      if (++looked % scanned !== 0) continue
+      if (++looked % scanPageSize !== 0) continue
       yield page
       page = []
     }
@@ -116,7 +119,8 @@ class Memory {
     const space = (): boolean =>
       this.#slots.size + entries <= this.#maxEntries * share &&
       (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes * share)
-    // Sweeping at each doubling costs a constant per write; a full store is swept once more before it refuses.
+    // Sweeping at each doubling costs constant time per write. A full store is swept once more before it rejects a
+    // write.
     if (this.#slots.size >= this.#evictAt || !space()) this.#evict()
     return space()
   }
@@ -128,7 +132,7 @@ class Memory {
   }
 }
 
-/** Makes an empty store. `now` is injected so that tests move time themselves. */
+/** Creates an empty store. Tests inject `now` to control the time. */
 export function makeMemoryStore(options: MemoryStoreOptions = {}): Store {
   return view(new Memory(options), '')
 }
@@ -146,7 +150,7 @@ function view(memory: Memory, prefix: string): Store {
       const slot = memory.live(prefix + bucket.key)
       return levelAt(bucket, slot && readLevel(slot.value), now)
     })
-    const taken = decide(buckets, levels, cost)
+    const taken = decideBuckets(buckets, levels, cost)
     if (!taken.ok) return taken
     for (const [index, bucket] of buckets.entries()) {
       const level: Level = { tokens: (levels[index] ?? 0) - cost, atMs: now }
@@ -160,9 +164,9 @@ function view(memory: Memory, prefix: string): Store {
     const now = memory.now()
     const slots = counters.map(({ key }) => memory.live(prefix + key))
     const sums = slots.map((slot) => Number(slot?.value ?? 0))
-    const next = counters.map((counter, i) => summed(counter, sums[i] ?? 0))
+    const next = counters.map((counter, i) => addToSum(counter, sums[i] ?? 0))
     if (next.includes(undefined)) return { ok: false, sums }
-    // All or none.
+    // Add all counters or none.
     const fresh = counters.filter((_counter, i) => !slots[i])
     const bytes = fresh.reduce((sum, { key }) => sum + prefix.length + key.length + maxDigits, 0)
     memory.requireSpace(

@@ -1,6 +1,6 @@
 /**
- * A stream of records that several processes write and read, in Redis: the latest ones in order of arrival, limited in
- * number.
+ * A stream of records in Redis that several processes write and read. Keeps a limited number of the latest records, in
+ * order of arrival.
  * Source: Redis streams (XADD, XRANGE).
  */
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
@@ -8,7 +8,7 @@ import { RedisLink } from './redis-link.ts'
 
 /** Approximate number of stored records; the oldest are dropped first. */
 const maxRecords = 20_000
-/** How long records are kept after the last write. */
+/** Seconds for which records are kept after the last write. */
 const lifeSec = 24 * 60 * 60
 
 export interface StreamRecord {
@@ -45,7 +45,7 @@ export function makeRecordStream(config: RedisConfig, key: string): RecordStream
   }
 }
 
-/** An entry is its id and a list of names and values. */
+/** Parses an entry, which is an id and a list of names and values. */
 function recordOf(entry: unknown): StreamRecord[] {
   if (!Array.isArray(entry)) return []
   const [id, fields] = entry as readonly unknown[]

@@ -1,21 +1,21 @@
-/** What the connection needs of a Redis client, and what a server may reply. */
+/** The client interface of a Redis connection, and the replies of a server. */
 import { ModuleError } from '../../schemas/index.ts'
 
 export type Args = readonly string[]
-/** What a command does to the data: a replica may serve one that reads. */
+/** Effect of a command on the data. A replica may serve reads. */
 export type CommandAccess = 'read' | 'write'
 
-/** What the three client classes have in common, as far as it is used. */
+/** The common interface of the three client classes. */
 export interface RedisClient {
   connect(): Promise<unknown>
   destroy(): void
   send(key: string | undefined, access: CommandAccess, args: Args, timeoutMs: number): Promise<unknown>
-  /** Whether a command would be written at once. */
-  ready(): boolean
+  /** True when a command would be written immediately. */
+  isReady(): boolean
   onError(listener: (error: unknown) => void): void
 }
 
-/** The server replied with an error: `message` is its text. */
+/** The server replied with an error; `message` is its text. */
 export class ReplyError extends ModuleError {}
 
 export const backoffMs = (tries: number): number =>

@@ -1,12 +1,12 @@
 /**
- * The three clients of the Redis library behind one shape. Loaded with the first connection: the library is large, and most
- * programs have no Redis.
+ * Wraps the three clients of the Redis library in one interface. Loaded with the first connection, because the library
+ * is large and most programs use no Redis.
  */
 import { createClient, createCluster, createSentinel, ErrorReply } from '@redis/client'
 import { backoffMs, type RedisClient, ReplyError } from './redis-client.ts'
 import { parseAddr, type RedisConfig, type RedisTlsConfig } from './redis-config.ts'
 
-/** Connects when `connect` is called. Replies that are errors are thrown as ReplyError. */
+/** Creates a client that connects when `connect` is called. Error replies are thrown as ReplyError. */
 export function makeClient(config: RedisConfig): RedisClient {
   if (config.sentinel) return sentinelClient(config, config.sentinel)
   const address = parseAddr(config.addr ?? '')
@@ -33,7 +33,7 @@ function socket(
   }
 }
 
-/** Options of a data node; no extra chatter on connect, so that a minimal ACL suffices. */
+/** Options of a data node. Sends no additional commands on connect, so that a minimal ACL suffices. */
 function node(config: RedisConfig) {
   return {
     ...(config.username === undefined ? {} : { username: config.username }),
@@ -51,7 +51,7 @@ function standaloneClient(config: RedisConfig, address: { host: string; port: nu
     connect: () => client.connect(),
     destroy: () => client.destroy(),
     send: (_key, _access, args, timeout) => reply(client.sendCommand([...args], { timeout })),
-    ready: () => client.isReady,
+    isReady: () => client.isReady,
     onError: (listener) => client.on('error', listener),
   }
 }
@@ -66,7 +66,7 @@ function clusterClient(config: RedisConfig, address: { host: string; port: numbe
     destroy: () => client.destroy(),
     send: (key, access, args, timeout) =>
       reply(client.sendCommand(key, access === 'read', [...args], { timeout })),
-    ready: () => client.isOpen,
+    isReady: () => client.isOpen,
     onError: (listener) => client.on('error', listener),
   }
 }
@@ -85,7 +85,7 @@ function sentinelClient(config: RedisConfig, sentinel: NonNullable<RedisConfig['
     destroy: () => void client.destroy(),
     send: (_key, access, args, timeout) =>
       reply(client.sendCommand(access === 'read', [...args], { timeout })),
-    ready: () => client.isReady,
+    isReady: () => client.isReady,
     onError: (listener) => client.on('error', listener),
   }
 }

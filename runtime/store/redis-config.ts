@@ -66,9 +66,9 @@ export function redisViolations(config: RedisConfig): readonly string[] {
   if (config.clusterMode && config.db) violations.push('db cannot be used with clusterMode')
   if (config.sentinelTls && !config.sentinel) violations.push('sentinelTls requires sentinelConfig')
   if (config.sentinel && config.sentinel.addrs.length === 0)
-    violations.push('sentinelConfig needs an address')
+    violations.push('sentinelConfig requires an address')
   if (config.username !== undefined && config.password === undefined)
-    violations.push('username needs a password')
+    violations.push('username requires a password')
   for (const addr of [
     ...(config.addr === undefined ? [] : [config.addr]),
     ...(config.sentinel?.addrs ?? []),

@@ -1,13 +1,14 @@
 /**
- * One connection to Redis in any of its three forms: standalone, cluster, Sentinel.
+ * A connection to Redis in one of three forms: standalone, cluster or Sentinel.
  *
- * Connects in the background and for ever, with growing pauses; a command waits for the connection at most the write
- * timeout and for its response at most the read timeout, then fails with `STORE_DOWN`. A connection that swallows
- * commands (a node that vanished without closing) is replaced. Servers that refuse the credentials are retried as
- * well: a rotated password heals without a restart.
+ * Connects in the background and retries forever with increasing delays. A command waits for the connection at most the
+ * write timeout, then for its response at most the read timeout, and fails with `STORE_DOWN`. A connection that
+ * swallows commands (a node that vanished without closing) is replaced. Servers that refuse the credentials are retried
+ * as well, so that a rotated password takes effect without a restart.
  *
- * Does not know what the commands mean. Passwords never reach an error or a log.
- * Source: docs/reference/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s, write 3 s.
+ * Does not interpret commands. Passwords never appear in errors or logs.
+ * Source: docs/reference/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s,
+ * write 3 s.
  */
 import { GatehouseError, ModuleError } from '../../schemas/index.ts'
 import { atMost } from '../net/index.ts'
@@ -44,24 +45,24 @@ export class RedisLink {
     this.#connected = this.#connect()
   }
 
-  /** Sends one command. `key` routes it in a cluster. Throws `STORE_DOWN`; error replies of the server are thrown as is. */
+  /** Sends a command. `key` routes it in a cluster. Throws `STORE_DOWN`, or the server's error reply unchanged. */
   async send(key: string | undefined, access: CommandAccess, args: Args): Promise<unknown> {
-    if (this.#closing.signal.aborted) throw down(new Error('the store is closed'))
+    if (this.#closing.signal.aborted) throw storeDown(new Error('the store is closed'))
     const seen = this.#responses
     let client: RedisClient | undefined
     try {
       client = await this.#whenConnected()
-      const timeoutMs = client.ready() ? this.#readMs : this.#writeMs + this.#readMs
+      const timeoutMs = client.isReady() ? this.#readMs : this.#writeMs + this.#readMs
       const response = await inTime(client.send(key, access, args, timeoutMs), timeoutMs)
       this.#responses += 1
       this.#reportUp()
       return response
     } catch (error) {
-      if (error instanceof ReplyError && !transient(error)) throw error
+      if (error instanceof ReplyError && !isTransient(error)) throw error
       this.#reportDown(error)
       // Nothing was received while this command waited, so the peer may have vanished.
       if (client && error instanceof Deadline && seen === this.#responses) this.#replace(client)
-      throw down(error)
+      throw storeDown(error)
     }
   }
 
@@ -117,13 +118,13 @@ export class RedisLink {
 }
 
 /** Replies for temporary conditions: failover, loading, a cluster with missing slots. */
-function transient(error: ReplyError): boolean {
+function isTransient(error: ReplyError): boolean {
   return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|NOREPLICAS|UNKILLABLE|MISCONF)\b/.test(
     error.message,
   )
 }
 
-function down(cause: unknown): GatehouseError {
+function storeDown(cause: unknown): GatehouseError {
   return new GatehouseError('STORE_DOWN', { cause, headers: { 'retry-after': '5' } })
 }
 
@@ -143,7 +144,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
       resolve()
     }
     const timer = setTimeout(end, ms)
-    // Does not keep the process alive just to wait for the store.
+    // Do not keep the process alive just to wait for the store.
     timer.unref()
     signal.addEventListener('abort', end, { once: true })
   })

@@ -1,8 +1,8 @@
 /**
- * The store on Redis or Valkey (6.2 or newer): shared by replicas, survives restarts.
+ * The store on Redis or Valkey (6.2 or newer), shared by replicas and persistent across restarts.
  *
- * Every operation is one command or one script, so it is atomic by itself. In cluster mode a key prefix without a hash tag
- * is followed by one: all keys of one server share a slot, which is what scripts over several keys need.
+ * Every operation is a single command or script and therefore atomic. In cluster mode a hash tag is appended to a key
+ * prefix without one: all keys of a server then share a slot, as scripts over several keys require.
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -27,7 +27,7 @@ import {
 } from './store.ts'
 
 export interface RedisStoreConfig extends RedisConfig {
-  /** Prefix of every key, for instance `gh:auth:{namespace:name}:`. Keys begin with it in every mode. */
+  /** Prefix of every key in every mode, for instance `gh:auth:{namespace:name}:`. */
   readonly keyPrefix: string
 }
 
@@ -37,25 +37,25 @@ export interface RedisStoreConfig extends RedisConfig {
  */
 export function makeRedisStore(config: RedisStoreConfig, options: LinkOptions = {}): Store {
   checkRedisConfig(config)
-  const prefix = config.clusterMode ? inOneSlot(config.keyPrefix) : config.keyPrefix
+  const prefix = config.clusterMode ? withHashTag(config.keyPrefix) : config.keyPrefix
   const link = new RedisLink(config, options)
   return { ...view(link, prefix), close: async () => link.close() }
 }
 
 /**
- * A prefix with a hash tag, which keeps all keys in one slot of a cluster. Keys begin with the prefix as it was
- * configured, whatever is added, because the patterns of an ACL are written for that. Throws INVALID_CONFIG.
+ * Appends a hash tag that keeps all keys in one slot of a cluster. The configured prefix stays at the start, because
+ * ACL patterns match it. Throws INVALID_CONFIG.
  */
-function inOneSlot(prefix: string): string {
+function withHashTag(prefix: string): string {
   const open = prefix.indexOf('{')
   const close = open < 0 ? -1 : prefix.indexOf('}', open)
   if (close === open + 1 && open >= 0) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'redis: keyPrefix must not contain an empty hash tag {} in cluster mode, found one',
+      detail: 'redis: keyPrefix must not contain an empty hash tag {} in cluster mode',
     })
   }
   if (close > open) return prefix
-  // Keys still begin with the whole prefix, so two prefixes of one tag share a slot and nothing else.
+  // Keys still start with the whole prefix. Two prefixes with the same tag share a slot but no keys.
   const tag = createHash('sha256').update(prefix).digest('hex').slice(0, 8)
   return `${prefix}{${tag}}:`
 }
@@ -75,14 +75,14 @@ async function evaluate(
   }
 }
 
-/** A store with one prefix. Closing it keeps the shared connection open. */
+/** Returns a store with a prefix. Closing it keeps the shared connection open. */
 function view(link: RedisLink, prefix: string): Store {
   const command = async (
     access: CommandAccess,
     name: string,
     key: string,
     ...args: string[]
-  ): Promise<unknown> => guard(link.send(prefix + key, access, [name, prefix + key, ...args]))
+  ): Promise<unknown> => asStoreError(link.send(prefix + key, access, [name, prefix + key, ...args]))
   const get = async (key: string): Promise<string | undefined> => text(await command('read', 'GET', key))
 
   return {
@@ -117,14 +117,14 @@ function view(link: RedisLink, prefix: string): Store {
         next ?? '',
         String(ttlMs ?? 0),
       ]
-      return (await guard(evaluate(link, swapScript, [prefix + key], args))) === 1
+      return (await asStoreError(evaluate(link, swapScript, [prefix + key], args))) === 1
     },
     async takeTokens(buckets, cost = 1): Promise<BucketResult> {
       checkBuckets(buckets, cost)
       if (buckets.length === 0) return { ok: true, retryAfterMs: 0, refusedBy: undefined }
       const keys = buckets.map((bucket) => prefix + bucket.key)
       const limits = buckets.flatMap((bucket) => [String(bucket.capacity), String(bucket.refillMs)])
-      const response = await guard(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
+      const response = await asStoreError(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
       const [ok, wait, index] = Array.isArray(response) ? response.map(Number) : []
       return { ok: ok === 1, retryAfterMs: wait ?? 0, refusedBy: buckets[(index ?? 0) - 1]?.key }
     },
@@ -137,14 +137,14 @@ function view(link: RedisLink, prefix: string): Store {
         limit === undefined ? '' : String(limit),
         String(ttlMs),
       ])
-      const response = await guard(evaluate(link, countScript, keys, args))
+      const response = await asStoreError(evaluate(link, countScript, keys, args))
       const [ok, ...sums] = Array.isArray(response) ? response.map(Number) : []
       return { ok: ok === 1, sums }
     },
     async *scan() {
       for (let cursor = '0'; ; ) {
         const args = ['SCAN', cursor, 'MATCH', `${globEscaped(prefix)}*`, 'COUNT', '500']
-        const response = await guard(link.send(prefix, 'write', args))
+        const response = await asStoreError(link.send(prefix, 'write', args))
         const [next, keys] = Array.isArray(response) ? response : []
         if (typeof next !== 'string' || !Array.isArray(keys)) throw new GatehouseError('STORE_DOWN')
         yield keys.map((key) => String(key).slice(prefix.length))
@@ -154,14 +154,14 @@ function view(link: RedisLink, prefix: string): Store {
     },
     namespace: (more) => view(link, prefix + more),
     async ping() {
-      await guard(link.send(undefined, 'read', ['PING']))
+      await asStoreError(link.send(undefined, 'read', ['PING']))
     },
     async close() {},
   }
 }
 
-/** A rejected command (memory full, missing permission, wrong password) is an outage for callers. */
-async function guard(response: Promise<unknown>): Promise<unknown> {
+/** Treats a rejected command (memory full, missing permission, wrong password) as an outage. */
+async function asStoreError(response: Promise<unknown>): Promise<unknown> {
   try {
     return await response
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * The store of another process of this machine, over calls to it: what the worker processes of one server share where there
- * is no Redis. One side serves its store, the other sees it; whether a call is lost or the process is gone, it is
- * STORE_DOWN, as with a server that cannot be reached.
+ * A store in another process of this machine, for the worker processes of a server without Redis. One side serves its
+ * store; the other side accesses it through calls. A lost call or a dead process causes STORE_DOWN, like an unreachable
+ * server.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import {
@@ -17,7 +17,7 @@ import {
   type StoreEntry,
 } from './store.ts'
 
-/** Scans that are in flight at a time; the oldest ends when there is one more. */
+/** Maximum number of scans in flight. A further scan ends the oldest one. */
 const maxScans = 64
 
 interface Operations {
@@ -35,7 +35,7 @@ interface Operations {
   ): Promise<boolean>
   takeTokens(buckets: readonly Bucket[], cost: number): Promise<BucketResult>
   count(counters: readonly Counter[]): Promise<CountResult>
-  /** The next page of a scan, a new one without its id; without keys it is over. */
+  /** Returns the next page of a scan; without an id, starts a new scan. Undefined keys mark the end. */
   page(prefix: string, scan: number | undefined): Promise<ScanPage>
   ping(): Promise<void>
 }
@@ -45,13 +45,13 @@ interface ScanPage {
   readonly keys: readonly string[] | undefined
 }
 
-/** A call that crosses to the process that has the store. */
+/** A call to the process that owns the store. */
 export interface StoreCall {
   readonly operation: keyof Operations
   readonly parameters: readonly unknown[]
 }
 
-/** Carries out the calls of other processes on a store. Rejects as the store does. */
+/** Executes calls from other processes on a store. Rejects with the errors of the store. */
 export function serveStore(store: Store): (call: StoreCall) => Promise<unknown> {
   const scans = new Map<number, AsyncIterator<readonly string[]>>()
   let next = 1
@@ -60,7 +60,7 @@ export function serveStore(store: Store): (call: StoreCall) => Promise<unknown> 
     const scan = known ?? next++
     const pages =
       known === undefined ? store.namespace(prefix).scan()[Symbol.asyncIterator]() : scans.get(known)
-    // One that was ended for others has not shown every key.
+    // A scan that was ended to make room has not returned every key.
     if (!pages) throw new GatehouseError('STORE_DOWN')
     scans.delete(scan)
     const { done, value } = await pages.next()
@@ -76,7 +76,7 @@ export function serveStore(store: Store): (call: StoreCall) => Promise<unknown> 
   return async ({ operation, parameters }) => named[operation]?.(...parameters)
 }
 
-/** The store that `send` leads to. */
+/** Returns the store behind `send`. */
 export function makeRemoteStore(send: (call: StoreCall) => Promise<unknown>): Store {
   return view(send, '')
 }

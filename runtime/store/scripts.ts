@@ -1,7 +1,8 @@
 /**
- * The steps that Redis must do atomically, as Lua. All time is the server's, so that all who share it agree.
+ * Lua scripts for the operations that Redis must execute atomically. All times come from the server, so that all its
+ * clients agree.
  *
- * Scripts touch only the keys they are given (cluster rule) and need the command categories read, write, keyspace,
+ * Scripts access only their own keys (as clusters require), and need the command categories read, write, keyspace,
  * scripting and connection.
  */
 import { createHash } from 'node:crypto'
@@ -16,7 +17,10 @@ const script = (source: string): RedisScript => ({
   sha1: createHash('sha1').update(source).digest('hex'),
 })
 
-/** KEYS: entry. ARGV: 1 if a value was seen, that value, 1 to write, the new value, ttl in ms or 0 to keep it. */
+/**
+ * KEYS: entry. ARGV: 1 if a value was read before, that value, 1 to write, the new value, ttl in ms or 0 to keep the
+ * ttl.
+ */
 export const swap = script(`
 local now = redis.call('GET', KEYS[1])
 if ARGV[1] == '1' then
@@ -34,9 +38,9 @@ end
 return 1`)
 
 /**
- * KEYS: buckets. ARGV: cost, then capacity and refill time in ms per bucket. Answers {1} or {0, wait in ms, index}.
- * A level is stored as "tokens life": how long ago it was written follows from the life that is left, so the script
- * needs no clock and works for users who may not call TIME.
+ * KEYS: buckets. ARGV: cost, then capacity and refill time in ms per bucket. Returns {1} or {0, wait in ms, index}.
+ * A level is stored as "tokens ttl". The time of the last write follows from the remaining ttl, so the script needs no
+ * clock and works for users without permission for TIME.
  */
 export const takeTokens = script(`
 local cost = tonumber(ARGV[1])
@@ -64,7 +68,8 @@ end
 return {1}`)
 
 /**
- * KEYS: sums. ARGV: what is added, the limit or nothing, and the life in ms for each. Answers 1 or 0 (refused) and the sums.
+ * KEYS: sums. ARGV per key: amount to add, limit or empty, ttl in ms. Returns 1, or 0 when rejected, followed by the
+ * sums.
  */
 export const count = script(`
 local sums, ok = {}, true

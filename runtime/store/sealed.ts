@@ -1,13 +1,13 @@
 /**
- * A store whose values are encrypted, for everything that holds a token, a secret or a user's data.
+ * A store with encrypted values, for tokens, secrets and user data.
  *
- * AES-256-GCM with a fresh random nonce per write; the full key name is authenticated with it, so a value moved to
- * another key cannot be read. Keys are derived by HKDF-SHA-256 from the secret set: the first secret seals, every
- * secret opens (rotation). A value that an older secret opens is sealed again under the first when it is read, and its
- * life stays as it is; a value counts as the one that was seen, for `swap`, whatever seals it. A value that no held
- * secret opens counts as absent, and is reported.
+ * Uses AES-256-GCM with a random nonce per write. The full key name is authenticated too, so a value that was moved to
+ * another key cannot be read. Encryption keys are derived by HKDF-SHA-256 from a set of secrets: the first secret
+ * seals, and every secret opens (rotation). Reading a value under an older secret seals it again under the first one
+ * and keeps its ttl; `swap` treats both as the same value. A value that no secret opens is treated as absent, and
+ * reported.
  *
- * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets and counters are not encrypted.
+ * Does not hide key names (callers hash secrets in them), sizes or lifetimes. Buckets and counters are not encrypted.
  * Source: NIST SP 800-38D; RFC 5869.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
@@ -15,36 +15,38 @@ import { randomBuffer } from '../net/index.ts'
 import type { StoreEntry, Store } from './store.ts'
 
 export interface SealedStore extends Store {
-  /** Seals what is there under the first secret, if another one sealed it. Undefined: no sealed value that opens. */
+  /**
+   * Seals the value under the first secret, if another one sealed it. Returns undefined when no readable value exists.
+   */
   reseal(key: string): Promise<Sealing | undefined>
   namespace(prefix: string): SealedStore
 }
 
-/** A value, and which secret seals it now. */
+/** A value and the secret that seals it now. */
 export interface Sealing {
   readonly value: string
-  /** See sealId. */
+  /** See `sealId`. */
   readonly sealedBy: string
-  /** Another secret sealed it until now. */
+  /** True when this call sealed the value again. */
   readonly resealed: boolean
 }
 
 type Unreadable = 'unknown-key' | 'tampered'
 
 export interface SealOptions {
-  /** Told when a value cannot be opened: its secret was dropped, or someone changed it. */
+  /** Called when a value cannot be opened: its secret was removed, or the value was modified. */
   readonly onUnreadable?: (key: string, reason: Unreadable) => void
-  /** False: values that are read stay sealed as they are, because others may not have the first secret yet. */
+  /** False while other processes may not have the first secret yet: values are then not sealed again on read. */
   readonly mayReseal?: () => boolean
 }
 
 interface SealKey {
   readonly id: string
-  /** Not a Buffer: its wrapping would cost several times the encryption, at every use. */
+  /** Not a Buffer: wrapping it on every use would cost several times as much as the encryption. */
   readonly key: KeyObject
 }
 
-/** The secret set, current one first. A function, so that rotated secrets are reloaded without a restart. */
+/** Returns the secrets, current one first. A function, so that rotated secrets take effect without a restart. */
 export type Secrets = () => readonly Uint8Array[]
 
 const version = 'g1'
@@ -55,23 +57,23 @@ function derive(secret: Uint8Array): SealKey {
   return { id: bytes('id', 6).toString('base64url'), key: createSecretKey(bytes('key', 32)) }
 }
 
-/** Derived keys are remembered per secret object; dropped secrets are forgotten with their array. */
-const derived = new WeakMap<Uint8Array, SealKey>()
+/** Derived keys by secret object; dropped together with the secret. */
+const sealKeys = new WeakMap<Uint8Array, SealKey>()
 
 function keyOf(secret: Uint8Array): SealKey {
-  const known = derived.get(secret)
+  const known = sealKeys.get(secret)
   if (known) return known
   const key = derive(secret)
-  derived.set(secret, key)
+  sealKeys.set(secret, key)
   return key
 }
 
-/** What names a secret in the values that it seals; the secret cannot be found from it. */
+/** Returns the id of a secret in the values that it seals. The id does not reveal the secret. */
 export function sealId(secret: Uint8Array): string {
   return keyOf(secret).id
 }
 
-/** A change of the seal alone may come between a read and its swap; more often than this it is something else. */
+/** Resealing may intervene between a read and its swap; more frequent changes have another cause. */
 const maxTries = 4
 
 interface Opened {
@@ -79,7 +81,7 @@ interface Opened {
   readonly sealedBy: string
 }
 
-/** Wraps a store; `secrets` must never be empty. */
+/** Wraps a store. `secrets` must never return an empty list. */
 export function sealStore(inner: Store, secrets: Secrets, options: SealOptions = {}): SealedStore {
   return sealed(inner, '', secrets, options)
 }
@@ -93,7 +95,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     const cipher = createCipheriv('aes-256-gcm', using.key, nonce)
     cipher.setAAD(Buffer.from(prefix + key))
     const text = cipher.update(value, 'utf8')
-    // Gives nothing, in GCM: it ends the tag.
+    // In GCM, `final` returns no data; it completes the tag.
     cipher.final()
     return `${version}.${using.id}.${Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url')}`
   }
@@ -118,7 +120,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     decipher.setAuthTag(bytes.subarray(-16))
     try {
       const text = decipher.update(bytes.subarray(12, -16))
-      // Throws when it is not what was sealed; only now may the text be used.
+      // Throws when the value was modified. The text must not be used before this check.
       decipher.final()
       return { value: text.toString('utf8'), sealedBy: id }
     } catch {
@@ -131,7 +133,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     return secret ? sealId(secret) : ''
   }
 
-  /** The value, sealed again if need be. That it could not be sealed again is no error of the read. */
+  /** Returns the value, sealed again if necessary. A failure to seal does not fail the read. */
   async function read(key: string): Promise<StoreEntry | undefined> {
     const entry = await inner.read(key)
     const opened = entry && open(key, entry.value)
@@ -161,7 +163,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
 
   async function reseal(key: string): Promise<Sealing | undefined> {
     const entry = await inner.read(key)
-    // Buckets and locks are not sealed.
+    // Skip buckets and locks, which are not sealed.
     if (!entry?.value.startsWith(`${version}.`)) return undefined
     const opened = tryOpen(key, entry.value)
     if (typeof opened === 'string') return undefined

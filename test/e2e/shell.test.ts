@@ -70,7 +70,7 @@ await t.test('tools call: the ways to give arguments', async (t) => {
     [['get-sum', '--args', '{}', '--args-file', file], /cannot be combined/],
     [
       ['get-sum', '--args-file', '/nonexistent'],
-      /--args-file: cannot read \/nonexistent: there is no such file/,
+      /--args-file: cannot read \/nonexistent: file not found/,
     ],
     [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\? available: echo, /],
     [['no-such', 'a=1'], /the server has no tool "no-such"; available: echo, /],

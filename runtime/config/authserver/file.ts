@@ -1,11 +1,12 @@
 /**
- * Reads the configuration file of an embedded authorization server: strict YAML or JSON, schema, defaults, secrets
- * behind functions, every error at once.
+ * Reads the configuration file of an embedded authorization server: strict YAML or JSON, checked by its schema, with
+ * defaults filled in. Reports all errors at once.
  *
- * Secrets are never in the file: it names mounted files and environment variables. Mounted files are read at the moment
- * of use, so that rotation needs no restart; a variable lives as long as the process. A named variable or file that is
- * missing is a start-up failure. Switches that the resource does not have are variables of this process.
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; `schemas/runtime/authserver.json`.
+ * The file never contains secrets; it names mounted files and environment variables. Mounted files are read on every
+ * use, so that rotation needs no restart. Variables keep their value for the life of the process. A missing variable or
+ * file is a start-up failure. Some switches are not part of the resource and exist only as variables of this process.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
+ * `schemas/runtime/authserver.json`.
  */
 import { readFileSync } from 'node:fs'
 import {
@@ -35,28 +36,28 @@ import { invalidConfig, parseConfig, readConfigText } from '../common/config-fil
 import { systemReason } from '../common/system-reason.ts'
 import type { Environment } from '../proxy/env.ts'
 
-/** Variables that an authorization server reads beside those that its file names. */
+/** Variables of an authorization server, in addition to those that its file names. */
 export const authServerEnvironment = {
-  /** Switched off: nobody is asked before a login goes upstream. For headless tests only. */
+  /** False: skip the consent page before a login at the upstream. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
-  /** Switched off: no dynamic client registration. */
+  /** False: disable dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** True: clients that ask for a secret get one. Used when allowConfidentialClientRegistration is absent. */
+  /** True: clients that request a secret receive one. Used when allowConfidentialClientRegistration is absent. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
-  /** Comma-separated host names; only metadata documents from these are accepted. */
+  /** Comma-separated host names. Only metadata documents from these hosts are accepted. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
-  /** Switched on: http metadata documents on loopback addresses are accepted. For development. */
+  /** True: accept http metadata documents on loopback addresses. For development. */
   cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
-  /** Comma-separated addresses and networks of proxies whose X-Forwarded-For names the client. */
+  /** Comma-separated addresses and networks of proxies whose X-Forwarded-For is trusted. */
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
 } as const
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every error. */
+/** Reads and checks a file. Throws INVALID_CONFIG with the path and all errors. */
 export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks a text. Throws INVALID_CONFIG naming every error, and the source where it is given. */
+/** Checks a text. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)
@@ -71,7 +72,7 @@ export function parseAuthServerConfig(text: string, env: Environment, source?: s
   return config
 }
 
-/** Looks at files and variables once, to find what is missing; hands out sources for later. */
+/** Checks that files and variables exist, and returns functions that read them later. */
 class Reader {
   readonly env: Environment
   readonly violations: string[] = []
@@ -80,7 +81,7 @@ class Reader {
     this.env = env
   }
 
-  /** A file wins over a variable. Files are trimmed: editors and kubectl add newlines. */
+  /** A file takes precedence over a variable. Trims files, because editors and kubectl add newlines. */
   secret(field: string, file: string | undefined, variable: string | undefined): SecretSource | undefined {
     if (file !== undefined) {
       const source = (): string => readText(`${field}File`, file).trim()
@@ -96,14 +97,14 @@ class Reader {
     return () => value ?? ''
   }
 
-  /** A variable that must exist but may be empty. */
+  /** Reads a variable that must exist but may be empty. */
   variable(field: string, name: string): string {
     const value = this.env[name]
     if (value === undefined) this.violations.push(`${field} names ${name}, which is not set`)
     return value ?? ''
   }
 
-  /** A variable that switches something on or off. */
+  /** Reads a boolean variable. */
   switch(name: string, { fallback }: { readonly fallback: boolean }): boolean {
     let on = fallback
     this.#probe(() => {
@@ -200,7 +201,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   }
 }
 
-/** Keys as they are right now; HMAC secrets byte for byte. Throws INVALID_CONFIG naming every unreadable file. */
+/** Reads the current keys; HMAC secrets are read as raw bytes. Throws INVALID_CONFIG with all unreadable files. */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const violations: string[] = []
   const read = (field: string, path: string): Buffer => {
@@ -230,7 +231,8 @@ function upstreamOf(
 ): UpstreamConfig {
   const at = `upstreamProviders[${index}]`
   const { name, oidcConfig, oauth2Config } = upstream
-  // {resourceUrl}/oauth/callback, as docs/reference/specification/external-auth.md has it; hooks write it out.
+  // The default is {resourceUrl}/oauth/callback (docs/reference/specification/external-auth.md). Hooks write it
+  // explicitly.
   const fallback = `${(file.allowedAudiences[0] ?? '').replace(/\/+$/, '')}/oauth/callback`
   const trust = trustOf(upstream, at, reader)
   if (oidcConfig) return { ...oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader), ...trust }

@@ -1,68 +1,72 @@
 /**
- * The configuration of the embedded authorization server after reading: typed, defaulted, secrets behind functions.
+ * The parsed configuration of the embedded authorization server: typed, with defaults, and with functions that read
+ * secrets.
  *
- * `authServerViolations` is every rule that needs no network, all errors at once; the server refuses to start on any.
- * Errors of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
+ * `authServerViolations` checks every rule that needs no network and returns all errors at once; the server refuses to
+ * start on any. Network errors (an unreachable upstream or store) affect readiness, not start-up.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
+ * 8414 section 2 (issuer).
  */
 import type { ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
-/** Reads a secret at the moment of use, so that a rotated file counts at once. Throws INVALID_CONFIG without a value. */
+/**
+ * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG without a value.
+ */
 export type SecretSource = () => string
 
 export interface AuthServerSecrets {
-  /** PEM private keys, the signing one first. Empty: one ephemeral key. */
+  /** PEM private keys; the first one signs. Empty: one ephemeral key. */
   readonly signingKeys: readonly string[]
-  /** The current one first. Empty: one ephemeral secret. */
+  /** HMAC secrets; the first one is current. Empty: one ephemeral secret. */
   readonly hmacSecrets: readonly Uint8Array[]
 }
 
 export interface AuthServerConfig {
   readonly issuer: string
-  /** Moves only the advertised authorization endpoint. */
+  /** Base URL of the advertised authorization endpoint; affects nothing else. */
   readonly authorizationEndpointBaseUrl?: string
   readonly insecureAllowHttp: boolean
-  /** Resources that tokens may be issued for. */
+  /** Resources for which tokens may be issued. */
   readonly allowedAudiences: readonly string[]
   readonly scopesSupported: readonly string[]
   readonly baselineClientScopes: readonly string[]
   readonly registration: ClientRegistrationConfig
   /** Absent: only registered clients are accepted. */
   readonly cimd?: CimdSettings
-  /** False for headless tests only: nobody is asked before a login goes upstream. */
+  /** False skips the consent page before a login at the upstream. For headless tests only. */
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** How long a rotated refresh token yields its successor again while the successor is unused. */
+  /** Time during which a rotated refresh token returns its successor again, while the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
-  /** After this a grant ends however often it was refreshed. */
+  /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
   readonly upstreams: readonly UpstreamConfig[]
   readonly primaryUpstreamProvider?: string
-  /** For the host: requests to the backend carry neither the client's nor an upstream credential. */
+  /** Read by the host: requests to the backend carry neither the client's nor an upstream credential. */
   readonly disableUpstreamTokenInjection: boolean
   readonly storage: StorageSettings
-  /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed. Absent: nobody's is. */
+  /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** Called at start and at every reload. Throws INVALID_CONFIG naming each unreadable file. */
+  /** Called at start and on every reload. Throws INVALID_CONFIG with all unreadable files. */
   readonly secrets: () => AuthServerSecrets
 }
 
 export interface ClientRegistrationConfig {
-  /** False: no /oauth/register, and none advertised. */
+  /** False: /oauth/register does not exist and is not advertised. */
   readonly enabled: boolean
-  /** Clients that ask for a secret get one; otherwise they are registered as public clients. */
+  /** True: clients that request a secret receive one. False: they are registered as public clients. */
   readonly confidentialClients: boolean
 }
 
 export interface CimdSettings {
   readonly cacheMaxSize: number
   readonly cacheTtlMs: number
-  /** When set, only documents from these hosts are accepted. */
+  /** If set, only documents from these hosts are accepted. */
   readonly allowedHosts?: readonly string[]
-  /** Development: http documents on loopback addresses are accepted. */
+  /** For development: accept http documents on loopback addresses. */
   readonly allowLoopback: boolean
 }
 
@@ -91,7 +95,7 @@ export interface OidcUpstreamConfig extends UpstreamBase {
 
 export interface OAuth2UpstreamSettings extends UpstreamBase {
   readonly type: 'oauth2'
-  /** Wins over what dcr.discoveryUrl says. */
+  /** Takes precedence over the document at dcr.discoveryUrl. */
   readonly authorizationEndpoint?: string
   readonly tokenEndpoint?: string
   readonly clientId?: string
@@ -137,7 +141,7 @@ export interface UserInfoSettings {
 const minute = 60_000
 const hour = 60 * minute
 
-/** Values of absent fields, by the names of docs/reference/specification/external-auth.md. */
+/** Default values, with the field names of docs/reference/specification/external-auth.md. */
 export const authServerDefaults = {
   accessTokenMs: hour,
   refreshTokenMs: 168 * hour,

@@ -1,19 +1,19 @@
 /**
- * The closed path language of identityFromToken and tokenResponseMapping: where in a token response a value is.
+ * The path language of identityFromToken and tokenResponseMapping, which selects a value in a token response.
  *
- *     path  := step { ("." | "|") step }
- *     step  := key | index | "@upstreamjwt"
+ * path  := step { ("." | "|") step }
+ * step  := key | index | "@upstreamjwt"
  *
- * A key is taken literally; `\.`, `\|`, `\@` and `\\` stand for the characters themselves. An index counts into a
- * list. `@upstreamjwt` reads the claims of a compact JWT, whose signature is *not* checked: the response came from the
- * provider over TLS, and that is all the trust there is (docs/reference/specification/external-auth.md). Wildcards, queries and other modifiers do
- * not exist. No I/O.
+ * Keys are literal; `\.`, `\|`, `\@` and `\\` escape the characters. An index selects an element of a list.
+ * `@upstreamjwt` reads the claims of a compact JWT *without* checking its signature: the trust rests only on the TLS
+ * connection to the provider (docs/reference/specification/external-auth.md). Wildcards, queries and other modifiers
+ * are not supported.
  */
 
 export type TokenPath = readonly PathStep[]
 type PathStep = { readonly key: string } | { readonly jwt: true }
 
-/** Parses a path; a string is the reason why it is none. */
+/** Parses a path. Returns a string with the reason when the path is invalid. */
 export function parseTokenPath(path: string): TokenPath | string {
   const parts = split(path)
   if (parts.some((part) => part === '')) return 'must not have an empty step'
@@ -26,7 +26,7 @@ export function parseTokenPath(path: string): TokenPath | string {
   return 'jwt' in (steps[0] ?? { key: '' }) ? 'must name a value before @upstreamjwt' : steps
 }
 
-/** Splits at unescaped dots and pipes; escapes are left to the caller. */
+/** Splits at unescaped dots and pipes. Keeps the escapes. */
 function split(path: string): readonly string[] {
   const parts = ['']
   for (let at = 0; at < path.length; at++) {
@@ -40,11 +40,11 @@ function split(path: string): readonly string[] {
   return parts
 }
 
-/** The value at the path; undefined when any step finds nothing. */
+/** Returns the value at the path; undefined when any step finds nothing. */
 export function followTokenPath(path: TokenPath, from: unknown): unknown {
   let value = from
   for (const step of path) {
-    value = 'jwt' in step ? claimsOf(value) : member(value, step.key)
+    value = 'jwt' in step ? readClaims(value) : member(value, step.key)
     if (value === undefined) return undefined
   }
   return value
@@ -57,7 +57,7 @@ function member(value: unknown, key: string): unknown {
   return own?.value
 }
 
-function claimsOf(token: unknown): unknown {
+function readClaims(token: unknown): unknown {
   if (typeof token !== 'string') return undefined
   const parts = token.split('.')
   const [, payload = ''] = parts
@@ -70,8 +70,8 @@ function claimsOf(token: unknown): unknown {
 }
 
 /**
- * JSON.parse, but whole numbers too large for a double arrive as their digits: user ids must not be rounded into one
- * another. Throws SyntaxError.
+ * Like JSON.parse, but returns the digits of integers that are too large for a double, so that rounding cannot make two
+ * user ids equal. Throws SyntaxError.
  */
 export function parseKeepingDigits(json: string): unknown {
   return JSON.parse(json, (_key, value: unknown, context?: { source?: string }) => {
@@ -81,7 +81,9 @@ export function parseKeepingDigits(json: string): unknown {
   })
 }
 
-/** A user id as text: a non-empty string, or a number without loss. Undefined for anything else. */
+/**
+ * Returns a user id as text: a non-empty string, or a number that was not rounded. Returns undefined for anything else.
+ */
 export function identifierOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value === '' ? undefined : value
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined

@@ -1,9 +1,10 @@
 /**
- * Every rule of the authorization server's configuration that can be checked without a network.
+ * Checks every rule of the authorization server's configuration that needs no network.
  *
- * Returns errors, one sentence each, naming the field by its spec name; never a secret's value. Keys and secrets
- * themselves are checked where they are read (authserver-secrets.ts).
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
+ * Returns one sentence per error. It contains the field name from the specification, never the value of a secret. Keys
+ * and secrets are checked where they are read (authserver-secrets.ts).
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits;
+ * RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
@@ -22,7 +23,7 @@ import { parseTokenPath } from './token-path.ts'
 const minute = 60_000
 const hour = 60 * minute
 
-/** Accepted lifetimes: a token that never dies is a password, one that dies at once locks everybody out. */
+/** Accepted lifetimes: an unlimited token amounts to a password, and a very short one locks out all users. */
 const lifetimes = [
   ['tokenLifespans.accessTokenLifespan', 'accessTokenMs', minute, 24 * hour, '1m to 24h'],
   ['tokenLifespans.refreshTokenLifespan', 'refreshTokenMs', hour, 720 * hour, '1h to 720h'],
@@ -30,7 +31,7 @@ const lifetimes = [
   ['tokenLifespans.authCodeLifespan', 'authCodeMs', 30_000, 10 * minute, '30s to 10m'],
 ] as const
 
-/** Every error of the configuration; empty when the server may start. */
+/** Returns all errors of the configuration; empty when the server may start. */
 export function authServerViolations(config: AuthServerConfig): readonly string[] {
   return [
     ...baseUrlViolations('issuer', config.issuer, { allowHttp: config.insecureAllowHttp }),
@@ -59,7 +60,7 @@ function baseUrlViolations(
   if (!URL.canParse(value)) return failure('must be an absolute URL')
   const url = new URL(value)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return failure('must be an https URL')
-  if (url.username !== '' || url.password !== '') return failure('must not carry user information')
+  if (url.username !== '' || url.password !== '') return failure('must not contain a user name or password')
   if (value.includes('?')) return failure('must not have a query')
   if (value.includes('#')) return failure('must not have a fragment')
   if (value.endsWith('/')) return failure('must not end with a slash')
@@ -69,13 +70,13 @@ function baseUrlViolations(
   return []
 }
 
-/** A configured URL as it may be printed: user information is cut. */
+/** Returns a configured URL for messages, without user information. */
 function shown(value: string): string {
   return value.replace(/\/\/[^/@]*@/, '//…@').slice(0, 200)
 }
 
 function audienceViolations(audiences: readonly string[]): readonly string[] {
-  if (audiences.length === 0) return ['allowedAudiences must name at least one resource']
+  if (audiences.length === 0) return ['allowedAudiences must contain at least one resource']
   return audiences.flatMap((audience) => {
     const ok =
       URL.canParse(audience) && /^https?:$/.test(new URL(audience).protocol) && !audience.includes('#')
@@ -122,7 +123,9 @@ function proxyViolations({ trustedProxies = [] }: AuthServerConfig): readonly st
     .map((text) => `trusted proxies: "${shown(text)}" is not an address or a network such as 10.0.0.0/8`)
 }
 
-/** An address, or a network in CIDR form; undefined for anything else. A network of everybody is none. */
+/**
+ * Parses an address, or a network in CIDR form. Returns undefined for anything else, including a network of length 0.
+ */
 export function parseNetwork(
   text: string,
 ): { readonly address: string; readonly bits: number; readonly family: 'ipv4' | 'ipv6' } | undefined {
@@ -139,7 +142,7 @@ const providerName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 function upstreamViolations(config: AuthServerConfig): readonly string[] {
   const { upstreams, primaryUpstreamProvider } = config
-  if (upstreams.length === 0) return ['upstreamProviders must name at least one provider']
+  if (upstreams.length === 0) return ['upstreamProviders must contain at least one provider']
   const names = upstreams.map((upstream) => upstream.name)
   const origins = new Set(upstreams.map(({ redirectUri }) => originOf(redirectUri)))
   return [
@@ -152,7 +155,7 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
     ...upstreams.flatMap((upstream) =>
       oneUpstreamViolations(upstream, { allowHttp: config.insecureAllowHttp }),
     ),
-    // The login is bound to the browser by a cookie, and a cookie belongs to one host.
+    // The login is bound to the browser by a cookie, which belongs to one host.
     ...(origins.size > 1 ? ['upstreamProviders: every redirectUri must be on the same host'] : []),
     ...(primaryUpstreamProvider === undefined || names.includes(primaryUpstreamProvider)
       ? []
@@ -164,7 +167,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url
 }
 
-/** Parameters that the server sets itself, and those that would change how the response comes back. */
+/** Parameters that the server sets itself, and those that change how the response is returned. */
 const reservedParameters: ReadonlySet<string> = new Set([
   ...managedParameters,
   'response_mode',
@@ -190,7 +193,7 @@ function oneUpstreamViolations(
   ]
 }
 
-/** https, or http on a loopback host; anything http when allowed. */
+/** Requires https, or http on a loopback host. `allowHttp` allows http everywhere. */
 function urlViolations(
   field: string,
   value: string,
@@ -198,7 +201,7 @@ function urlViolations(
 ): readonly string[] {
   if (!URL.canParse(value)) return [`${field} must be an absolute URL`]
   const url = new URL(value)
-  if (url.username !== '' || url.password !== '') return [`${field} must not carry user information`]
+  if (url.username !== '' || url.password !== '') return [`${field} must not contain a user name or password`]
   if (url.hash !== '' || value.includes('#')) return [`${field} must not have a fragment`]
   if (url.protocol === 'https:') return []
   if (url.protocol === 'http:' && (allowHttp || isLoopbackHost(url.hostname))) return []

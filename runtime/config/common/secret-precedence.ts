@@ -1,5 +1,5 @@
 /**
- * Which of several sources gives a secret: flag, then file, then environment; the first that is given wins.
+ * Reads a secret from the first of several sources that is set: flag, file, environment.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3.
  */
 import { Secret } from '../../observe/index.ts'

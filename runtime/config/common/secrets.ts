@@ -1,8 +1,8 @@
 /**
- * Where secret values come from: files, the environment, and the two providers of named secrets.
+ * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
- * Values are wrapped at once. Errors name the path, variable or secret, never a value. Nothing is cached but in
- * `rotatingSecret`, which looks at its file again so that a rotated secret is reloaded without a restart.
+ * Values are wrapped immediately. Errors contain the path, variable or name of a secret, never a value. Only
+ * `rotatingSecret` caches a value; it checks its file again, so that a rotated secret takes effect without a restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
@@ -12,10 +12,10 @@ import { systemReason } from './system-reason.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from '../proxy/env.ts'
 
-/** Files larger than this are no secrets. */
+/** Larger files are rejected: they do not contain a secret. */
 const maxBytes = 65_536
 
-/** The content of a secret file without surrounding white space. Throws INVALID_CONFIG naming the path. */
+/** Returns the content of a secret file without surrounding white space. Throws INVALID_CONFIG with the path. */
 export function readSecretFile(path: string): Secret {
   let text: string
   try {
@@ -31,23 +31,24 @@ export function readSecretFile(path: string): Secret {
   return new Secret(text)
 }
 
-/** How long a file's value is used without looking again, in milliseconds. */
-const lookEveryMs = 2_000
+/** Milliseconds for which a file's value is used before the file is validName again. */
+const recheckMs = 2_000
 
 /**
- * A secret that follows its file. A file that becomes unreadable or empty leaves the last value in use: half of a
- * rotation must not be an outage. Throws INVALID_CONFIG at once when there is no value to begin with.
+ * Returns a function that reads the current value of a secret file. When the file becomes unreadable or empty, the last
+ * value stays in use, so that a half-finished rotation causes no outage. Throws INVALID_CONFIG when the file has no
+ * value initially.
  */
 export function rotatingSecret(path: string, now: () => number = Date.now): () => Secret {
   let current = readSecretFile(path)
   let lookedAt = now()
   return () => {
-    if (now() - lookedAt < lookEveryMs) return current
+    if (now() - lookedAt < recheckMs) return current
     lookedAt = now()
     try {
       current = readSecretFile(path)
     } catch {
-      // Keeps the last value.
+      // Keep the last value.
     }
     return current
   }
@@ -56,22 +57,22 @@ export function rotatingSecret(path: string, now: () => number = Date.now): () =
 /** Finds named secrets. */
 export interface SecretsProvider {
   readonly kind: 'environment' | 'file'
-  /** Throws INVALID_CONFIG naming the secret and where it was looked for. */
+  /** Throws INVALID_CONFIG with the name of the secret and the searched location. */
   find(name: string): Secret
-  /** Where the secret is, for who follows its changes. Throws as `find` does. */
-  locate(name: string): SecretPlace
+  /** Returns the location of the secret, for watching it. Throws like `find`. */
+  locate(name: string): SecretLocation
 }
 
-/** An absolute path, or the name of a variable. */
-export type SecretPlace =
+/** The absolute path of a file, or the name of a variable. */
+export type SecretLocation =
   | { readonly file: string; readonly variable?: undefined }
   | { readonly file?: undefined; readonly variable: string }
 
-/** The provider that the environment chooses. Throws INVALID_CONFIG for an unknown or half-configured one. */
+/** Returns the provider selected by the environment. Throws INVALID_CONFIG for an unknown or incomplete one. */
 export function makeSecretsProvider(env: Environment): SecretsProvider {
   const kind = readVariable(env, variables.secretsProvider) ?? 'environment'
   if (kind === 'environment') {
-    return finding(kind, env, (name) => variableOf(env, name) ?? missing(name, 'the environment'))
+    return makeProvider(kind, env, (name) => variableOf(env, name) ?? throwMissing(name, 'the environment'))
   }
   if (kind !== 'file') {
     throw new GatehouseError('INVALID_CONFIG', {
@@ -81,23 +82,23 @@ export function makeSecretsProvider(env: Environment): SecretsProvider {
   const dir = readVariable(env, variables.secretsDir)
   if (dir === undefined) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${variables.secretsDir.name}: must name a directory when the secrets provider is file`,
+      detail: `${variables.secretsDir.name}: must be a directory when the secrets provider is file`,
     })
   }
   const fallback = !isSwitchedOn(env, variables.disableEnvFallback.name)
-  return finding(kind, env, (name) => {
+  return makeProvider(kind, env, (name) => {
     const file = resolve(dir, name)
     if (exists(file)) return { file }
-    return (fallback ? variableOf(env, name) : undefined) ?? missing(name, `the directory ${dir}`)
+    return (fallback ? variableOf(env, name) : undefined) ?? throwMissing(name, `the directory ${dir}`)
   })
 }
 
-function finding(
+function makeProvider(
   kind: SecretsProvider['kind'],
   env: Environment,
-  placeOf: (name: string) => SecretPlace,
+  placeOf: (name: string) => SecretLocation,
 ): SecretsProvider {
-  const locate = (name: string): SecretPlace => placeOf(checked(name))
+  const locate = (name: string): SecretLocation => placeOf(validName(name))
   return {
     kind,
     locate,
@@ -112,25 +113,31 @@ function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
-/** A name can be a file name and part of a variable name, and is not one of ours. */
-function checked(name: string): string {
+/**
+ * Returns the name when it is valid as a file name and as part of a variable name, and is not reserved. Throws
+ * otherwise.
+ */
+function validName(name: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/.test(name) || name.startsWith('__gatehouse_')) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `secret name ${JSON.stringify(name)}: must be letters, digits, ".", "_" and "-", beginning with a letter or digit`,
+      detail: `secret name ${JSON.stringify(name)}: must consist of letters, digits, ".", "_" and "-", and start with a letter or digit`,
     })
   }
   return name
 }
 
-/** `GATEHOUSE_SECRET_<name>` as written, then in upper case with `_` for what a variable name cannot hold. */
-function variableOf(env: Environment, name: string): SecretPlace | undefined {
+/**
+ * Looks for `GATEHOUSE_SECRET_<name>` as written, then in upper case with `_` for characters that are illegal in
+ * variables.
+ */
+function variableOf(env: Environment, name: string): SecretLocation | undefined {
   const prefix = variables.secretPrefix.name
   const names = [`${prefix}${name}`, `${prefix}${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}`]
   const variable = names.find((one) => (env[one] ?? '') !== '')
   return variable === undefined ? undefined : { variable }
 }
 
-function missing(name: string, where: string): never {
+function throwMissing(name: string, where: string): never {
   throw new GatehouseError('INVALID_CONFIG', {
     detail: `secret ${JSON.stringify(name)}: not found in ${where} (as a variable: ${variables.secretPrefix.name}${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')})`,
   })

@@ -1,4 +1,4 @@
-/** The files of --tls-cert-file and --tls-key-file: both or neither, and a pair that can be served. */
+/** The files of --tls-cert-file and --tls-key-file: both or neither, and a valid pair. */
 import { type CertificateFiles, checkCertificate } from '../../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -7,7 +7,7 @@ export interface ServingFlags {
   readonly tlsKeyFile?: string | undefined
 }
 
-/** Undefined without the flags. Throws INVALID_CONFIG with one line for each problem. */
+/** Returns undefined without the flags. Throws INVALID_CONFIG with one line per problem. */
 export function servingFiles({ tlsCertFile, tlsKeyFile }: ServingFlags): CertificateFiles | undefined {
   if (tlsCertFile === undefined && tlsKeyFile === undefined) return undefined
   if (!tlsCertFile || !tlsKeyFile) {

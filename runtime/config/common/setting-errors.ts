@@ -1,6 +1,6 @@
 /**
- * Collects what is wrong with the given settings, and reads single values with their shape checked. Messages name the
- * flag and the rule, never a value that could be a secret.
+ * Collects errors in the settings, and reads single values while checking their form. Messages contain the flag and the
+ * rule, never a value that could be a secret.
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -12,20 +12,20 @@ import { flagOf, type ProxyInput } from '../proxy/flags.ts'
 import { readSecretFile } from './secrets.ts'
 import { systemReason } from './system-reason.ts'
 
-/** At least one letter, so that a mistyped address is no name. */
+/** Requires a letter, so that a mistyped address does not pass as a name. */
 export const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
 const maxShown = 40
 
-/** A value that is no secret, as a message quotes it. */
-export function shown(value: string): string {
+/** Quotes a value for a message. The value must not be a secret. */
+export function quoteShortened(value: string): string {
   return JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
 }
 
-/** What is wrong with an allowed origin; undefined when nothing is. */
+/** Returns why an allowed origin is invalid, or undefined when it is valid. */
 export function originViolation(origin: string): string | undefined {
   if (parseOrigin(origin) !== undefined) return undefined
-  const hint = origin.includes(',') ? '; give each origin on its own' : ''
-  return `${originRule}, found ${shown(origin)}${hint}`
+  const hint = origin.includes(',') ? '; repeat the flag for each origin' : ''
+  return `${originRule}, found ${quoteShortened(origin)}${hint}`
 }
 
 export type InputKey = keyof ProxyInput
@@ -46,7 +46,7 @@ export class SettingErrors {
     this.add(flagOf(key), rule)
   }
 
-  /** Runs what throws INVALID_CONFIG; its message becomes an error, about `subject` when one is given. */
+  /** Calls `run` and records the message when it throws INVALID_CONFIG, with `subject` if given. */
   attempt<T>(run: () => T, subject?: string): T | undefined {
     try {
       return run()
@@ -57,7 +57,7 @@ export class SettingErrors {
     }
   }
 
-  /** A single text. Given but empty is an error: an empty variable in a script must not switch anything off. */
+  /** Returns a text value. An empty value is an error: an empty variable in a script must not disable anything. */
   text(key: InputKey): string | undefined {
     const value = this.input[key]
     if (typeof value !== 'string') return undefined
@@ -76,11 +76,11 @@ export class SettingErrors {
     if (value === undefined) return undefined
     const number = /^\d{1,6}$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
-    this.about(key, `must be a whole number from ${min} to ${max}, found ${shown(value)}`)
+    this.about(key, `must be a whole number from ${min} to ${max}, found ${quoteShortened(value)}`)
     return undefined
   }
 
-  /** Milliseconds. */
+  /** Returns milliseconds. */
   duration(key: InputKey, options: { readonly zero?: boolean } = {}): number | undefined {
     const value = this.text(key)
     if (value === undefined) return undefined
@@ -88,7 +88,7 @@ export class SettingErrors {
     try {
       milliseconds = timerMs(value)
     } catch {
-      this.about(key, `must be a duration such as 30s, 1m or 2m30s, found ${shown(value)}`)
+      this.about(key, `must be a duration such as 30s, 1m or 2m30s, found ${quoteShortened(value)}`)
       return undefined
     }
     if (milliseconds > 0 || options.zero) return milliseconds
@@ -96,7 +96,7 @@ export class SettingErrors {
     return undefined
   }
 
-  /** An endpoint URL: https, or http on loopback. */
+  /** Returns an endpoint URL: https, or http on loopback. */
   url(key: InputKey, allowHttp = false): string | undefined {
     const value = this.text(key)
     if (value === undefined) return undefined
@@ -105,19 +105,22 @@ export class SettingErrors {
     return value
   }
 
-  /** Scopes, or undefined when none were given. */
+  /** Returns the scopes, or undefined when none are set. */
   scopes(key: InputKey): readonly string[] | undefined {
     const value = this.input[key]
     if (!Array.isArray(value) || value.length === 0) return undefined
     const list: readonly unknown[] = value
     const scopes = list.flatMap((part) => String(part).split(',')).map((scope) => scope.trim())
     if (scopes.some((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))) {
-      this.about(key, 'every scope must be printable characters without blanks, quotes and backslashes')
+      this.about(
+        key,
+        'every scope must consist of printable characters without spaces, quotes and backslashes',
+      )
     }
     return scopes
   }
 
-  /** The content of a readable file. */
+  /** Returns the content of a file. */
   file(key: InputKey): string | undefined {
     const path = this.text(key)
     if (path === undefined) return undefined
@@ -134,23 +137,23 @@ export class SettingErrors {
     return path === undefined ? undefined : this.attempt(() => readSecretFile(path), flagOf(key))
   }
 
-  /** At most one of the two may be given. */
+  /** Rejects two settings that exclude each other. */
   exclusive(first: InputKey, second: InputKey): void {
     if (this.given(first) && this.given(second))
-      this.add(`${flagOf(first)}, ${flagOf(second)}`, 'give one of them, not both')
+      this.add(`${flagOf(first)}, ${flagOf(second)}`, 'set only one of them')
   }
 
-  /** These mean nothing without something else. */
+  /** Rejects settings that have no effect without another one. */
   needs(keys: readonly InputKey[], what: string): void {
     const given = keys.filter((key) => this.given(key))
-    if (given.length > 0) this.add(given.map(flagOf).join(', '), `needs ${what}`)
+    if (given.length > 0) this.add(given.map(flagOf).join(', '), `requires ${what}`)
   }
 
-  /** An IP address or a name; whether it exists is found out when it is bound. */
+  /** Returns an IP address or a name. Binding it later shows whether it exists. */
   host(key: InputKey): string | undefined {
     const value = this.text(key)
     if (value === undefined || isIP(value) !== 0 || hostName.test(value)) return value
-    this.about(key, `must be an IP address or a host name, found ${shown(value)}`)
+    this.about(key, `must be an IP address or a host name, found ${quoteShortened(value)}`)
     return undefined
   }
 

@@ -1,19 +1,19 @@
-/** Why the system refused a file or folder, in words. */
+/** Describes why the system refused access to a file or folder. */
 
 const words: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
-  ENOENT: 'there is no such file',
-  EISDIR: 'it is a folder',
+  ENOENT: 'file not found',
+  EISDIR: 'is a directory',
   ENOSPC: 'the disk is full',
   EROFS: 'the file system is read-only',
   EDQUOT: 'the disk quota is used up',
-  ENOTDIR: 'a part of the path is no folder',
-  EEXIST: 'a file of that name is in the way',
+  ENOTDIR: 'a part of the path is not a directory',
+  EEXIST: 'a file with this name already exists',
   ELOOP: 'too many symbolic links',
 }
 
-/** Without the path, which the message has already. */
+/** Returns the reason without the path, which the message already contains. */
 export function systemReason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   return words[code ?? ''] ?? message

@@ -1,26 +1,26 @@
-/** The text of a file that a user named. */
+/** Reads text files that the user names. */
 import { readFileSync } from 'node:fs'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { systemReason } from './system-reason.ts'
 
 /**
- * `named`: how errors begin, such as "the file /etc/x". Throws INVALID_CONFIG for a file that cannot be read, and for UTF-16, which
- * PowerShell 5 writes with `>`.
+ * Returns the text of a file. `subject` starts the error messages, such as "the file /etc/x". Throws INVALID_CONFIG for
+ * unreadable files and for UTF-16, which PowerShell 5 writes with `>`.
  */
-export function readTextFile(path: string, named: string): string {
+export function readTextFile(path: string, subject: string): string {
   let bytes: Buffer
   try {
     bytes = readFileSync(path)
   } catch (cause) {
-    const detail = `${named} cannot be read: ${systemReason(cause)}`
+    const detail = `${subject} cannot be read: ${systemReason(cause)}`
     throw new GatehouseError('INVALID_CONFIG', { detail, cause })
   }
   if (isUtf16(bytes))
-    throw new GatehouseError('INVALID_CONFIG', { detail: `${named} is UTF-16; save it as UTF-8` })
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${subject} is UTF-16; save it as UTF-8` })
   return bytes.toString('utf8')
 }
 
-/** By its byte order mark. */
+/** Detects UTF-16 by its byte order mark. */
 export function isUtf16(bytes: Uint8Array): boolean {
   return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
 }

@@ -1,13 +1,13 @@
 /**
- * The one strict YAML reader: configuration files and manifests. JSON is read as well, being a part of YAML.
+ * The strict YAML reader for configuration files and manifests. It also reads JSON, which is a subset of YAML.
  *
- * YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read like in kubectl, so that a
- * document means the same here and on a cluster: `yes` and `on` are true, `0644` is octal. Files of other programs are
- * read as plain YAML 1.2.
+ * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read as kubectl reads
+ * them, so that a document means the same here and in a cluster: `yes` and `on` are true, `0644` is octal. Files of
+ * other programs are read as plain YAML 1.2.
  *
- * Refused, with the line: syntax errors, repeated keys, keys that are not plain values or are integers that a double
- * would round, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too
- * large, too deep or expand too much through aliases. The library checks repeated keys in quadratic time and writes
+ * Rejects, with the line number: syntax errors, repeated keys, keys that are not plain values or are integers that a
+ * double would round, tags of other types, other YAML versions, nodes that contain themselves, and documents that are
+ * too large, too deep or expand too much through aliases. The library checks repeated keys in quadratic time and writes
  * collection keys in exponential time, so both checks are made here, before a value is built.
  * Source: YAML 1.2.2.
  */
@@ -28,7 +28,7 @@ import {
   type Tags,
 } from 'yaml'
 
-/** Its path is `line <number>`. */
+/** A violation whose path is `line <number>`. */
 export interface YamlViolation extends Violation {
   /** One-based. */
   readonly line: number
@@ -39,7 +39,7 @@ export interface YamlDocument {
   readonly value: unknown
   /** One-based line of the document's first key. */
   readonly line: number
-  /** One-based line of what stands under these keys and indexes; of the nearest part of the path that is there. */
+  /** Returns the one-based line of the value at these keys and indexes, or of the nearest existing part of the path. */
   readonly lineOf: (steps: readonly (string | number)[]) => number
 }
 
@@ -49,23 +49,25 @@ export interface YamlRead {
   readonly violations: readonly YamlViolation[]
 }
 
-/** Several times what a ConfigMap or an object of the API server can hold. */
+/** Several times the maximum size of a ConfigMap or an object of the API server. */
 const maxBytes = 8 * 1024 * 1024
-/** No manifest comes near it. */
+/** Far deeper than any manifest. */
 const maxDepth = 100
-/** Nodes that a document may stand for through aliases, beyond those that it holds. */
+/** Maximum number of nodes that aliases may add to a document. */
 const maxAliased = 100_000
 const maxViolations = 20
 
-/** YAML 1.1 has them, and kubectl does not take plain scalars for them. */
-const notOfKubectl = /:(?:binary|omap|pairs|set|timestamp)$/
+/** Types of YAML 1.1 that kubectl does not detect in plain scalars. */
+const unsupportedByKubectl = /:(?:binary|omap|pairs|set|timestamp)$/
 
 const kubectlScalars = {
   schema: 'yaml-1.1',
   customTags: (tags: Tags): Tags => [
     ...tags.filter(
       (tag) =>
-        typeof tag === 'object' && !notOfKubectl.test(tag.tag) && !('format' in tag && tag.format === 'TIME'),
+        typeof tag === 'object' &&
+        !unsupportedByKubectl.test(tag.tag) &&
+        !('format' in tag && tag.format === 'TIME'),
     ),
     otherIntegers,
   ],
@@ -79,8 +81,8 @@ export function readYaml(text: string): YamlRead {
 }
 
 /**
- * The same as nodes with their offsets, for edits that leave everything else as it is; plain scalars by YAML 1.2 unless
- * `kubectl` is true. Never throws.
+ * Like `readYaml`, but returns nodes with their offsets, for edits that keep everything else unchanged. Plain scalars
+ * are read as YAML 1.2 unless `kubectl` is true. Never throws.
  */
 export function readYamlTree(
   text: string,
@@ -127,12 +129,12 @@ function violationsOf(document: Document, lines: LineCounter): YamlViolation[] {
 
 const tooDeep = `is nested more than ${maxDepth} levels deep`
 
-/** Goes through a document as a reader of its value would, aliases included. */
+/** Visits a document as a reader of its value would, including aliases. */
 class Walk {
   readonly violations: YamlViolation[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
-  /** The nodes around the present one. */
+  /** The nodes that contain the current one. */
   readonly #open = new Set<unknown>()
   #aliasDepth = 0
   #aliased = 0
@@ -144,7 +146,7 @@ class Walk {
   visit(node: unknown, depth: number): void {
     if (this.violations.length >= maxViolations) return
     if (this.#aliasDepth > 0 && ++this.#aliased > maxAliased) {
-      if (this.#aliased === maxAliased + 1) this.#failure(node, 'stands for too much through aliases')
+      if (this.#aliased === maxAliased + 1) this.#failure(node, 'expands to too many nodes through aliases')
       return
     }
     if (isAlias(node)) this.#alias(node, depth)
@@ -162,7 +164,7 @@ class Walk {
     const target = this.#anchors.get(alias.source)
     if (target === undefined) this.#failure(alias, `the alias *${alias.source} has no anchor before it`)
     else if (this.#open.has(target))
-      this.#failure(alias, `the alias *${alias.source} stands for what it is in`)
+      this.#failure(alias, `the alias *${alias.source} refers to a node that contains it`)
     else {
       this.#aliasDepth += 1
       this.visit(target, depth)
@@ -184,14 +186,19 @@ class Walk {
     this.#open.delete(node)
   }
 
-  /** The value of `<<`: a map, or a list of maps, whose members stand in for those that are not written out. */
+  /**
+   * Visits the value of `<<`: a map, or a list of maps, whose members apply where the document does not write its own.
+   */
   #merge(value: unknown, first: boolean): void {
     if (!first)
-      return this.#failure(value, 'a merge key (<<) must stand first: kubectl replaces what stands before it')
+      return this.#failure(
+        value,
+        'a merge key (<<) must be the first key: kubectl replaces the keys before it',
+      )
     const target = (node: unknown): unknown => (isAlias(node) ? this.#anchors.get(node.source) : node)
     const whole = target(value)
     const sources = isSeq(whole) ? whole.items.map(target) : [whole]
-    if (!sources.every(isMap)) this.#failure(value, 'a merge key (<<) needs a map, or a list of maps')
+    if (!sources.every(isMap)) this.#failure(value, 'a merge key (<<) requires a map, or a list of maps')
   }
 
   #key(key: unknown, seen: Set<string>): void {
@@ -227,7 +234,7 @@ function decimalDigits(source: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${BigInt(text)}`
 }
 
-/** Where merge keys are read, theirs is no text. */
+/** Where merge keys are supported, their value is not text. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol'
 }
@@ -239,7 +246,7 @@ function isPlain(value: unknown): value is string | number | boolean {
 function documentOf(document: Document, lines: LineCounter): YamlDocument {
   const line = lines.linePos(document.contents?.range?.[0] ?? 0).line
   return {
-    // The walk has bounded what aliases stand for.
+    // The walk has already bounded the expansion of aliases.
     value: document.toJS({ maxAliasCount: -1 }),
     line,
     lineOf(steps) {
@@ -252,7 +259,7 @@ function documentOf(document: Document, lines: LineCounter): YamlDocument {
   }
 }
 
-/** Where a node begins; a map begins with its first key. */
+/** Returns the offset where a node starts. A map starts with its first key. */
 function offsetOf(node: unknown): number | undefined {
   if (typeof node !== 'object' || node === null) return undefined
   const { range }: { range?: readonly number[] | null } = node

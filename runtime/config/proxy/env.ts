@@ -1,7 +1,7 @@
 /**
- * The environment of the proxy command: every variable in one table, and how they are read.
+ * The environment variables of the proxy command, in one table, and functions that read them.
  *
- * Names are fixed; values are never logged. Variables of other features have tables of their own in this module.
+ * Names are stable. Values are never logged. Variables of other features have their own tables in this module.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
@@ -100,13 +100,16 @@ export const variables = {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A variable's value; empty counts as not set. */
+/** Returns the value of a variable. An empty variable is treated as unset. */
 export function readVariable(env: Environment, variable: DocumentedVariable): string | undefined {
   const value = env[variable.name]
   return value === undefined || value === '' ? undefined : value
 }
 
-/** How long requests in flight may take after a signal; undefined leaves it to the command. Throws INVALID_CONFIG. */
+/**
+ * Returns the time limit for requests in flight after a signal; undefined selects the command's default. Throws
+ * INVALID_CONFIG.
+ */
 export function shutdownGraceMs(env: Environment): number | undefined {
   const { name } = variables.shutdownGrace
   const given = readVariable(env, variables.shutdownGrace)

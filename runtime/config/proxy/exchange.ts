@@ -1,5 +1,5 @@
 /**
- * Token exchange on the way to the target: the --token-exchange-* flags.
+ * Token exchange for requests to the target: the --token-exchange-* flags.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rule 7 and "Token exchange flags"; RFC 8693.
  */
@@ -33,7 +33,7 @@ export function exchangeSettings(
 ): ExchangeSettings | undefined {
   const url = violations.url('tokenExchangeUrl')
   if (input.tokenExchangeUrl === undefined) {
-    violations.needs(others, '--token-exchange-url: nothing would be exchanged otherwise')
+    violations.needs(dependentFlags, '--token-exchange-url to have an effect')
     return undefined
   }
   violations.exclusive('tokenExchangeClientSecret', 'tokenExchangeClientSecretFile')
@@ -47,7 +47,9 @@ export function exchangeSettings(
     )
   }
   if (violations.given('tokenExchangeClientSecret')) {
-    warnings.push('--token-exchange-client-secret shows in process lists; a file or the environment does not')
+    warnings.push(
+      '--token-exchange-client-secret is visible in process lists; use a file or the environment instead',
+    )
   }
   return {
     url: url ?? '',
@@ -67,7 +69,7 @@ export function exchangeSettings(
   }
 }
 
-const others = Object.keys(proxyFlags).filter(
+const dependentFlags = Object.keys(proxyFlags).filter(
   (key): key is InputKey => key.startsWith('tokenExchange') && key !== 'tokenExchangeUrl',
 )
 

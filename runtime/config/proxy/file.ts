@@ -1,12 +1,12 @@
 /**
- * The proxy's configuration file: what hooks write for MCPServer and MCPRemoteProxy, and what `--config` reads.
+ * The proxy's configuration file, which hooks write for MCPServer and MCPRemoteProxy and `--config` reads.
  *
- * Secrets are not in it; the variables and files that it names
- * are read here. Flags that are given beside it win.
+ * The file contains no secrets; the variables and files that it names are read here. Flags take precedence over the
+ * file.
  *
- * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry,
- * webhooks) is not for the transparent proxy: `needsVirtualServer` says so, and from-proxy.ts turns it into the file of a
- * virtual server with one backend.
+ * The transparent proxy cannot serve features that inspect every message (policies, tool filters, rate limits, audit,
+ * telemetry, webhooks). `needsVirtualServer` detects them, and from-proxy.ts converts such a file to that of a virtual
+ * server with one backend.
  * Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
  */
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
@@ -19,24 +19,24 @@ import type { IncomingOidc } from './oidc.ts'
 import { parseTarget } from './target.ts'
 import { readSecretFile } from '../common/secrets.ts'
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every error. */
+/** Reads and checks a file. Throws INVALID_CONFIG with the path and all errors. */
 export function loadProxyFile(path: string): ProxyFile {
   return parseConfig('proxy', readConfigText(path), path)
 }
 
-/** Sections that only a server which understands every message can serve. */
-const deep = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools', 'webhooks'] as const
+/** Sections that require a server which inspects every message. */
+const messageSections = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools', 'webhooks'] as const
 
-/** The sections of this file that the transparent proxy cannot serve; a section that is switched off is not one. */
+/** Returns the enabled sections of this file that the transparent proxy cannot serve. */
 export function needsVirtualServer(file: ProxyFile): readonly string[] {
-  return deep.filter((section) => {
+  return messageSections.filter((section) => {
     if (section === 'audit') return file.audit?.enabled
     if (section === 'webhooks') return Object.values(file.webhooks ?? {}).some((list) => list.length > 0)
     return file[section] !== undefined
   })
 }
 
-/** The settings of a transparent proxy. Throws INVALID_CONFIG; a stdio target has none. */
+/** Returns the settings of a transparent proxy. Throws INVALID_CONFIG. A stdio target has no such settings. */
 export function resolveProxyFile(
   name: string,
   file: ProxyFile,
@@ -46,12 +46,12 @@ export function resolveProxyFile(
 ): ProxySettings {
   const { targetUri } = file
   if (targetUri === undefined)
-    throw new GatehouseError('INVALID_CONFIG', { detail: 'targetUri: is required here' })
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'targetUri: is required' })
   const target = parseTarget(flags.targetUri ?? targetUri, { withPath: flags.targetUri === undefined })
   const bare = target.origin + (target.query === '' ? '' : `?${target.query}`)
   const config = resolveProxyConfig(
     name,
-    { ...inputOf(file, env), ...defined(flags), targetUri: bare },
+    { ...toFlagInput(file, env), ...withoutUndefined(flags), targetUri: bare },
     env,
     { debug: debug || file.logLevel === 'debug' },
   )
@@ -60,7 +60,7 @@ export function resolveProxyFile(
     targetUri,
     target: { ...target, transport: file.transport },
     oidc: config.oidc ?? (file.oidc && oidcOf(file.oidc, env)),
-    targetAddresses: addresses(file.targetAddresses),
+    targetAddresses: addressPolicy(file.targetAddresses),
     strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,
     unauthenticated: file.outgoingAuth?.type === 'unauthenticated',
     endpointPrefix: file.endpointPrefix,
@@ -70,15 +70,15 @@ export function resolveProxyFile(
   }
 }
 
-function addresses(value: ProxyFile['targetAddresses']): AddressPolicy | undefined {
+function addressPolicy(value: ProxyFile['targetAddresses']): AddressPolicy | undefined {
   return value === 'any' ? undefined : value
 }
 
-/** The file in the words of the flags. */
-function inputOf(file: ProxyFile, env: Environment): ProxyInput {
+/** Converts the file to the values of the flags. */
+function toFlagInput(file: ProxyFile, env: Environment): ProxyInput {
   const { headerForward, remoteAuth } = file
   const login = remoteAuth?.enabled === true || remoteAuth?.clientId !== undefined
-  return defined({
+  return withoutUndefined({
     host: file.host,
     port: String(file.port),
     allowedOrigins: file.allowedOrigins,
@@ -97,13 +97,13 @@ function inputOf(file: ProxyFile, env: Environment): ProxyInput {
 }
 
 function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Environment): ProxyInput {
-  return defined({
+  return withoutUndefined({
     remoteAuth: remoteAuth.enabled,
     remoteAuthIssuer: remoteAuth.issuer,
     remoteAuthAuthorizeUrl: remoteAuth.authorizeUrl,
     remoteAuthTokenUrl: remoteAuth.tokenUrl,
     remoteAuthClientId: remoteAuth.clientId,
-    // The file wins over the variable, while among flags a value wins over a file.
+    // The file takes precedence over the variable here, while for flags a value takes precedence over a file.
     remoteAuthClientSecret:
       remoteAuth.clientSecretFile === undefined
         ? fromVariable('remoteAuth.clientSecretEnv', remoteAuth.clientSecretEnv, env)
@@ -148,7 +148,9 @@ function fromVariable(field: string, name: string | undefined, env: Environment)
   throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the variable ${name} is not set` })
 }
 
-/** Without members that are undefined. */
-function defined(input: { readonly [K in keyof ProxyInput]?: ProxyInput[K] | undefined }): ProxyInput {
+/** Removes undefined members. */
+function withoutUndefined(
+  input: { readonly [K in keyof ProxyInput]?: ProxyInput[K] | undefined },
+): ProxyInput {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
 }

@@ -1,11 +1,12 @@
 /**
- * The flags of `gatehouse proxy` about the way to the target: login, injected headers, token exchange. One part of the
- * table in proxy-flags.ts, and the shape of its rows.
+ * The flags of `gatehouse proxy` for requests to the target: login, injected headers, token exchange. Part of the table
+ * in proxy-flags.ts; also defines the type of its rows.
  *
- * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing (remote server) flags" and "Token exchange flags".
+ * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing (remote server) flags" and "Token exchange
+ * flags".
  */
 
-/** What a row's value is: `list` splits at commas and repeats, `repeat` only repeats. */
+/** Type of a flag's value. `list` splits at commas and can be repeated; `repeat` can only be repeated. */
 export type FlagKind = 'string' | 'integer' | 'duration' | 'boolean' | 'list' | 'repeat'
 
 export interface FlagRow {

@@ -1,15 +1,16 @@
 /**
- * The flags of `gatehouse proxy`: one row each, from which the command line, its help, the reference page and the
- * tests are made. Rules between flags are in proxy.ts.
+ * The flags of `gatehouse proxy`, one row each. The command line, its help, the reference page and the tests derive
+ * from this table. Rules between flags are in proxy.ts.
  *
- * Source: docs/reference/specification/proxy-command.md#command, "Endpoints". Rows marked `added` are not in the specification.
+ * Source: docs/reference/specification/proxy-command.md#command, "Endpoints". Rows with `added` are not in the
+ * specification.
  */
 
 import { type FlagRow, remoteFlags } from './flags-remote.ts'
 
 export type { FlagRow } from './flags-remote.ts'
 
-/** Values as they were given; absent means not given. */
+/** Flag values as given. Absent: the flag is not set. */
 export interface ProxyInput {
   readonly targetUri?: string
   readonly host?: string
@@ -272,7 +273,7 @@ export const proxyFlags = {
   },
 } as const satisfies Record<keyof ProxyInput, FlagRow>
 
-/** The flag of a value, for messages. */
+/** Returns the flag of a value, for messages. */
 export function flagOf(key: keyof ProxyInput): string {
   return proxyFlags[key].flag
 }

@@ -1,9 +1,9 @@
 /**
- * How the proxy's own endpoint is protected: the --oidc-* flags.
+ * Authentication at the proxy's own endpoint: the --oidc-* flags.
  *
- * Any of issuer, key set URL and introspection URL switches protection on; any other --oidc-* flag without one of them
- * is an error, because the operator believes to be protected. Hosts that the operator writes as loopback are trusted by
- * runtime/incoming.
+ * Setting the issuer, key set URL or introspection URL enables authentication. Any other --oidc-* flag without one of
+ * them is an error, because the operator expects protection. runtime/incoming trusts hosts that the operator writes as
+ * loopback.
  * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
  */
 import type { Secret } from '../../observe/index.ts'
@@ -23,16 +23,16 @@ export interface IncomingOidc {
   /** Undefined: openid is advertised. */
   readonly scopes: readonly string[] | undefined
   readonly caBundlePath: string | undefined
-  /** Discovery and keys may live at a private address. */
+  /** Allows private addresses for discovery and keys. */
   readonly allowPrivateIp: boolean
-  /** Introspection may, too. */
+  /** Allows private addresses for introspection. */
   readonly introspectionAllowPrivateIp: boolean
   readonly insecureAllowHttp: boolean
   /** From a configuration file: this proxy's own URL. */
   readonly resource?: string | undefined
-  /** From a configuration file: a bearer token for requests to the key set. */
+  /** From a configuration file: file with the bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string | undefined
-  /** From a configuration file: only tokens of this subject. */
+  /** From a configuration file: accept only tokens of this subject. */
   readonly subject?: string | undefined
 }
 
@@ -59,7 +59,7 @@ export function oidcSettings(
   if (!triggers.some((key) => input[key] !== undefined)) {
     violations.needs(
       dependent,
-      '--oidc-issuer, --oidc-jwks-url or --oidc-introspection-url: nothing would be checked',
+      '--oidc-issuer, --oidc-jwks-url or --oidc-introspection-url to have an effect',
     )
     return undefined
   }

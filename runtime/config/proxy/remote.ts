@@ -1,12 +1,12 @@
 /**
- * How the proxy signs in to its target: nothing, a fixed bearer token, or an OAuth login.
+ * Authentication of the proxy at its target: none, a fixed bearer token, or an OAuth login.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
 import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import { SettingErrors, type InputKey, shown } from '../common/setting-errors.ts'
+import { SettingErrors, type InputKey, quoteShortened } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { secretFrom } from '../common/secret-precedence.ts'
@@ -16,38 +16,40 @@ export type RemoteAuthSettings =
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bearer'
-      /** Asked for every request, so that a changed file is reloaded. */
+      /** Called for every request, so that a changed file is reloaded. */
       readonly token: () => Secret
     }
   | OAuthSettings
 
 export interface OAuthSettings {
   readonly kind: 'oauth'
-  /** False: only when the target asks for it (rule 1). */
+  /** False: log in only when the target requires it (rule 1). */
   readonly required: boolean
-  /** Nobody asked for a login: what clients send themselves goes first, and a failed login changes nothing. */
+  /**
+   * True when no flag requested a login. Credentials from clients take precedence, and a failed login has no effect.
+   */
   readonly optional: boolean
   readonly issuer: string | undefined
   readonly authorizeUrl: string | undefined
   readonly tokenUrl: string | undefined
   readonly clientId: string | undefined
   readonly clientSecret: Secret | undefined
-  /** Used as client id where the authorization server takes metadata documents. */
+  /** Client id for authorization servers that support metadata documents. */
   readonly clientMetadataUrl: string | undefined
-  /** 0: any free port. */
+  /** 0 selects a free port. */
   readonly callbackPort: number
   /** Undefined: from the target's metadata, else the target URI. '' sends none. */
   readonly resource: string | undefined
-  /** Undefined: chosen from what the servers say. */
+  /** Undefined: chosen from the metadata of the servers. */
   readonly scopes: readonly string[] | undefined
   readonly scopeParamName: string | undefined
-  /** Sets what is not given otherwise. */
+  /** Provides defaults for settings that are not set otherwise. */
   readonly provider: ProviderId | undefined
   readonly skipBrowser: boolean
   readonly timeoutMs: number
-  /** Of renewals that failed. */
+  /** Pace of retries after a failed renewal. */
   readonly pace: RenewalPace
-  /** Undefined: nothing is persisted beyond this process. */
+  /** Undefined: nothing is stored beyond this process. */
   readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
 }
 
@@ -80,11 +82,11 @@ export function remoteSettings(
   if (bearer) {
     const clash = [...triggers, ...oauthOnly].filter((key) => violations.given(key))
     if (clash.length > 0)
-      violations.add(clash.map(flagOf).join(', '), `${bearer.from} and a login exclude one another`)
+      violations.add(clash.map(flagOf).join(', '), `${bearer.from} and a login are mutually exclusive`)
     return { kind: 'bearer', token: bearer.token }
   }
   if (oauth) return oauthSettings(input, env, violations, warnings)
-  violations.needs(oauthOnly, '--remote-auth or --remote-auth-client-id: nothing would be done otherwise')
+  violations.needs(oauthOnly, '--remote-auth or --remote-auth-client-id to have an effect')
   return { kind: 'none' }
 }
 
@@ -114,7 +116,7 @@ function bearerToken(
 
 function checkToken(value: string, source: string, violations: SettingErrors): void {
   if (!/^[\x21-\x7e]+$/.test(value))
-    violations.add(source, 'a bearer token is printable characters without blanks')
+    violations.add(source, 'a bearer token must consist of printable characters without spaces')
 }
 
 function oauthSettings(
@@ -128,7 +130,7 @@ function oauthSettings(
   const authorizeUrl = violations.url('remoteAuthAuthorizeUrl')
   const tokenUrl = violations.url('remoteAuthTokenUrl')
   if ((authorizeUrl === undefined) !== (tokenUrl === undefined)) {
-    violations.add('--remote-auth-authorize-url, --remote-auth-token-url', 'give both or none')
+    violations.add('--remote-auth-authorize-url, --remote-auth-token-url', 'set both or neither')
   }
   const clientId = violations.text('remoteAuthClientId')
   const clientSecret = secretFrom(violations, env, {
@@ -137,10 +139,12 @@ function oauthSettings(
     variable: variables.remoteClientSecret,
   })
   if (clientSecret !== undefined && clientId === undefined) {
-    violations.add('the client secret for the target', 'needs --remote-auth-client-id')
+    violations.add('the client secret for the target', 'requires --remote-auth-client-id')
   }
   if (violations.given('remoteAuthClientSecret')) {
-    warnings.push('--remote-auth-client-secret shows in process lists; a file or the environment does not')
+    warnings.push(
+      '--remote-auth-client-secret is visible in process lists; use a file or the environment instead',
+    )
   }
   return {
     kind: 'oauth',
@@ -170,7 +174,7 @@ function callbackPort(violations: SettingErrors): number {
   return port
 }
 
-/** RFC 8707: absolute, no fragment; and it must name a host, as every MCP server does. */
+/** Returns the resource: an absolute URI without fragment (RFC 8707), and with a host, as MCP servers require. */
 function resource({ remoteAuthResource: value }: ProxyInput, violations: SettingErrors): string | undefined {
   if (value === undefined || value === '') return value
   const url = URL.canParse(value) ? new URL(value) : undefined
@@ -183,7 +187,10 @@ function resource({ remoteAuthResource: value }: ProxyInput, violations: Setting
 function provider(violations: SettingErrors): ProviderId | undefined {
   const id = violations.text('remoteAuthProvider')
   if (id === undefined || isProviderId(id)) return id
-  violations.about('remoteAuthProvider', `must be one of ${providerIds.join(', ')}, found ${shown(id)}`)
+  violations.about(
+    'remoteAuthProvider',
+    `must be one of ${providerIds.join(', ')}, found ${quoteShortened(id)}`,
+  )
   return undefined
 }
 
@@ -191,9 +198,9 @@ function scopeParamName(violations: SettingErrors): string | undefined {
   const name = violations.text('remoteAuthScopeParamName')
   if (name === undefined) return undefined
   if (!/^[\w.-]{1,64}$/.test(name))
-    violations.about('remoteAuthScopeParamName', 'must be letters, digits, ".", "_" and "-"')
+    violations.about('remoteAuthScopeParamName', 'must consist of letters, digits, ".", "_" and "-"')
   else if (name !== 'scope' && managedParameters.has(name)) {
-    violations.about('remoteAuthScopeParamName', `${name} is a parameter of the flow itself`)
+    violations.about('remoteAuthScopeParamName', `${name} is reserved for the flow`)
   }
   return name
 }
@@ -209,8 +216,8 @@ function keepIn(env: Environment): NonNullable<OAuthSettings['keep']> {
 }
 
 /**
- * The settings of a login that no flag asked for, for a person at a terminal: the target is asked whether it wants one.
- * Undefined when something else authenticates already.
+ * Returns the settings of a login that no flag requested, for a user at a terminal; the proxy logs in if the target
+ * requires it. Returns undefined when other credentials are configured.
  */
 export function offeredLogin(
   config: {

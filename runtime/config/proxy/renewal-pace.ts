@@ -1,6 +1,6 @@
 /**
- * How often a renewal of the proxy's login is tried again, from the environment. A value that cannot be read is told,
- * and its default taken: a typo here must not keep the proxy from starting.
+ * The pace at which the proxy retries to renew its login, from the environment. An invalid value causes a warning and
+ * the default is used: a typo here must not prevent the proxy from starting.
  * Source: "Environment" of the reference behaviour of docs/reference/specification/proxy-command.md.
  */
 import { timerMs } from '../../../schemas/index.ts'
@@ -13,7 +13,7 @@ export interface RenewalPace {
   readonly maxTries: number
   readonly maxElapsedMs: number
   readonly tickMs: number
-  /** After the first failure. */
+  /** Time after the first failure. */
   readonly giveUpMs: number
 }
 
@@ -30,7 +30,7 @@ export function renewalPace(env: Environment, warnings: string[]): RenewalPace {
       const value = parse(text)
       if (value > 0) return value
     } catch {
-      // Told below.
+      // Reported below.
     }
     warnings.push(`${variable.name}: must be ${rule}; the default is used`)
     return byDefault

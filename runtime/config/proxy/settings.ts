@@ -1,8 +1,9 @@
 /**
- * The settings of the proxy command: checks everything that was given, at once and before any login, and resolves
- * secrets by their precedence.
+ * The settings of the proxy command. Checks all input at once, before any login, and resolves secrets by their
+ * precedence.
  *
- * Half of a security setting is an error, never open access. Nothing here listens, connects or opens a browser.
+ * An incomplete security setting is an error and never results in open access. Nothing here listens, connects or opens
+ * a browser.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 7 and the flag tables.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
@@ -23,22 +24,22 @@ import { flagOf, type ProxyInput } from './flags.ts'
 import { remoteSettings, type RemoteAuthSettings } from './remote.ts'
 import { parseTarget, type TargetAddress } from './target.ts'
 
-/** Final values; secrets are wrapped. */
+/** Final values. Secrets are wrapped. */
 export interface ProxySettings {
   readonly name: string
   readonly targetUri: string
   readonly target: TargetAddress
-  /** As given; a name is resolved when the proxy binds. */
+  /** As given. A name is resolved when the proxy binds. */
   readonly host: string
-  /** 0: the system chooses. */
+  /** 0: the system selects a port. */
   readonly port: number
   /** Undefined: plain HTTP. */
   readonly tls?: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
   readonly resourceUrl: string | undefined
-  /** 0 waits for ever. */
+  /** 0 waits forever. */
   readonly requestTimeoutMs: number
-  /** The target takes POST only. */
+  /** True when the target accepts only POST. */
   readonly stateless?: boolean | undefined
   /** Undefined: the endpoint is open. */
   readonly oidc: IncomingOidc | undefined
@@ -49,25 +50,25 @@ export interface ProxySettings {
   /** PEM, for the target and its authorization server. */
   readonly remoteCa: string | undefined
   readonly debug: boolean
-  /** From a configuration file: which addresses the target may have; undefined allows all. */
+  /** From a configuration file: the addresses allowed for the target; undefined allows all. */
   readonly targetAddresses?: AddressPolicy | undefined
-  /** From a configuration file: another way to authenticate to the target. */
+  /** From a configuration file: another authentication strategy for the target. */
   readonly strategy?: OutgoingStrategy | undefined
-  /** From a configuration file: no credential is wanted, not even that of an embedded authorization server. */
+  /** From a configuration file: send no credential, not even that of an embedded authorization server. */
   readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined
-  /** The target is the bridge of a stdio server, and is told which requests are one caller's. */
+  /** True when the target is the bridge of a stdio server, which must be able to group requests by caller. */
   readonly identifyCallers?: boolean | undefined
   readonly sessionStorage?: RuntimeSessionStorage | undefined
   readonly metricsPort: number | undefined
   readonly workers: number
   readonly proxyEnvironment: ProxyEnvironment
-  /** Things that are allowed but should be known; one line each. */
+  /** Configurations that are allowed but risky, one line each. */
   readonly warnings: readonly string[]
 }
 
-/** Throws INVALID_CONFIG with one line per error. `name` is SERVER_NAME. */
+/** Resolves the settings. Throws INVALID_CONFIG with one line per error. `name` is SERVER_NAME. */
 export function resolveProxyConfig(
   name: string,
   input: ProxyInput,
@@ -77,7 +78,7 @@ export function resolveProxyConfig(
   const violations = new SettingErrors(input)
   const warnings: string[] = []
   if (!/^[\x21-\x7e]{1,253}$/.test(name))
-    violations.add('SERVER_NAME', 'must be 1 to 253 printable characters without blanks')
+    violations.add('SERVER_NAME', 'must consist of 1 to 253 printable characters without spaces')
   const target = readTarget(input, violations)
   const inject = injectedHeaders(input, env, violations)
   const oidc = oidcSettings(input, env, violations)
@@ -86,19 +87,17 @@ export function resolveProxyConfig(
   if (oidc === undefined && input.passAuthorization === true) {
     violations.about(
       'passAuthorization',
-      'has no meaning without an --oidc-* flag: nothing is taken away then',
+      'requires an --oidc-* flag; without one, Authorization is always forwarded',
     )
   }
   if (input.passAuthorization === true && (exchange || remote.kind !== 'none')) {
     violations.about(
       'passAuthorization',
-      'excludes a login, a bearer token and token exchange: they set that header',
+      'cannot be combined with a login, a bearer token or token exchange, which set that header',
     )
   }
   if (exchange && remote.kind === 'none' && oidc === undefined) {
-    warnings.push(
-      'token exchange without --oidc-*: the tokens that clients send are exchanged without having been checked',
-    )
+    warnings.push('token exchange without --oidc-*: client tokens are exchanged without validation')
   }
   for (const { name: header } of inject) {
     if (header.toLowerCase() === 'authorization' && (remote.kind !== 'none' || exchange)) {

@@ -1,9 +1,9 @@
 /**
- * The files of `--webhook-config`: lists `mutating` and `validating`, with the members of our own files or with those of
- * ToolHive's (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
+ * The files of `--webhook-config`: lists `mutating` and `validating`, with our member names or those of ToolHive
+ * (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
  *
- * Each file is checked by itself, so that errors name the file and the member as it stands there. A webhook of the same
- * list and name in a later file takes the place of the former.
+ * Each file is checked separately, so that errors contain the file and the member name as written there. A webhook in a
+ * later file replaces one with the same list and name.
  * Source: `schemas/runtime/webhooks.json`; docs/guides/webhooks.md.
  */
 import { isAbsolute } from 'node:path'
@@ -22,7 +22,7 @@ import type { Environment } from './env.ts'
 
 const lists = ['mutating', 'validating'] as const
 
-/** Names of ToolHive's files and ours, of a webhook and of its `tls_config`. */
+/** Maps member names of a webhook in ToolHive's files to ours. */
 const ownMembers: Readonly<Record<string, string>> = { failure_policy: 'failurePolicy', timeout: 'timeout' }
 const tlsMembers: Readonly<Record<string, string>> = {
   ca_bundle_path: 'caBundlePath',
@@ -31,7 +31,7 @@ const tlsMembers: Readonly<Record<string, string>> = {
   insecure_skip_verify: 'insecureSkipVerify',
 }
 
-/** What of the files and variables that a webhook names cannot be used: lines that begin with `<field>.<member>: `. */
+/** Returns the errors in the files and variables of a webhook: lines that start with `<field>.<member>: `. */
 export type CheckWebhook = (
   webhook: RuntimeWebhook,
   list: (typeof lists)[number],
@@ -39,8 +39,8 @@ export type CheckWebhook = (
 ) => readonly string[]
 
 /**
- * All of the files, after those of `first`. Throws INVALID_CONFIG naming every file and every error in it, those that `check`
- * finds as well.
+ * Reads all files and appends their webhooks to those of `first`. Throws INVALID_CONFIG with all files and all their
+ * errors, including those of `check`.
  */
 export function readWebhookFiles(
   paths: readonly string[],
@@ -92,11 +92,11 @@ function readFile(path: string, env: Environment, check: CheckWebhook): RuntimeW
   return config
 }
 
-/** Turns a document into one of our members, and what is said of these into what stands in the file. */
+/** Converts a document to our members, and error messages about our members to the names in the file. */
 class WebhookFileReader {
   readonly violations: Violation[] = []
   readonly #env: Environment
-  /** By the place of a webhook: our member, and what it is called in the file. */
+  /** Maps the path of a webhook to our members, and those to their names in the file. */
   readonly #written = new Map<string, Map<string, string>>()
   #secrets: SecretsProvider | undefined
 
@@ -118,7 +118,7 @@ class WebhookFileReader {
     return { path: renamed(path), message: renamed(message) }
   }
 
-  /** Only the member is renamed: paths of files may hold anything. */
+  /** Renames only the member: file paths may contain any text. */
   lineAsWritten(line: string): Violation {
     const end = line.indexOf(': ')
     const path = line.slice(0, end)
@@ -139,7 +139,7 @@ class WebhookFileReader {
     this.#written.set(at, names)
     const set = (name: string, as: string, given: unknown): void => {
       const before = names.get(name)
-      if (before !== undefined) this.#refuse(`${at}.${as}`, `${before} says the same: give one`)
+      if (before !== undefined) this.#refuse(`${at}.${as}`, `is the same as ${before}; set only one`)
       webhook.set(name, given)
       names.set(name, as)
     }
@@ -147,7 +147,11 @@ class WebhookFileReader {
       const name = own(ownMembers, key) ?? key
       if (name !== 'timeout' || typeof given !== 'number') set(name, key, given)
       else if (given >= 1e9 && given <= 30e9 && Number.isInteger(given)) set(name, key, `${given}ns`)
-      else this.#refuse(`${at}.timeout`, 'a number counts nanoseconds, 1e9 to 30e9: write 5s, or 5000000000')
+      else
+        this.#refuse(
+          `${at}.timeout`,
+          'a number is in nanoseconds, from 1e9 to 30e9; use a value such as 5s or 5000000000',
+        )
     }
     if (tls !== undefined) this.#tls(tls, `${at}.tls_config`, set)
     if (secret !== undefined) {
@@ -155,7 +159,7 @@ class WebhookFileReader {
       if (hmacSecretPath !== undefined) set('hmacSecretPath', 'hmac_secret_ref', hmacSecretPath)
       if (hmacSecretEnv !== undefined) set('hmacSecretEnv', 'hmac_secret_ref', hmacSecretEnv)
     }
-    // What is missing is named as the rest is.
+    // Report missing members with the same names.
     if (tls !== undefined)
       for (const [key, name] of Object.entries(tlsMembers))
         if (!names.has(name)) names.set(name, `tls_config.${key}`)
@@ -167,11 +171,12 @@ class WebhookFileReader {
     for (const [key, given] of Object.entries(value)) {
       const name = own(tlsMembers, key)
       if (name !== undefined) set(name, `tls_config.${key}`, given)
-      else this.#refuse(`${at}.${key}`, `unknown field; known are ${Object.keys(tlsMembers).join(', ')}`)
+      else
+        this.#refuse(`${at}.${key}`, `unknown field; expected one of ${Object.keys(tlsMembers).join(', ')}`)
     }
   }
 
-  /** A path, the name of a secret, or that name followed by what ToolHive's commands write there. */
+  /** Reads a path, the name of a secret, or a name followed by the suffix that ToolHive's commands write. */
   #secretOf(
     value: unknown,
     at: string,

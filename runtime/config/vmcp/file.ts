@@ -1,7 +1,7 @@
 /**
- * The configuration file of a virtual server: reads, validates, defaults and freezes it, and watches it for changes.
+ * The configuration file of a virtual server: reads, validates, defaults, freezes and watches it.
  *
- * Secrets are not in the file; the variables that it names are read from the environment by whoever needs them.
+ * The file contains no secrets; each component reads the variables that the file names from the environment.
  * Source: docs/reference/specification/virtual-server.md#config, spec.config; `schemas/runtime/vmcp.json`.
  */
 import { hash } from 'node:crypto'
@@ -23,30 +23,30 @@ export type VmcpConfig = VmcpFile
 
 export interface ReadVmcpConfig {
   readonly config: VmcpConfig
-  /** Backends of the file that cannot be served as it stands; the configuration is without them. */
+  /** Backends of the file with an invalid configuration. They are not part of `config`. */
   readonly excluded: readonly ExcludedBackend[]
 }
 
 export interface LoadedVmcpConfig extends ReadVmcpConfig {
-  /** SHA-256 of the file's text, hex: tells the hooks which configuration a report is about. */
+  /** SHA-256 of the file's text in hex. Hooks use it to match reports to configurations. */
   readonly checksum: string
 }
 
 /**
- * Reads and checks a file; problems of single backends exclude these backends. Throws INVALID_CONFIG naming the file and
- * every problem, when one of them is about something else.
+ * Reads and checks a file. Problems of single backends exclude these backends. Throws INVALID_CONFIG with the path and
+ * all problems when any problem concerns something else.
  */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   const text = readConfigText(path)
   return { ...readVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
-/** Checks a text. Throws INVALID_CONFIG naming every error, and the source where it is given. */
+/** Checks a text. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
 }
 
-/** Checks a text as `loadVmcpConfig` does. */
+/** Like `loadVmcpConfig`, for a text. */
 export function readVmcpConfig(text: string, source?: string): ReadVmcpConfig {
   const document = readDocument(text, source)
   const { config, violations } = validateRuntime('vmcp', document)
@@ -66,33 +66,33 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-/** How often the file is looked at besides the system's own notices, which some mounts do not give. */
+/** Poll interval, in addition to file system notifications, which some mounts do not send. */
 const pollMs = 5_000
 const settleMs = 50
 
 /**
- * Calls `onChange` after the content of the file has changed, whether it was written in place, renamed over, or is a
- * mounted ConfigMap whose link was moved. A file that is missing for a moment changes nothing. The returned function stops it.
+ * Calls `onChange` after the content of the file has changed: written in place, replaced by a rename, or switched by
+ * the link of a mounted ConfigMap. Ignores a file that is temporarily missing. Returns a function that stops watching.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
-  let last = readIfThere(path)
+  let last = readIfExists(path)
   let timer: NodeJS.Timeout | undefined
-  function look(): void {
-    const now = readIfThere(path)
+  function checkContent(): void {
+    const now = readIfExists(path)
     if (now === undefined || now === last) return
     last = now
     onChange()
   }
-  function soon(): void {
+  function scheduleCheck(): void {
     clearTimeout(timer)
-    timer = setTimeout(look, settleMs)
+    timer = setTimeout(checkContent, settleMs)
   }
   const watcher = watch(dirname(path), (_event, name) => {
-    if (name === null || name === basename(path) || name.startsWith('../..')) soon()
+    if (name === null || name === basename(path) || name.startsWith('../..')) scheduleCheck()
   })
   watcher.on('error', () => watcher.close())
   watcher.unref()
-  const poll = setInterval(look, pollMs)
+  const poll = setInterval(checkContent, pollMs)
   poll.unref()
   return () => {
     watcher.close()
@@ -101,7 +101,7 @@ export function watchFile(path: string, onChange: () => void): () => void {
   }
 }
 
-function readIfThere(path: string): string | undefined {
+function readIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch {
@@ -112,42 +112,44 @@ function readIfThere(path: string): string | undefined {
 /** Variables that a virtual server reads, by purpose. */
 export const vmcpEnvironment = {
   redisPassword: 'GATEHOUSE_SESSION_REDIS_PASSWORD',
-  /** Followed by the backend's name: JSON with headers for it. */
+  /** Prefix, followed by the backend's name: JSON with headers for the backend. */
   headerForward: 'GATEHOUSE_HEADER_FORWARD_',
-  /** Followed by an identifier that such a JSON names: the value of one header. */
+  /** Prefix, followed by an identifier from such a JSON: the value of one header. */
   headerSecret: 'GATEHOUSE_SECRET_',
-  /** Key material shared by replicas, for state that clients carry; at least 32 bytes of base64. */
+  /** Key material that replicas share, for state that clients carry; base64 of at least 32 bytes. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
   /** Key for the embedding service of tool search, with provider compat. */
   embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
   debug: 'GATEHOUSE_DEBUG',
-  /** Life of a session without use, as a duration. */
+  /** Idle timeout of a session, as a duration. */
   sessionTtl: 'GATEHOUSE_VMCP_SESSION_TTL',
-  /** How many sessions one process holds. */
+  /** Maximum number of sessions in one process. */
   maxSessions: 'GATEHOUSE_VMCP_MAX_SESSIONS',
-  /** Switched on: spans show the arguments of tool calls, redacted and cut. */
+  /** True: spans contain the arguments of tool calls, redacted and truncated. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
-  /** Set by `gatehouse dev`: the console without a login, and the token that it must be shown. */
+  /** Set by `gatehouse dev`: enables the console without a login; requests must carry this token. */
   consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
-  /** Set by `gatehouse dev`: JSON list of the files and folders with its manifests, which the console may write locks in. */
+  /**
+   * Set by `gatehouse dev`: JSON list of files and folders with its manifests, in which the console may write locks.
+   */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   consoleClientSecret: consoleSecretVariable,
-  /** In a pod: where and under which name backend health is reported. */
+  /** In a pod: namespace and name of the ConfigMap for health reports. */
   namespace: 'VMCP_NAMESPACE',
   reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',
   podName: 'GATEHOUSE_POD_NAME',
 } as const
 
-/** What is wrong with the variables that switch something on or off. */
+/** Returns the errors in boolean variables. */
 export function vmcpSwitchViolations(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
   const names = [enableObo, debug, telemetryToolArguments, variables.proxyResolvesNames.name]
   return names.flatMap((name) => switchViolation(env, name) ?? [])
 }
 
-/** The environment of this process; the only way to it from the virtual server. */
+/** Returns the environment of this process. The virtual server reads it only through this function. */
 export function environment(): Readonly<Record<string, string | undefined>> {
   return process.env
 }

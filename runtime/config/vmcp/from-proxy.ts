@@ -1,9 +1,9 @@
 /**
- * A proxy's file as the file of a virtual server with one backend, for proxies that must understand every message:
- * policies, tool filters, rate limits, audit, telemetry, webhooks, locks of tools.
+ * Converts a proxy's file to that of a virtual server with one backend, for proxies that must inspect every message:
+ * policies, tool filters, rate limits, audit, telemetry, webhooks, tool locks.
  *
- * Names stay as the backend has them (priority with one entry never renames). What the transparent proxy alone can do
- * (a login of its own, a stdio target) is refused here rather than left out.
+ * Names stay as the backend has them (priority with one entry never renames). Features of the transparent proxy only
+ * (its own login, a stdio target) are rejected here instead of being ignored.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import {
@@ -19,13 +19,15 @@ import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
 
 export interface VirtualServer {
   readonly config: VmcpConfig
-  /** The environment with what the file put there: secrets of files, headers for the backend. */
+  /** The environment, extended by secrets from files and headers for the backend. */
   readonly env: Environment
 }
 
 const clientSecretVariable = 'GATEHOUSE_PROXY_OIDC_CLIENT_SECRET'
 
-/** Throws INVALID_CONFIG naming every error. `toolLocks`: of the target, which is then served as they approve it. */
+/**
+ * Returns the virtual server. Throws INVALID_CONFIG with all errors. `toolLocks` restrict the target to approved tools.
+ */
 export function virtualServerOf(
   file: ProxyFile,
   env: Environment,
@@ -34,9 +36,13 @@ export function virtualServerOf(
   const { targetUri } = file
   const violations = [
     ...(targetUri === undefined
-      ? ['targetUri: is required beside policies, filters, limits, audit, telemetry, webhooks and tool locks']
+      ? ['targetUri: is required with policies, filters, limits, audit, telemetry, webhooks and tool locks']
       : []),
-    ...(file.remoteAuth?.enabled === true ? ['remoteAuth: cannot be combined with them'] : []),
+    ...(file.remoteAuth?.enabled === true
+      ? [
+          'remoteAuth: cannot be combined with policies, filters, limits, audit, telemetry, webhooks and tool locks',
+        ]
+      : []),
   ]
   if (targetUri === undefined || violations.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
@@ -75,11 +81,14 @@ export function virtualServerOf(
     ...(file.webhooks && { webhooks: file.webhooks }),
     ...(toolLocks.length > 0 && { pinning: { noLock: 'block' as const }, toolLocks }),
   }
-  // JSON is YAML; the one reader of that file checks and completes it.
-  return { config: parseVmcpConfig(JSON.stringify(server)), env: { ...env, ...additions(file, env) } }
+  // JSON is YAML, so the regular reader of that file can validate it and fill in defaults.
+  return {
+    config: parseVmcpConfig(JSON.stringify(server)),
+    env: { ...env, ...additionalVariables(file, env) },
+  }
 }
 
-/** A target without a path is taken at the path that its transport usually has. */
+/** Returns the endpoint. A target without a path uses the default path of its transport. */
 function endpointOf(targetUri: string, transport: ProxyFile['transport']): string {
   const url = new URL(targetUri)
   if (url.pathname === '/') url.pathname = transport === 'sse' ? '/sse' : '/mcp'
@@ -91,7 +100,7 @@ function oidcOf(oidc: NonNullable<ProxyFile['oidc']>): input.RuntimeOidc {
   const issuer = rest.issuer
   if (issuer === undefined) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'oidc.issuer: is required beside policies, filters and limits',
+      detail: 'oidc.issuer: is required with policies, filters and limits',
     })
   }
   const audience = rest.audience ?? rest.resource ?? ''
@@ -104,8 +113,8 @@ function oidcOf(oidc: NonNullable<ProxyFile['oidc']>): input.RuntimeOidc {
   }
 }
 
-/** What a virtual server takes from its environment and a proxy from its file. */
-function additions(file: ProxyFile, env: Environment): Environment {
+/** Returns the variables that replace members of a proxy's file. */
+function additionalVariables(file: ProxyFile, env: Environment): Environment {
   const { headerForward, oidc } = file
   const secret = oidc?.clientSecretFile
   const own = `${vmcpEnvironment.headerForward}${envName(file.name)}`

@@ -1,6 +1,6 @@
 /**
- * The flags of a proxy with locked tools or webhooks, as a proxy's file: such a proxy reads every message, so it is served
- * as a virtual server with one backend. What that cannot do is refused here rather than left out.
+ * Converts the flags of a proxy with locked tools or webhooks to a proxy's file. Such a proxy inspects every message,
+ * so it runs as a virtual server with one backend. Unsupported flags are rejected here instead of being ignored.
  */
 import { resolve } from 'node:path'
 import { invalidConfig, type ProxyFile } from '../../../schemas/index.ts'
@@ -9,7 +9,7 @@ import type { Environment } from '../proxy/env.ts'
 import { flagOf, proxyFlags, type ProxyInput } from '../proxy/flags.ts'
 import { type ProxySettings, resolveProxyConfig } from '../proxy/settings.ts'
 
-/** Whatever else is given is refused. */
+/** Supported flags. All others are rejected. */
 const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'targetUri',
   'host',
@@ -36,7 +36,7 @@ const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'pinFirst',
   'webhookConfig',
 ])
-/** Flags that count beside the file of a proxy that reads every message. */
+/** Flags that have an effect next to the file of a proxy that inspects every message. */
 const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'config',
   'host',
@@ -50,24 +50,28 @@ const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
 ])
 const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
 
-/** Throws INVALID_CONFIG naming every flag that would have no effect beside such a file. */
+/** Throws INVALID_CONFIG with all flags that would have no effect next to such a file. */
 export function requireNoOtherFlags(input: ProxyInput, sections: readonly string[]): void {
-  refuse(input, besideFile, `has no effect beside a file with ${sections.join(', ')}: set it in the file`)
+  rejectOthers(
+    input,
+    besideFile,
+    `has no effect together with a file with ${sections.join(', ')}: set it in the file`,
+  )
 }
 
-/** `sections`: flags that ask for it. Throws INVALID_CONFIG naming every error. */
+/** `sections`: the flags that require it. Throws INVALID_CONFIG with all errors. */
 export function deepProxyFile(
   name: string,
   input: ProxyInput,
   env: Environment,
   sections: readonly string[],
 ): { readonly file: ProxyFile; readonly env: Environment } {
-  const asking = sections.join(', ')
-  refuse(input, supported, `cannot be combined with ${asking}`)
+  const sectionNames = sections.join(', ')
+  rejectOthers(input, supported, `cannot be combined with ${sectionNames}`)
   const settings = resolveProxyConfig(name, input, env)
   const { remote, oidc } = settings
   if (oidc?.clientSecret)
-    throw invalidConfig(`${asking}: a client secret for introspection is read from a file (--config) only`)
+    throw invalidConfig(`${sectionNames}: set the client secret for introspection in a file (--config)`)
   const token = remote.kind === 'bearer' ? remote.token().reveal() : undefined
   const file = {
     name,
@@ -85,12 +89,12 @@ export function deepProxyFile(
       token === undefined ? undefined : { type: 'bearer_token', bearerToken: { tokenEnv: tokenVariable } },
   }
   return {
-    file: parseConfig('proxy', JSON.stringify(file), asking),
+    file: parseConfig('proxy', JSON.stringify(file), sectionNames),
     env: token === undefined ? env : { ...env, [tokenVariable]: token },
   }
 }
 
-function refuse(input: ProxyInput, known: ReadonlySet<string>, why: string): void {
+function rejectOthers(input: ProxyInput, known: ReadonlySet<string>, why: string): void {
   const given = (Object.entries(input) as [keyof ProxyInput, unknown][]).filter(
     ([key, value]) => value !== undefined && value !== false && !known.has(key) && isFlag(key),
   )
@@ -121,7 +125,7 @@ function absolute(path: string | undefined): string | undefined {
   return path === undefined ? undefined : resolve(path)
 }
 
-/** `Name=value`, as the flags have it. */
+/** Parses `Name=value` pairs. */
 function pairs(given: readonly string[] = []): Record<string, string> | undefined {
   const found = given.map((pair) => {
     const at = pair.indexOf('=')

@@ -1,16 +1,16 @@
 /**
- * Settings of `gatehouse vmcp serve` that belong to the process and not to the file: where it listens, and how long and
- * how many sessions live. A flag wins over the variable of the environment, which is for pods.
+ * Process settings of `gatehouse vmcp serve` that are not in the file: listener, and lifetime and number of sessions. A
+ * flag takes precedence over the environment variable, which is intended for pods.
  */
 import { isIP } from 'node:net'
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
 import type { Environment } from '../proxy/env.ts'
-import { hostName, originViolation, shown } from '../common/setting-errors.ts'
+import { hostName, originViolation, quoteShortened } from '../common/setting-errors.ts'
 import { servingFiles, type ServingFlags } from '../common/serving-files.ts'
 import { vmcpEnvironment } from './file.ts'
 
-/** As they were typed; undefined where they were not. */
+/** Values as typed; undefined when not set. */
 export interface ServeFlags extends ServingFlags {
   readonly host: string
   readonly port: string
@@ -30,18 +30,18 @@ export interface ServeSettings {
   /** Undefined: the server's default. */
   readonly maxSessions: number | undefined
   readonly allowedOrigins: readonly string[]
-  /** Undefined: as the file says. */
+  /** Undefined: the value in the file. */
   readonly workers: number | undefined
 }
 
 const sessionCeiling = 1_000_000
 
-/** Throws INVALID_CONFIG naming every setting that cannot be used, what was found and the rule. */
+/** Returns the settings. Throws INVALID_CONFIG with every invalid setting, the value found and the rule. */
 export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
   const violations: string[] = []
   const { host, allowedOrigins } = flags
   if (isIP(host) === 0 && !hostName.test(host))
-    violations.push(`--host: must be an IP address or a host name, found ${shown(host)}`)
+    violations.push(`--host: must be an IP address or a host name, found ${quoteShortened(host)}`)
   for (const origin of allowedOrigins) {
     const problem = originViolation(origin)
     if (problem !== undefined) violations.push(`--allowed-origins: ${problem}`)
@@ -51,7 +51,7 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
     if (value === undefined) return undefined
     const number = /^\d{1,7}$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
-    violations.push(`${name}: must be a whole number from ${min} to ${max}, found ${shown(value)}`)
+    violations.push(`${name}: must be a whole number from ${min} to ${max}, found ${quoteShortened(value)}`)
     return undefined
   }
 
@@ -61,7 +61,9 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
       const ms = parseDuration(value)
       return ms > 0 ? ms : undefined
     } catch {
-      violations.push(`${name}: must be a duration such as 30s or 1h30m, not negative, found ${shown(value)}`)
+      violations.push(
+        `${name}: must be a non-negative duration such as 30s or 1h30m, found ${quoteShortened(value)}`,
+      )
       return undefined
     }
   }
@@ -86,7 +88,7 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
   return { host, port, tls, sessionTtlMs, maxSessions, allowedOrigins, workers }
 }
 
-/** The value with the name of where it came from. */
+/** Returns the value together with the name of its source. */
 function named(flag: string, typed: string | undefined, variable: string, env: Environment) {
   return typed === undefined
     ? { name: variable, value: env[variable] || undefined }

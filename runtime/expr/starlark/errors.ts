@@ -1,20 +1,20 @@
-/** What goes wrong in a script, with the place where it did. Messages are for whoever wrote the script. */
+/** Errors of scripts, with their position. The messages are for the author of the script. */
 
-/** Counted from one; columns in characters. */
+/** Line and column, both one-based; columns count characters. */
 export interface SourcePosition {
   readonly line: number
   readonly column: number
 }
 
-/** A function that was being carried out when a script failed, and where it was. */
+/** A function in the call stack when a script failed, and its position. */
 export interface Trace extends SourcePosition {
   readonly name: string
 }
 
 export class StarlarkError extends Error {
-  /** Where: for errors of the text, and once a running function has failed. */
+  /** Position of the error; set for syntax errors, and once a running function has failed. */
   position: SourcePosition | undefined
-  /** Functions in flight, innermost first; empty for errors of the text. */
+  /** Functions in the call stack, innermost first; empty for syntax errors. */
   trace: readonly Trace[] = []
 
   constructor(message: string, position?: SourcePosition) {
@@ -23,7 +23,7 @@ export class StarlarkError extends Error {
     this.position = position
   }
 
-  /** The message with its place: `script.star:3:7: division by zero (in f, called from line 9)`. */
+  /** Returns the message with its position: `script.star:3:7: division by zero (in f, called from line 9)`. */
   describe(file: string): string {
     if (!this.position) return this.message
     const { line, column } = this.position
@@ -38,7 +38,7 @@ export class StarlarkError extends Error {
   }
 }
 
-/** One of the limits of a script was reached; nothing that the script does can help. */
+/** A limit of the script was reached. Scripts cannot catch this error. */
 export class LimitError extends StarlarkError {
   constructor(message: string) {
     super(message)

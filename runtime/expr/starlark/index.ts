@@ -1,7 +1,7 @@
 /**
- * An interpreter of Starlark: a small language in the shape of Python that cannot loop without end, cannot recurse and
- * cannot reach anything that it was not given. Go dialect, without sets, `while`, recursion and `load`; floats and
- * nested functions are in. No I/O: what scripts may reach are built-in functions of the host.
+ * An interpreter of Starlark, a small Python-like language. Scripts cannot loop forever, cannot recurse, and can only
+ * access what the host provides. Implements the Go dialect with floats and nested functions, but without sets, `while`,
+ * recursion and `load`. Has no I/O: scripts call built-in functions of the host.
  *
  * Source: Starlark specification (github.com/bazelbuild/starlark, spec.md) and its Go dialect.
  */

@@ -1,8 +1,9 @@
 /**
- * Works a template out: data in, text out. Pure: no clock, no randomness, no I/O; what it may do is bounded.
+ * Evaluates a template: data in, text out. Pure: no clock, randomness or I/O, and bounded work.
  *
- * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools. Wider than Go where Go fails or garbles: a field of null is
- * no value, numbers compare by value, whole numbers print without exponent and serve as index.
+ * Differs from Go where Go fails or prints unusable text: a field of null has no value, numbers compare by value, whole
+ * numbers print without exponent and are valid indexes.
+ * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'
 import { callFunction } from './functions.ts'
@@ -21,20 +22,20 @@ import {
   type TemplateValue,
 } from './value.ts'
 
-/** The text of a template. Throws EvaluationError, WorkLimitError. */
+/** Returns the text of a template. Throws EvaluationError and WorkLimitError. */
 export function expand(template: Template, data: TemplateValue, meter: TemplateMeter): string {
   const run = new Run(template, meter, new MeteredOutput(meter))
   run.start(template.body, data)
   return run.text
 }
 
-/** True when the template is one action and nothing else, so that its value can be taken as it is. */
+/** True when the template is a single action, so that its value can be used without converting it to text. */
 export function isSingleAction({ body }: Template): boolean {
   const [first] = body
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
 }
 
-/** The value of a single action, not its text; undefined when there is none. Throws EvaluationError, WorkLimitError. */
+/** Returns the value of a single action, or undefined when it has none. Throws EvaluationError and WorkLimitError. */
 export function valueOf(template: Template, data: TemplateValue, meter: TemplateMeter): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
@@ -47,7 +48,7 @@ interface Variable {
   value: TemplateValue
 }
 
-/** What a command gets from the one before it in the pipe. */
+/** Value piped into a command from the previous one. */
 type Final = readonly [] | readonly [TemplateValue]
 
 type Jump = 'break' | 'continue' | undefined
@@ -69,7 +70,7 @@ class Run {
     return this.#out.text
   }
 
-  /** Runs a body whose root is `dot`. */
+  /** Evaluates a body with `dot` as its root. */
   start(body: readonly Node[], dot: TemplateValue): void {
     const outer = this.#variables
     this.#variables = [{ name: '$', value: dot }]
@@ -132,7 +133,7 @@ class Run {
     return jump
   }
 
-  /** A jump in the body ends here; one in the other part belongs to a range further out. */
+  /** Breaks in the body end here. Breaks in the else part belong to an outer range. */
   #range(
     value: TemplateValue,
     { pipe, body, otherwise }: { pipe: Pipe; body: readonly Node[]; otherwise: readonly Node[] },
@@ -179,7 +180,7 @@ class Run {
     return found
   }
 
-  /** The value of a pipe; its variables are set, but for those of a range, which sets them itself. */
+  /** Returns the value of a pipe and sets its variables, except those of a range, which sets them itself. */
   pipe({ variables, assigns, commands }: Pipe, dot: TemplateValue, isRange = false): TemplateValue {
     let final: Final = []
     for (const command of commands) final = [this.#command(command, dot, final)]
@@ -231,7 +232,7 @@ class Run {
     )
   }
 
-  /** The first value that decides, or the last; the rest is not worked out. */
+  /** Returns the first value that decides, or the last one. Does not evaluate the rest. */
   #decide(name: 'and' | 'or', operands: readonly Operand[], dot: TemplateValue, final: Final): TemplateValue {
     if (operands.length + final.length === 0)
       throw new EvaluationError(`wrong number of args for ${name}: want at least 1 got 0`)

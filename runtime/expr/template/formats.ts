@@ -1,5 +1,5 @@
 /**
- * Single values under one verb of printf, with its flags.
+ * Formats single values for a verb of printf, with its flags.
  *
  * Source: Go fmt, "Printing"; Go strconv.Quote.
  */
@@ -17,16 +17,16 @@ export interface Flags {
   readonly precision: number | undefined
 }
 
-/** Fills up to the width. */
+/** Pads to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Counted in code points, each of which is one or two units: most texts need no counting.
+  // Widths count code points of one or two units each, so most texts need no counting.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)
   return (zero ? '0' : ' ').repeat(missing) + text
 }
 
-/** Zeros go between sign and digits. */
+/** Puts zeros between sign and digits. */
 function padNumber(text: string, flags: Flags): string {
   const { width = 0, minus, zero } = flags
   if (!zero || minus) return pad(text, { ...flags, zero: false })
@@ -86,7 +86,7 @@ export function formatInteger(value: bigint, verb: string, flags: Flags): string
   const prefix =
     (flags.sharp && !(verb === 'o' && digits.startsWith('0')) ? kind.prefix : '') + (verb === 'O' ? '0o' : '')
   if (precision !== undefined) return pad(sign + prefix + digits, { ...flags, zero: false })
-  // The width of zeros counts digits and sign, not the prefix.
+  // With zero padding, the width includes digits and sign, but not the prefix.
   const filled = flags.zero && !minus ? digits.padStart(width - sign.length, '0') : digits
   return pad(sign + prefix + filled, { ...flags, zero: false })
 }
@@ -132,13 +132,13 @@ function hex(value: string, verb: 'x' | 'X', { precision, space, sharp }: Flags)
   return verb === 'X' ? text.toUpperCase() : text
 }
 
-/** In double quotes, or in backquotes when `#` asks for it and it can be done. */
+/** Returns a double-quoted text, or a backquoted one when `#` requests it and the text allows it. */
 export function quoted(text: string, flags: Flags): string {
   const canBeRaw = flags.sharp && !text.includes('`') && !text.replaceAll('\t', '').match(unprintable)
   return pad(canBeRaw ? `\`${text}\`` : `"${escaped(text, flags.plus)}"`, flags)
 }
 
-const short: Readonly<Record<string, string>> = {
+const shortEscapes: Readonly<Record<string, string>> = {
   '\x07': '\\a',
   '\b': '\\b',
   '\f': '\\f',
@@ -151,7 +151,7 @@ const short: Readonly<Record<string, string>> = {
 function escaped(text: string, ascii: boolean): string {
   const plain = text
     .replaceAll(/[\\"]/g, '\\$&')
-    .replaceAll(unprintable, (char) => short[char] ?? escapedPoint(char))
+    .replaceAll(unprintable, (char) => shortEscapes[char] ?? escapedPoint(char))
   return ascii ? plain.replaceAll(/[^\0-\x7f]/gu, escapedPoint) : plain
 }
 

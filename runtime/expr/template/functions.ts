@@ -1,9 +1,10 @@
 /**
- * The functions of the template language. and, or are the evaluator's, because they do not work out all their arguments.
+ * The functions of the template language. The evaluator implements `and` and `or`, because they do not evaluate all
+ * their arguments.
  *
- * Numbers are compared by value, whichever kind they are of; a whole number is an index, whichever kind it is of. `quote`
- * takes any value and gives JSON. Everything else is as in Go.
- * Source: Go text/template, "Functions"; json, fromJson, quote are added.
+ * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value
+ * and returns JSON. Everything else is as in Go.
+ * Source: Go text/template, "Functions"; json, fromJson and quote are additions.
  */
 import { own } from '../../../schemas/index.ts'
 import type { FunctionName } from '../../../schemas/workflow/index.ts'
@@ -34,7 +35,7 @@ type Run = TemplateFunction['run']
 const exactly = (count: number, run: Run): TemplateFunction => ({ least: count, most: count, run })
 const atLeast = (least: number, run: Run): TemplateFunction => ({ least, most: Infinity, run })
 
-/** The functions that get all their arguments. */
+/** Functions whose arguments are all evaluated. */
 const functions: Readonly<Record<Exclude<FunctionName, 'and' | 'or'>, TemplateFunction>> = {
   not: exactly(1, ([value]) => !truth(value)),
   eq: atLeast(1, (values, meter) => eq(values, meter)),
@@ -49,11 +50,11 @@ const functions: Readonly<Record<Exclude<FunctionName, 'and' | 'or'>, TemplateFu
   print: atLeast(0, print),
   println: atLeast(0, printLine),
   printf: atLeast(1, ([format, ...values], meter) => printf(text('printf', format), values, meter)),
-  html: atLeast(0, (values, meter) => written(values, meter, escapeHtml)),
-  js: atLeast(0, (values, meter) => written(values, meter, escapeScript)),
-  urlquery: atLeast(0, (values, meter) => written(values, meter, escapeQuery)),
+  html: atLeast(0, (values, meter) => escapeText(values, meter, escapeHtml)),
+  js: atLeast(0, (values, meter) => escapeText(values, meter, escapeScript)),
+  urlquery: atLeast(0, (values, meter) => escapeText(values, meter, escapeQuery)),
   call: atLeast(1, ([value]) => {
-    throw new EvaluationError(`call: a value of type ${typeName(value)} is no function`)
+    throw new EvaluationError(`call: a value of type ${typeName(value)} is not a function`)
   }),
   json: exactly(1, ([value], meter) => jsonText(value, meter)),
   fromJson: exactly(1, ([value], meter) => fromJson(text('fromJson', value), meter)),
@@ -79,7 +80,7 @@ function text(name: string, value: TemplateValue): string {
   throw new EvaluationError(`${name}: expected string; got ${typeName(value)}`)
 }
 
-function written(
+function escapeText(
   values: readonly TemplateValue[],
   meter: TemplateMeter,
   escape: (text: string) => string,
@@ -94,7 +95,7 @@ function written(
   return result
 }
 
-/** True when the first value equals one of the others. */
+/** True when the first value equals at least one of the remaining ones. */
 function eq([first, ...others]: readonly TemplateValue[], meter: TemplateMeter): boolean {
   if (others.length === 0) throw new EvaluationError('missing argument for comparison')
   return others.some((other) => isEqual(first, other, meter))
@@ -115,7 +116,7 @@ function isNumber(value: TemplateValue): value is number | bigint {
   return typeof value === 'number' || typeof value === 'bigint'
 }
 
-/** Negative, 0 or positive, for two numbers or two strings. */
+/** Returns a negative number, 0 or a positive number, for two numbers or two strings. */
 function order(a: TemplateValue, b: TemplateValue, meter: TemplateMeter): number {
   if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'string' && typeof b === 'string') {
@@ -127,7 +128,7 @@ function order(a: TemplateValue, b: TemplateValue, meter: TemplateMeter): number
   throw new EvaluationError(`${isFalse ? 'incompatible types' : 'invalid type'} for comparison`)
 }
 
-/** Bytes of a string, items of a list, members of an object. */
+/** Returns the number of bytes of a string, items of a list or members of an object. */
 function lengthOf(value: TemplateValue, meter: TemplateMeter): bigint {
   if (isList(value)) return BigInt(value.length)
   if (typeof value === 'string') {
@@ -148,7 +149,8 @@ function index(value: TemplateValue, indexes: readonly TemplateValue[], meter: T
     if (isList(item)) item = item[position(at, item.length - 1)]
     else if (typeof item === 'string') item = byteAt(item, at, meter)
     else if (isObject(item)) {
-      if (typeof at !== 'string') throw new EvaluationError(`an object has no index of type ${typeName(at)}`)
+      if (typeof at !== 'string')
+        throw new EvaluationError(`cannot index an object with type ${typeName(at)}`)
       item = own(item, at)
     } else throw new EvaluationError(`can't index item of type ${typeName(item)}`)
   }
@@ -161,7 +163,7 @@ function byteAt(item: string, at: TemplateValue, meter: TemplateMeter): bigint {
   return BigInt(bytes[position(at, bytes.length - 1)] ?? 0)
 }
 
-/** A list index from 0 to `last`. */
+/** Returns a list index from 0 to `last`. */
 function position(value: TemplateValue, last: number): number {
   const at = integerOf(value)
   if (at === undefined) throw new EvaluationError(`cannot index slice/array with type ${typeName(value)}`)
@@ -169,7 +171,7 @@ function position(value: TemplateValue, last: number): number {
   return Number(at)
 }
 
-/** Part of a string (by bytes) or list; a third index only bounds the second. */
+/** Returns part of a string (by bytes) or list. A third index only limits the second. */
 function slice(value: TemplateValue, indexes: readonly TemplateValue[], meter: TemplateMeter): TemplateValue {
   if (isNil(value)) throw new EvaluationError('slice of untyped nil')
   if (indexes.length > 3) throw new EvaluationError(`too many slice indexes: ${indexes.length}`)

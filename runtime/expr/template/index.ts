@@ -1,4 +1,4 @@
-/** Templates of workflows: from a syntax tree and data to text, or to the value of a single action. */
+/** Templates of workflows: evaluates a syntax tree with data to text, or a single action to its value. */
 export { expand, isSingleAction, valueOf } from './evaluate.ts'
 export { jsonText, parseJson, structureOf } from './json.ts'
 export { defaultLimits, TemplateMeter, WorkLimitError } from './meter.ts'

@@ -1,27 +1,28 @@
 /**
- * JSON in and out of templates. Integers that a float cannot hold stay exact: they become bigint, and numbers again.
+ * Reads and writes JSON in templates. Integers that a float cannot represent stay exact: they become bigint, and are
+ * written as numbers.
  *
- * Written like Go does: no blanks, names sorted; but without HTML escapes.
+ * Writes like Go: without spaces, names sorted; but without HTML escapes.
  */
 import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { EvaluationError, type TemplateValue } from './value.ts'
 import { type ValueStyle, writeValue } from './write-value.ts'
 
-/** A number that may be too long for a float; inside of strings it does no harm, only the slower way is taken. */
+/** A number that may be too long for a float. A match inside a string is harmless and only selects the slower path. */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
 /** More digits than any float has, and few enough to compute with. */
 const maxDigits = 400
 /**
- * Units of work for each value. More than the time that it takes: what one task may read has to fit into the heap of a
- * worker, because a worker whose heap ends inside of one native call (JSON.parse) can take the whole process with it. With
- * 10 million units that is 3.3 million values; 5 million empty objects end a heap of 256 MB, 10 million have ended the process.
+ * Units of work per value. Exceeds the actual time, because the input of a task must fit into the heap of a worker: a
+ * heap overflow inside a native call (JSON.parse) can crash the whole process. 10 million units allow 3.3 million
+ * values; 5 million empty objects exceed a heap of 256 MB, and 10 million crashed the process.
  */
 const valueUnits = 3
-/** How much longer a text takes whose numbers are read one by one. */
+/** Cost factor of a text whose numbers are read one by one. */
 const exactFactor = 2 * valueUnits
 
-/** Throws SyntaxError; EvaluationError for a number that is too long; WorkLimitError. */
+/** Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */
 export function parseJson(text: string, meter: TemplateMeter): TemplateValue {
   const isExact = longNumber.test(text)
   meter.spend((1 + structureOf(text)) * (isExact ? exactFactor : valueUnits))
@@ -36,7 +37,10 @@ export function parseJson(text: string, meter: TemplateMeter): TemplateValue {
   })
 }
 
-/** About how many values a JSON text has: what separates and opens them, in strings too. */
+/**
+ * Estimates the number of values in a JSON text by counting separators and opening brackets, including those in
+ * strings.
+ */
 export function structureOf(text: string): number {
   let count = 0
   for (let at = 0; at < text.length; at++) {
@@ -46,7 +50,10 @@ export function structureOf(text: string): number {
   return count
 }
 
-/** The value as compact JSON; null when there is none. Throws EvaluationError beyond the limits, WorkLimitError. */
+/**
+ * Returns the value as compact JSON; null when it has none. Throws EvaluationError beyond the limits, and
+ * WorkLimitError.
+ */
 export function jsonText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   writeValue(value, json, out)
@@ -64,7 +71,7 @@ const json: ValueStyle = {
   },
 }
 
-/** JSON text as a value. Throws EvaluationError, WorkLimitError. */
+/** Parses JSON text. Throws EvaluationError and WorkLimitError. */
 export function fromJson(text: string, meter: TemplateMeter): TemplateValue {
   try {
     return parseJson(text, meter)

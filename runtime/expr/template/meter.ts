@@ -1,28 +1,26 @@
 /**
- * Bounds of what is computed with templates: work, size of texts, nesting. A template is written by an operator, but what it
- * works on comes from callers and backends. One meter may serve several expansions.
+ * Limits the evaluation of templates: work, text size, nesting. Operators write the templates, but the data comes from
+ * callers and backends. Several expansions can share a meter.
  */
 import { EvaluationError } from './value.ts'
 
 export interface TemplateLimits {
-  /** Longest text made, in bytes. */
+  /** Maximum size of a generated text in bytes. */
   readonly maxBytes: number
-  /**
-   * Units of work, each about 100 ns: one for each value looked at, and one for every 64 characters written or compared.
-   */
+  /** Maximum units of work, about 100 ns each: one per visited value, and one per 64 characters written or compared. */
   readonly maxWork: number
 }
 
 export const defaultLimits: TemplateLimits = { maxBytes: 10 * 1024 * 1024, maxWork: 1_000_000 }
 
-/** Nesting of template calls, and of values that are written. */
+/** Maximum nesting of template calls and of written values. */
 const maxDepth = 100
 const charactersPerUnit = 64
 
-/** More work than was allowed. Other than an EvaluationError it says nothing about the template. */
+/** The work limit was exceeded. Unlike an EvaluationError, this does not mean that the template is wrong. */
 export class WorkLimitError extends Error {
   constructor() {
-    super('it takes too much work')
+    super('work limit exceeded')
     this.name = 'WorkLimitError'
   }
 }
@@ -38,12 +36,12 @@ export class TemplateMeter {
     this.#left = maxWork
   }
 
-  /** Units of work that were spent. */
+  /** Units of work spent so far. */
   get spent(): number {
     return this.#maxWork - this.#left
   }
 
-  /** Throws WorkLimitError when the budget is used up. */
+  /** Throws WorkLimitError when the budget is exhausted. */
   spend(units = 1): void {
     this.#left -= units
     if (this.#left < 0) throw new WorkLimitError()
@@ -58,7 +56,7 @@ export class TemplateMeter {
   }
 }
 
-/** A text that is being written. */
+/** A text under construction, metered. */
 export class MeteredOutput {
   readonly meter: TemplateMeter
   #bytes = 0

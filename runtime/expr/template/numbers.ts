@@ -1,20 +1,24 @@
 /**
- * Numbers as text, the way Go writes them: shortest digits, or a given precision rounded half to even on the exact value.
+ * Formats numbers like Go: with the shortest digits, or with a given precision, rounded half to even on the exact
+ * value.
  *
  * Source: Go strconv.FormatFloat, formats e, f and g.
  */
 
-/** Whole numbers below this are written without exponent, so that ids stay ids; Go would from a million on. */
+/**
+ * Whole numbers below this are written without exponent, so that ids stay readable; Go uses an exponent from a million
+ * on.
+ */
 const largestWhole = 2 ** 53
 
-/** How templates print a float. */
+/** Formats a float as templates print it. */
 export function floatText(value: number): string {
   if (Number.isInteger(value) && Math.abs(value) < largestWhole)
     return Object.is(value, -0) ? '-0' : value.toString()
   return shortest(value)
 }
 
-/** Format g with as many digits as are needed. */
+/** Format g with the shortest digits. */
 export function shortest(value: number): string {
   const { sign, digits, exponent } = shortestDigits(value)
   return sign + (exponent < -4 || exponent > 5 ? e(digits, exponent) : f(digits, exponent))
@@ -22,9 +26,9 @@ export function shortest(value: number): string {
 
 interface Digits {
   readonly sign: '-' | ''
-  /** Without zeros at the end; `0` for zero. */
+  /** Without trailing zeros; `0` for zero. */
   readonly digits: string
-  /** Of the first digit. */
+  /** Exponent of the first digit. */
   readonly exponent: number
 }
 
@@ -49,13 +53,13 @@ function f(digits: string, exponent: number): string {
   return `${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`
 }
 
-/** Format e: `precision` digits after the point. */
+/** Format e with `precision` digits after the point. */
 export function exponential(value: number, precision: number): string {
   const { sign, digits, exponent } = rounded(value, precision + 1)
   return sign + e(digits.padEnd(precision + 1, '0'), exponent)
 }
 
-/** Format g with `precision` digits altogether. */
+/** Format g with `precision` digits in total. */
 export function general(value: number, precision: number): string {
   const wanted = Math.max(precision, 1)
   const { sign, digits, exponent } = rounded(value, wanted)
@@ -63,7 +67,7 @@ export function general(value: number, precision: number): string {
   return sign + (exponent < -4 || exponent >= limit ? e(digits, exponent) : f(digits, exponent))
 }
 
-/** Format f: `precision` digits after the point. */
+/** Format f with `precision` digits after the point. */
 export function fixed(value: number, precision: number): string {
   const text = scaled(Math.abs(value), precision)
     .toString()
@@ -72,18 +76,18 @@ export function fixed(value: number, precision: number): string {
   return signOf(value) + whole + (precision === 0 ? '' : `.${text.slice(-precision)}`)
 }
 
-/** The value rounded to a number of digits. */
+/** Rounds the value to a number of digits. */
 function rounded(value: number, count: number): Digits {
   const { sign, exponent } = shortestDigits(value)
   if (value === 0) return { sign, digits: '0', exponent: 0 }
-  // The shortest digits may have been rounded up to the next power of ten, and so may these.
+  // The shortest digits may have been rounded up to the next power of ten; rounding here may do the same.
   let power = count - 1 - exponent
   let text = scaled(Math.abs(value), power).toString()
   if (text.length < count) text = scaled(Math.abs(value), ++power).toString()
   return { sign, digits: text.replace(/0+$/, ''), exponent: text.length - 1 - power }
 }
 
-/** value * 10^power as a whole number, halves to even; exact. */
+/** Returns value * 10^power as a whole number, exactly, rounding halves to even. */
 function scaled(value: number, power: number): bigint {
   const view = new DataView(new ArrayBuffer(8))
   view.setFloat64(0, value)

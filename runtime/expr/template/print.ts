@@ -1,5 +1,5 @@
 /**
- * Values as text: what an action prints, and print, println, html, js, urlquery.
+ * Converts values to text: the output of actions, and the functions print, println, html, js and urlquery.
  *
  * Source: Go fmt, verb %v, and Go text/template, "Functions".
  */
@@ -8,7 +8,7 @@ import { floatText } from './numbers.ts'
 import { isNil, type TemplateValue } from './value.ts'
 import { type ValueStyle, writeValue } from './write-value.ts'
 
-/** What an action shows for nothing. */
+/** Output of an action without a value. */
 export const noValue = '<no value>'
 
 export function writeAction(value: TemplateValue, out: MeteredOutput): void {
@@ -16,14 +16,14 @@ export function writeAction(value: TemplateValue, out: MeteredOutput): void {
   else writeValue(value, printed, out)
 }
 
-/** The text of a value as an action prints it. Throws EvaluationError beyond the limits, WorkLimitError. */
+/** Returns the text that an action prints for a value. Throws EvaluationError beyond the limits, and WorkLimitError. */
 export function valueText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   writeAction(value, out)
   return out.text
 }
 
-/** `map[a:1 b:x]`, `[a b]`, strings as they are, `<nil>` for nothing. */
+/** `map[a:1 b:x]`, `[a b]`, strings unchanged, `<nil>` for nil. */
 const printed: ValueStyle = {
   list: { open: '[', between: ' ', close: ']' },
   object: { open: 'map[', between: ' ', close: ']' },
@@ -35,7 +35,7 @@ const printed: ValueStyle = {
   },
 }
 
-/** A blank between two values when neither is a string. */
+/** Puts a space between two values when neither is a string. */
 export function print(values: readonly TemplateValue[], meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   let wasString = true
@@ -48,7 +48,7 @@ export function print(values: readonly TemplateValue[], meter: TemplateMeter): s
   return out.text
 }
 
-/** A blank between all values, a new line at the end. */
+/** Puts a space between all values and ends with a newline. */
 export function printLine(values: readonly TemplateValue[], meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   for (const [index, value] of values.entries()) {
@@ -73,7 +73,10 @@ export function escapeHtml(text: string): string {
   return text.replaceAll(/["'&<>\0]/g, (char) => html[char] ?? char)
 }
 
-/** What Go calls printable: letters, marks, numbers, punctuation, symbols and the blank. */
+/**
+ * Matches characters that Go does not consider printable: all but letters, marks, numbers, punctuation, symbols and the
+ * space.
+ */
 export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu
 
 export function escapeScript(text: string): string {

@@ -1,8 +1,8 @@
 /**
- * printf: the verbs of Go's fmt for the values that templates have.
+ * printf: the verbs of Go's fmt for the values of templates.
  *
- * What Go does wrong arguments is done here too (`%!d(string=x)`), with one difference: a whole number that came from
- * JSON is an integer for the verbs that want one. Not there: `%p`, and `%b`, `%x`, `%X` of fractions.
+ * Handles wrong arguments like Go (`%!d(string=x)`), with one difference: a whole number from JSON is an integer for
+ * verbs that require one. Not supported: `%p`, and `%b`, `%x`, `%X` of fractions.
  * Source: Go fmt, "Printing".
  */
 import {
@@ -30,7 +30,7 @@ import {
 
 type Scalar = boolean | number | bigint | string
 
-/** Widest field and longest precision. */
+/** Maximum field width and precision. */
 const maxSize = 10_000
 
 /** Throws EvaluationError beyond the limits. */
@@ -64,7 +64,7 @@ class Printf {
     if (!this.#reordered && this.#next < this.#values.length) {
       const extra = this.#values
         .slice(this.#next)
-        .map((value) => (isNil(value) ? '<nil>' : this.#typed(value)))
+        .map((value) => (isNil(value) ? '<nil>' : this.#withType(value)))
       this.#out.write(`%!(EXTRA ${extra.join(', ')})`)
     }
     return this.#out.text
@@ -104,7 +104,7 @@ class Printf {
     if (!this.#goodIndex) return this.#out.write(`%!${verb}(BADINDEX)`)
     if (this.#next >= this.#values.length) return this.#out.write(`%!${verb}(MISSING)`)
     const value = this.#values[this.#next++]
-    // Long fields cost more than their text says: exact digits are worked out one by one.
+    // Long fields cost more than their text, because exact digits are computed one by one.
     this.#out.meter.spend((width ?? 0) + (precision ?? 0))
     const plus = flags.plus && verb !== 'v'
     this.#write(value, verb, { ...flags, plus, minus, zero, width, precision }, 0)
@@ -124,7 +124,7 @@ class Printf {
     return { ...flags, width: undefined, precision: undefined }
   }
 
-  /** `[n]`: which argument comes next. True when there was one. */
+  /** Reads `[n]`, the index of the next argument. Returns true when it is present. */
   #index(): boolean {
     if (this.#format[this.#at] !== '[') return false
     this.#reordered = true
@@ -137,7 +137,7 @@ class Printf {
     return end >= 0
   }
 
-  /** A width or precision: digits, or `*` for the next argument. */
+  /** Reads a width or precision: digits, or `*` for the next argument. */
   #size(after: boolean, failure: string): { size: number | undefined; star: boolean; after: boolean } {
     if (this.#format[this.#at] === '*') {
       this.#at += 1
@@ -165,7 +165,7 @@ class Printf {
       if (isWrong) this.#out.write(')')
       return
     }
-    this.#out.write(scalarText(value, verb, flags) ?? this.#wrong(value, verb, flags))
+    this.#out.write(scalarText(value, verb, flags) ?? this.#wrongVerb(value, verb, flags))
   }
 
   #writeNil(verb: string, flags: Flags, depth: number): void {
@@ -205,11 +205,11 @@ class Printf {
     this.#out.write(isLiteral ? '}' : ']')
   }
 
-  #wrong(value: Scalar, verb: string, flags: Flags): string {
+  #wrongVerb(value: Scalar, verb: string, flags: Flags): string {
     return `%!${verb}(${typeName(value)}=${scalarText(value, 'v', { ...flags, sharp: false }) ?? ''})`
   }
 
-  #typed(value: TemplateValue): string {
+  #withType(value: TemplateValue): string {
     return `${typeName(value)}=${printf('%v', [value], this.#out.meter)}`
   }
 }
@@ -219,7 +219,7 @@ function checkedSize(size: number): number {
   return size
 }
 
-/** undefined: the verb is not for this kind of value. */
+/** Returns undefined when the verb does not apply to this kind of value. */
 function scalarText(value: Scalar, verb: string, flags: Flags): string | undefined {
   if (typeof value === 'boolean') return verb === 't' || verb === 'v' ? pad(String(value), flags) : undefined
   if (typeof value === 'string') {

@@ -1,8 +1,8 @@
 /**
- * Values that templates work with: JSON, with two kinds of numbers. `number` is a float, as JSON has them; `bigint` is an
- * integer: a literal, a count, an index, or a JSON integer that a float cannot hold exactly. `undefined` is no value.
+ * The values of templates: JSON with two kinds of numbers. `number` is a JSON float. `bigint` is an integer: a literal,
+ * a count, an index, or a JSON integer that a float cannot represent exactly. `undefined` is a missing value.
  *
- * Source: Go text/template, "Arguments", as it sees values that came out of JSON.
+ * Source: Go text/template, "Arguments", for values that come from JSON.
  */
 export type TemplateValue =
   | undefined
@@ -18,7 +18,7 @@ export interface ValueObject {
   readonly [name: string]: TemplateValue
 }
 
-/** Error of a template while it is worked out. The text tells types and names, never values. */
+/** A template failed during evaluation. The text contains types and names, never values. */
 export class EvaluationError extends Error {
   constructor(message: string) {
     super(message)
@@ -39,7 +39,7 @@ export function isNil(value: TemplateValue): value is undefined | null {
   return value === undefined || value === null
 }
 
-/** False for false, 0, '', nothing, and what is empty. */
+/** False for false, 0, '', missing, null and empty values. */
 export function truth(value: TemplateValue): boolean {
   if (isList(value)) return value.length > 0
   if (!isObject(value)) return Boolean(value)
@@ -47,7 +47,7 @@ export function truth(value: TemplateValue): boolean {
   return false
 }
 
-/** The type as Go names it. */
+/** Returns the name of the type in Go. */
 export function typeName(value: TemplateValue): string {
   if (isNil(value)) return '<nil>'
   if (isList(value)) return '[]interface {}'
@@ -60,25 +60,28 @@ export function typeName(value: TemplateValue): string {
   return names[typeof value] ?? 'map[string]interface {}'
 }
 
-/** An integer, whichever kind it is stored as; undefined for everything else. */
+/** Returns an integer of either kind, or undefined for other values. */
 export function integerOf(value: TemplateValue): bigint | undefined {
   if (typeof value === 'bigint') return value
   return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : undefined
 }
 
-/** A field of an object; of nothing there is nothing. Throws EvaluationError for what has no fields. */
+/**
+ * Returns a field of an object. A field of a missing value is missing. Throws EvaluationError for values without
+ * fields.
+ */
 export function fieldOf(value: TemplateValue, name: string): TemplateValue {
   if (isNil(value)) return undefined
   if (isObject(value)) return Object.hasOwn(value, name) ? value[name] : undefined
   throw new EvaluationError(`can't evaluate field ${name} in type ${typeName(value)}`)
 }
 
-/** Names in the order of their bytes in UTF-8. */
+/** Returns the names sorted by their UTF-8 bytes. */
 export function sortedNames(object: ValueObject): string[] {
   return Object.keys(object).sort(compareText)
 }
 
-/** Compares by bytes in UTF-8, which is by code points and not by code units. */
+/** Compares by UTF-8 bytes, which is the order of code points, not of code units. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let at = 0; at < length; at++) {
@@ -89,7 +92,7 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Surrogates stand for code points above all others. */
+/** Surrogates represent code points above all others. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

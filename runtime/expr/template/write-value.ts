@@ -1,4 +1,4 @@
-/** Writes a value as text, list by list and member by member, in the style of whoever asks: JSON, or what Go prints. */
+/** Writes lists and objects as text, in the style of JSON or of Go. */
 import type { MeteredOutput } from './meter.ts'
 import { isList, isObject, sortedNames, type TemplateValue } from './value.ts'
 
@@ -15,11 +15,11 @@ export interface ValueStyle {
   readonly object: Brackets
   readonly name: (name: string) => string
   readonly scalar: (value: Scalar) => string
-  /** True: a member without value is left out, like JSON.stringify does. */
+  /** True: omits members without a value, like JSON.stringify. */
   readonly omitsUndefined: boolean
 }
 
-/** Throws EvaluationError beyond the limits, WorkLimitError. */
+/** Throws EvaluationError beyond the limits, and WorkLimitError. */
 export function writeValue(value: TemplateValue, style: ValueStyle, out: MeteredOutput, depth = 0): void {
   out.depth(depth)
   if (isList(value)) {

@@ -1,7 +1,10 @@
 /** Opens a URL in the user's browser, without a shell in between. */
 import { execFile } from 'node:child_process'
 
-/** The program and its arguments on this platform. `browser` is the user's own choice (BROWSER), a program's path. */
+/**
+ * Returns the program and its arguments for this platform. `browser` is the user's choice (BROWSER): the path of a
+ * program.
+ */
 function browserCommand(url: string, platform: string, browser: string | undefined): [string, string[]] {
   if (browser !== undefined) return [browser, [url]]
   if (platform === 'darwin') return ['open', [url]]
@@ -9,7 +12,7 @@ function browserCommand(url: string, platform: string, browser: string | undefin
   return ['xdg-open', [url]]
 }
 
-/** Resolves false when nothing could be started. Only http and https URLs are handed on. */
+/** Resolves to false when no browser could be started. Opens only http and https URLs. */
 export function openBrowser(url: string, browser: string | undefined): Promise<boolean> {
   if (!/^https?:\/\//.test(url)) return Promise.resolve(false)
   const [program, args] = browserCommand(url, process.platform, browser)

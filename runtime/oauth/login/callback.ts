@@ -1,11 +1,12 @@
 /**
  * The local HTTP server that receives the redirect of a login, on every address that the browser may use for it.
  *
- * A browser resolves localhost to 127.0.0.1 or to ::1. If another program has the port on one of them, it could receive
- * the code, so the port is then refused.
- * Open only while a login runs. A redirect whose state is not ours is answered and otherwise ignored: any web page can
- * send one, and it must not be able to end the login.
- * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/reference/specification/proxy-command.md (--remote-auth-callback-port).
+ * A browser resolves localhost to 127.0.0.1 or to ::1. Another program on one of these addresses could receive the
+ * code, so both must be free.
+ * The server runs only during a login. It responds to redirects with an unknown state but otherwise ignores them: any
+ * web page can send one, and must not be able to end the login.
+ * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/reference/specification/proxy-command.md
+ * (--remote-auth-callback-port).
  */
 import {
   Exchange,
@@ -21,30 +22,33 @@ import { showPage } from './pages.ts'
 
 export interface Redirect {
   readonly params: URLSearchParams
-  /** Shows the browser how it ended, the first time. */
+  /** Shows the outcome in the browser. Only the first call has an effect. */
   finish(outcome: { readonly ok: boolean }): void
 }
 
 export interface Callback {
   readonly port: number
   readonly redirectUri: string
-  /** Resolves with the redirect that carries this state; rejects with the signal's reason. */
+  /** Resolves to the redirect with this state. Rejects with the signal's reason. */
   wait(state: string, signal: AbortSignal): Promise<Redirect>
   close(): Promise<void>
 }
 
-export interface CallbackPlace {
-  /** As the redirect URI names it: localhost, 127.0.0.1 or [::1]. Default: localhost. */
+export interface CallbackAddress {
+  /** Host in the redirect URI: localhost, 127.0.0.1 or [::1]. Default: localhost. */
   readonly host?: string | undefined
   /** Default: /callback. */
   readonly path?: string | undefined
 }
 
-/** Rejects with the system's error, which names the address, when the port is taken on any address. 0 takes a free one. */
+/**
+ * Opens the server; port 0 selects a free port. Rejects with the system's error, which contains the address, when the
+ * port is in use on any address.
+ */
 export async function openCallback(
   port: number,
   log: Log,
-  { host = 'localhost', path: own = '/callback' }: CallbackPlace = {},
+  { host = 'localhost', path: own = '/callback' }: CallbackAddress = {},
 ): Promise<Callback> {
   let waiting: { readonly state: string; readonly resolve: (redirect: Redirect) => void } | undefined
 
@@ -57,7 +61,7 @@ export async function openCallback(
     if (path !== own || req.method === 'HEAD') return showPage(res, 'waiting')
     const params = new URLSearchParams(query)
     if (!waiting || !isLocal(req.headers.host) || !isOurState(params, waiting.state)) {
-      log.debug('a redirect that belongs to no login was ignored')
+      log.debug('ignored a redirect that belongs to no login')
       return showPage(res, 'foreign')
     }
     const { resolve } = waiting
@@ -102,7 +106,10 @@ export async function openCallback(
   }
 }
 
-/** Binds the same port on every loopback address of the host. Rejects with the system's error, and then binds nothing. */
+/**
+ * Binds the same port on every loopback address of the host. On failure, binds nothing and rejects with the system's
+ * error.
+ */
 async function bindLoopback(
   host: string,
   port: number,
@@ -121,7 +128,7 @@ async function bindLoopback(
         continue
       }
       await Promise.all(listeners.map((listener) => listener.close({ graceMs: 0 })))
-      // The free port of one address may be taken on the other.
+      // A port that is free on one address may be in use on the other.
       if (port === 0 && attempts > 1) return bindLoopback(host, port, options, attempts - 1)
       throw error
     }
@@ -130,7 +137,9 @@ async function bindLoopback(
   return listeners
 }
 
-/** True when the machine lacks the address, for instance without IPv6. No other program can listen there. */
+/**
+ * True when the machine lacks the address, for instance without IPv6. Then no other program can listen there either.
+ */
 function isMissingAddress(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT'

@@ -1,6 +1,8 @@
 /**
- * What the browser shows at the end of a login, in the look of all of Gatehouse's pages. Fixed texts: nothing that came
- * in the URL or from the authorization server is repeated. No scripts, no frames, nothing cached.
+ * The pages that the browser shows at the end of a login, in the style of all Gatehouse pages.
+ *
+ * All texts are fixed: the pages never repeat input from the URL or the authorization server. They contain no scripts
+ * or frames, and are not cached.
  */
 import type { ServerResponse } from 'node:http'
 import { html, page, sendBody } from '../../net/index.ts'
@@ -12,11 +14,11 @@ const pages = {
   },
   failed: {
     status: 400,
-    ...simple('The login failed', 'Your terminal says why. You can close this window.'),
+    ...simple('The login failed', 'See your terminal for the reason. You can close this window.'),
   },
   foreign: {
     status: 400,
-    ...simple('This link is not valid', 'It does not belong to a login that is waiting here.'),
+    ...simple('This link is not valid', 'No login is waiting for it.'),
   },
   waiting: { status: 200, ...simple('Waiting for a login', 'Follow the link in your terminal to sign in.') },
 } as const

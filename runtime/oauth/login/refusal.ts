@@ -1,9 +1,9 @@
 /**
- * Whether an authorization server refuses a client, found out before a user is sent there.
+ * Detects, before opening the browser, whether an authorization server refuses our client.
  *
- * A server shows its refusal of an unknown client on a page, because it has no redirect URI that it may trust: the login
- * would wait until its time is over. So the authorization request is made once without a browser; it carries values of
- * its own, and nothing is signed in by it.
+ * A server shows its refusal of an unknown client on a page, because it has no redirect URI that it can trust. The
+ * login would then wait until it times out. This module therefore sends the authorization request once without a
+ * browser, with random values of its own; it does not sign the user in.
  * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
 import { type OAuthCallOptions, send } from '../call.ts'
@@ -11,8 +11,8 @@ import { OAuthClientError } from '../client-error.ts'
 
 const what = 'the authorization endpoint'
 
-/** OAuth error codes that blame the client itself, not the user, the login or the request. */
-const ofClient: ReadonlySet<string> = new Set([
+/** OAuth error codes that concern the client, not the user, the login or the request. */
+const clientCodes: ReadonlySet<string> = new Set([
   'invalid_client',
   'invalid_client_metadata',
   'unauthorized_client',
@@ -22,8 +22,8 @@ const ofClient: ReadonlySet<string> = new Set([
 ])
 
 /**
- * True for a failed login that could succeed with another client of the same server. Some servers report an invalid
- * request instead, or reject the client's secret without a code.
+ * True when the login failed but might succeed with another client of the same server. Includes servers that report an
+ * invalid request instead, or reject the client's secret without a code.
  */
 export function refusesClientAtLogin(error: unknown): boolean {
   if (!(error instanceof OAuthClientError)) return false
@@ -32,10 +32,10 @@ export function refusesClientAtLogin(error: unknown): boolean {
 }
 
 function isClientError(code: string): boolean {
-  return ofClient.has(code) || code === 'invalid_request'
+  return clientCodes.has(code) || code === 'invalid_request'
 }
 
-/** True when the server answers this authorization request with a refusal of the client. Does not reject. */
+/** True when the server refuses the client of this authorization request. Does not reject. */
 export async function isRefusedClient(
   request: URL,
   redirectUri: string,
@@ -52,7 +52,7 @@ export async function isRefusedClient(
       : null
     if (error === null) return false
     // On the server's own pages, only client error codes concern the client.
-    return location.startsWith(redirectUri) ? isClientError(error) : ofClient.has(error)
+    return location.startsWith(redirectUri) ? isClientError(error) : clientCodes.has(error)
   } catch (error) {
     // An unreachable server is no reason to prefer another client.
     if (error instanceof OAuthClientError || signal?.aborted) return false

@@ -1,7 +1,7 @@
-/** What a login asks for beyond the scopes of the resource. Source: OpenID Connect Core section 11. */
+/** The scopes that a login requests in addition to those of the resource. Source: OpenID Connect Core section 11. */
 import type { ServerMetadata } from '../metadata/server-metadata.ts'
 
-/** A refresh token is worth having, where the server knows the scope for it. */
+/** Adds the scope for a refresh token, if the server supports it. */
 export function withOffline(
   scopes: readonly string[],
   server: Pick<ServerMetadata, 'scopes_supported'>,

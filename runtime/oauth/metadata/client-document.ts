@@ -1,8 +1,8 @@
 /**
- * Client-id metadata documents: an https URL as client_id, whose document describes the client.
+ * Client-id metadata documents: the client_id is an https URL, and its document describes the client.
  *
- * Fetches a document and checks its identity. The authorization server checks all other members, and caches. Redirects are
- * refused: the document must come from the client_id itself.
+ * Fetches a document and checks its identity. The authorization server checks all other members, and caches documents.
+ * Redirects are refused: the document must come from the client_id itself.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
  */
 import { isLoopbackHost } from '../../net/index.ts'
@@ -16,25 +16,25 @@ export function isClientDocumentUrl(clientId: string): boolean {
   return clientDocumentUrlViolation(clientId) === undefined
 }
 
-/** Why a client_id is not a valid URL of a metadata document, or undefined. */
+/** Returns why a client_id is not a valid URL of a metadata document, or undefined when it is valid. */
 export function clientDocumentUrlViolation(clientId: string): string | undefined {
   if (!URL.canParse(clientId)) return 'must be an absolute URL'
   const url = new URL(clientId)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopbackHost(url.hostname))) {
     return 'must be https'
   }
-  if (url.username !== '' || url.password !== '') return 'must not carry user information'
+  if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
   if (clientId.includes('#')) return 'must not have a fragment'
   if (url.pathname === '/' || url.pathname === '') return 'must have a path'
-  // The parser resolves dot segments; what was written counts.
+  // Check the original text: the parser has already resolved dot segments.
   const path = clientId.replace(/^[^:]+:\/\/[^/?#]*/, '').split('?', 1)[0] ?? ''
   if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) return 'must not have dot segments'
   return undefined
 }
 
 /**
- * The document of a client_id, checked. Rejects with OAuthClientError. The fetch must be guarded, must not follow redirects
- * and should cap the response at a few kilobytes: the URL is an untrusted client's.
+ * Fetches and checks the document of a client_id. Rejects with OAuthClientError. The URL comes from an untrusted
+ * client, so the fetch must check addresses, must not follow redirects and should cap the response at a few kilobytes.
  */
 export async function fetchClientDocument(clientId: string, options: OAuthCallOptions): Promise<JsonRecord> {
   const problem = clientDocumentUrlViolation(clientId)

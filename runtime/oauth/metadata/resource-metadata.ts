@@ -1,8 +1,8 @@
 /**
  * Finds and writes RFC 9728 protected-resource metadata.
  *
- * Finding: the URL that a challenge names, then the path form, then the root form. A document counts only when its
- * `resource` covers the target: a document for something else must not choose our authorization server.
+ * Tries the URL from a challenge, then the path form, then the root form. A document is accepted only when its
+ * `resource` covers the target: the document of another resource must not choose our authorization server.
  * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
 import { jsonFields } from '../../../schemas/index.ts'
@@ -28,8 +28,8 @@ export interface ResourceMetadata {
 const what = 'the protected-resource document'
 
 /**
- * The document for `target`, or undefined when there is none. Rejects with OAuthClientError `protocol` when a document
- * exists but is malformed or speaks for another resource, `unreachable` when the host does not answer.
+ * Returns the document for `target`, or undefined when none exists. Rejects with OAuthClientError `protocol` when a
+ * document is malformed or belongs to another resource, `unreachable` when the host does not respond.
  */
 export async function discoverResource(
   target: string,
@@ -74,8 +74,10 @@ async function fetchResource(
   const document = await readJson(what, new Response(text, { status, headers }))
   const resource = requiredString(what, document, 'resource')
   if (!resourceCovers(resource, target)) {
-    throw new OAuthClientError('protocol', `${what} speaks for another resource`, {
-      cause: new Error(`the document at ${url} is for ${resource.slice(0, 300)}, the target is ${target}`),
+    throw new OAuthClientError('protocol', `${what} belongs to another resource`, {
+      cause: new Error(
+        `the document at ${url} has the resource ${resource.slice(0, 300)}; the target is ${target}`,
+      ),
     })
   }
   const scopes = optionalStrings(what, document, 'scopes_supported')

@@ -1,9 +1,10 @@
 /**
  * Finds the metadata of an authorization server from its issuer.
  *
- * Asks the well-known documents in MCP's order and takes the first that is a valid document of exactly this issuer
- * (string comparison, no normalisation: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether the server
- * offers what a flow needs. Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
+ * Tries the well-known documents in the order of MCP and uses the first valid document of exactly this issuer (string
+ * comparison without normalization: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether the server
+ * supports what a flow needs.
+ * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { isFields } from '../../../schemas/index.ts'
 import type { AuthorizationServer } from 'oauth4webapi'
@@ -18,13 +19,13 @@ import {
 import { OAuthClientError } from '../client-error.ts'
 import { endpointViolation, serverMetadataUrls } from '../urls.ts'
 
-/** RFC 8414 and OIDC members by their own names. */
+/** Members have their RFC 8414 and OIDC names. */
 export type ServerMetadata = AuthorizationServer
 
 export interface ServerDiscoveryOptions extends OAuthCallOptions {
   /** Lifts the https rule for issuer and endpoints. */
   readonly allowHttp?: boolean | undefined
-  /** A member that is taken from a later document of the same issuer when the first lacks it. */
+  /** A member to read from a later document of the same issuer when the first document lacks it. */
   readonly need?: 'registration_endpoint' | 'jwks_uri' | 'introspection_endpoint' | undefined
 }
 
@@ -51,8 +52,8 @@ const lists = [
 const what = 'the metadata document of the authorization server'
 
 /**
- * Rejects with OAuthClientError: `protocol` when a document names another issuer or is malformed, `unreachable` when the
- * server did not answer properly, `absent` when it has none of the documents.
+ * Returns the metadata. Rejects with OAuthClientError: `protocol` when a document has another issuer or is malformed,
+ * `unreachable` when the server did not respond properly, `absent` when none of the documents exists.
  */
 export async function discoverServer(
   issuer: string,
@@ -65,20 +66,20 @@ export async function discoverServer(
   for (const url of serverMetadataUrls(issuer)) {
     try {
       const metadata = await fetchServerMetadata(url, issuer, options)
-      found = found === undefined ? metadata : fillFrom(found, metadata, options.need)
+      found = found === undefined ? metadata : addMissingMember(found, metadata, options.need)
       if (options.need === undefined || found[options.need] !== undefined) return found
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
       violations.push(error)
-      // No response at all: the other documents live on the same host.
+      // Without any response, stop: the other documents are on the same host.
       if (error.kind === 'unreachable' && error.responseStatus === undefined) break
     }
   }
   if (found !== undefined) return found
-  throw worst(violations)
+  throw mostInformative(violations)
 }
 
-/** Reads one document and checks that it is the issuer's own. */
+/** Fetches one document and checks that it belongs to the issuer. */
 export async function fetchServerMetadata(
   url: string,
   issuer: string,
@@ -88,12 +89,15 @@ export async function fetchServerMetadata(
   return checkServerMetadata(await readJson(what, response), issuer, options.allowHttp)
 }
 
-/** The document as metadata; throws OAuthClientError `protocol` when it is another issuer's or malformed. */
+/**
+ * Returns the document as metadata. Throws OAuthClientError `protocol` when it belongs to another issuer or is
+ * malformed.
+ */
 export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp = false): ServerMetadata {
   const named = requiredString(what, body, 'issuer')
   if (named !== issuer) {
     throw new OAuthClientError('protocol', `${what} names another issuer`, {
-      cause: new Error(`expected issuer ${issuer}, the document says ${named.slice(0, 300)}`),
+      cause: new Error(`expected issuer ${issuer}, found ${named.slice(0, 300)}`),
     })
   }
   const metadata: Record<string, unknown> = { ...body }
@@ -131,7 +135,7 @@ export function missingEndpoint(server: JsonRecord, name: (typeof endpoints)[num
   return new OAuthClientError('protocol', text)
 }
 
-/** The members that we use have been checked one by one. */
+/** The caller has already checked each member in use. */
 function isMetadata(body: unknown): body is ServerMetadata {
   return isFields(body) && typeof body['issuer'] === 'string'
 }
@@ -142,7 +146,7 @@ function endpointProblem(value: unknown, allowHttp: boolean): string | undefined
   return typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'
 }
 
-function fillFrom(
+function addMissingMember(
   first: ServerMetadata,
   other: ServerMetadata,
   need: ServerDiscoveryOptions['need'],
@@ -150,16 +154,16 @@ function fillFrom(
   return need === undefined || other[need] === undefined ? first : { ...first, [need]: other[need] }
 }
 
-/** The error that says most: a wrong document before an unreachable one before an absent one. */
-function worst(violations: readonly OAuthClientError[]): OAuthClientError {
+/** Returns the most informative error: a wrong document before an unreachable one, and that before an absent one. */
+function mostInformative(violations: readonly OAuthClientError[]): OAuthClientError {
   const rank = { protocol: 0, unreachable: 1, refused: 2, absent: 3 }
   const [first] = violations.toSorted((a, b) => rank[a.kind] - rank[b.kind])
   return first ?? new OAuthClientError('absent', `${what} does not exist`)
 }
 
 /**
- * Endpoints of a server without any metadata, by the old convention. Only for MCP servers of revision 2025-03-26 that
- * publish no resource document either.
+ * Returns the conventional endpoints of a server without metadata. Only for MCP servers of revision 2025-03-26 that do
+ * not publish a resource document either.
  */
 export function conventionalServer(origin: string): ServerMetadata {
   return {
@@ -171,7 +175,7 @@ export function conventionalServer(origin: string): ServerMetadata {
   }
 }
 
-/** Metadata for endpoints that an operator typed. `issuer` is only a name then: nothing is compared with it. */
+/** Returns metadata for endpoints from the configuration. `issuer` is then only a name and never compared. */
 export function typedServer(authorizeUrl: string | undefined, tokenUrl: string): ServerMetadata {
   return {
     issuer: new URL(tokenUrl).origin,
@@ -180,7 +184,7 @@ export function typedServer(authorizeUrl: string | undefined, tokenUrl: string):
   }
 }
 
-/** True when the server says that it supports PKCE with S256; MCP clients must not go on without it. */
+/** True when the server announces PKCE with S256. MCP clients must not continue without it. */
 export function supportsS256(server: ServerMetadata): boolean {
   return server.code_challenge_methods_supported?.includes('S256') ?? false
 }

@@ -1,8 +1,9 @@
 /**
  * Chooses the role to assume from the caller's claims.
  *
- * Mappings are tried by ascending priority, those without one last, equal ones in configuration order. A mapping whose
- * expression fails on these claims does not match. Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
+ * Tries mappings by ascending priority, then those without a priority. Mappings of equal priority keep the order of the
+ * configuration. A mapping whose expression fails on the claims does not match.
+ * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */
 import { type CelProgram, compileBoundedCel, compileCel } from '../../../schemas/index.ts'
 import type { CloudStsBlock } from '../config.ts'
@@ -10,11 +11,11 @@ import type { CloudStsBlock } from '../config.ts'
 type Mapping = NonNullable<CloudStsBlock['roleMappings']>[number]
 type Claims = Readonly<Record<string, unknown>>
 
-/** Role ARN for these claims, or undefined when nothing matches and there is no fallback. */
+/** Returns the role ARN for the claims, or undefined when no mapping matches and no fallback is configured. */
 export type RoleChooser = (claims: Claims) => string | undefined
 
 /** Throws GatehouseError INVALID_CONFIG when a matcher does not compile. */
-export function roleChooser(block: CloudStsBlock): RoleChooser {
+export function makeRoleChooser(block: CloudStsBlock): RoleChooser {
   const roleClaim = block.roleClaim || 'groups'
   const contains = compileCel('value in claims[roleClaim]')
   const rank = (mapping: Mapping) => mapping.priority ?? Number.POSITIVE_INFINITY
@@ -28,7 +29,7 @@ export function roleChooser(block: CloudStsBlock): RoleChooser {
     ordered.find(({ matches }) => matches(claims))?.roleArn ?? (block.fallbackRoleArn || undefined)
 }
 
-/** Two missing priorities are equal; their difference would not be a number. */
+/** Treats two missing priorities as equal: subtracting Infinity from Infinity yields NaN. */
 function compare(a: number, b: number): number {
   if (a === b) return 0
   return a < b ? -1 : 1

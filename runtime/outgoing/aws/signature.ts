@@ -1,2 +1,2 @@
-/** What is used of the signing library. Loaded with the first request that is signed. */
+/** Re-exports the signing library, so that it is loaded with the first signed request. */
 export { SignatureV4 } from '@smithy/signature-v4'

@@ -1,8 +1,8 @@
 /**
- * Signs a request with temporary credentials (Signature Version 4), by @smithy/signature-v4.
+ * Signs a request with temporary credentials (Signature Version 4), using @smithy/signature-v4.
  *
- * Covers method, path, query, body and the headers host, content-type and x-amz-*; other headers may change on the way
- * without breaking the signature. The request must be final otherwise.
+ * The signature covers the method, path, query, body and the headers host, content-type and x-amz-*. None of these may
+ * change after signing; other headers may.
  */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { setHeader, type OutgoingRequest } from '../strategy.ts'
@@ -16,7 +16,7 @@ export interface SigningRules {
   readonly date: Date
 }
 
-/** Sets authorization, x-amz-date and x-amz-security-token. */
+/** Signs the request by setting authorization, x-amz-date and x-amz-security-token. */
 export async function signRequest(request: OutgoingRequest, rules: SigningRules): Promise<void> {
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = rules
   const { SignatureV4 } = await import('./signature.ts')
@@ -34,7 +34,7 @@ export async function signRequest(request: OutgoingRequest, rules: SigningRules)
       protocol: url.protocol,
       hostname: url.hostname,
       path: url.pathname,
-      query: queryBag(url.search),
+      query: parseQuery(url.search),
       headers: signedHeaders(request),
       body: request.body,
     },
@@ -51,13 +51,13 @@ function signedHeaders({ headers, url }: OutgoingRequest): Record<string, string
   return { ...Object.fromEntries(chosen), host: url.host }
 }
 
-function queryBag(search: string): Record<string, string[]> {
+function parseQuery(search: string): Record<string, string[]> {
   const bag: Record<string, string[]> = {}
   for (const pair of search.slice(1).split('&')) {
     if (pair === '') continue
-    const mark = pair.indexOf('=')
-    const name = decode(mark < 0 ? pair : pair.slice(0, mark))
-    const value = mark < 0 ? '' : decode(pair.slice(mark + 1))
+    const equalsIndex = pair.indexOf('=')
+    const name = decode(equalsIndex < 0 ? pair : pair.slice(0, equalsIndex))
+    const value = equalsIndex < 0 ? '' : decode(pair.slice(equalsIndex + 1))
     bag[name] = [...(bag[name] ?? []), value]
   }
   return bag
@@ -71,7 +71,7 @@ function decode(part: string): string {
   }
 }
 
-/** The hash the signer asks for, on node:crypto. */
+/** Hash implementation for the signer, based on node:crypto. */
 class Sha256 {
   #hash: Hash | Hmac
   readonly #secret: string | ArrayBuffer | ArrayBufferView | undefined

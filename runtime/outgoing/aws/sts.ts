@@ -1,13 +1,14 @@
 /**
- * AssumeRoleWithWebIdentity: one unsigned form POST to the region's token service, answered in XML.
+ * AssumeRoleWithWebIdentity: sends an unsigned form POST to the region's token service and reads the XML response.
  *
- * Reads the four members that are needed with fixed patterns; nothing else of the XML is interpreted. Rejects with
- * GatehouseError in the classes of the outgoing module. Source: the service's API reference, version 2011-06-15.
+ * Extracts the required elements with fixed patterns and ignores the rest of the XML. Rejects with the GatehouseErrors
+ * of the outgoing module.
+ * Source: the service's API reference, version 2011-06-15.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { OAuthClientError, send } from '../../oauth/index.ts'
 import type { Fetch } from '../../net/index.ts'
-import type { Obtained } from '../cache.ts'
+import type { ObtainedCredential } from '../cache.ts'
 import { credentialFailure, unavailable } from '../failure.ts'
 
 export interface AssumeRole {
@@ -18,13 +19,13 @@ export interface AssumeRole {
   readonly durationSeconds: number
 }
 
-/** The public endpoint of a region. */
+/** Returns the public endpoint of a region. */
 export function regionalEndpoint(region: string): string {
   return `https://sts.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}/`
 }
 
-/** Members of the credential: accessKeyId, secretAccessKey, sessionToken. */
-export async function assumeRole(role: AssumeRole, fetch: Fetch): Promise<Obtained> {
+/** Returns a credential with the members accessKeyId, secretAccessKey and sessionToken. */
+export async function assumeRole(role: AssumeRole, fetch: Fetch): Promise<ObtainedCredential> {
   const body = new URLSearchParams({
     Action: 'AssumeRoleWithWebIdentity',
     Version: '2011-06-15',
@@ -37,13 +38,13 @@ export async function assumeRole(role: AssumeRole, fetch: Fetch): Promise<Obtain
     (error: unknown) => Promise.reject(credentialFailure(error, { subject: false })),
   )
   const text = await response.text()
-  if (response.status !== 200) throw refusal(response.status, element(text, 'Code') ?? '')
-  const accessKeyId = element(text, 'AccessKeyId')
-  const secretAccessKey = element(text, 'SecretAccessKey')
-  const sessionToken = element(text, 'SessionToken')
-  const expiresAt = Date.parse(element(text, 'Expiration') ?? '')
+  if (response.status !== 200) throw stsError(response.status, elementText(text, 'Code') ?? '')
+  const accessKeyId = elementText(text, 'AccessKeyId')
+  const secretAccessKey = elementText(text, 'SecretAccessKey')
+  const sessionToken = elementText(text, 'SessionToken')
+  const expiresAt = Date.parse(elementText(text, 'Expiration') ?? '')
   if (!accessKeyId || !secretAccessKey || !sessionToken || Number.isNaN(expiresAt)) {
-    throw failed('the token service sent no credentials')
+    throw authFailure('the response of the token service contains no credentials')
   }
   return { credential: { accessKeyId, secretAccessKey, sessionToken }, expiresAt }
 }
@@ -53,9 +54,13 @@ const subjectCodes: ReadonlySet<string> = new Set([
   'ExpiredTokenException',
   'IDPRejectedClaim',
 ])
-const laterCodes: ReadonlySet<string> = new Set(['IDPCommunicationError', 'Throttling', 'ServiceUnavailable'])
+const transientCodes: ReadonlySet<string> = new Set([
+  'IDPCommunicationError',
+  'Throttling',
+  'ServiceUnavailable',
+])
 
-function refusal(status: number, code: string): GatehouseError {
+function stsError(status: number, code: string): GatehouseError {
   const cause = new OAuthClientError(
     'refused',
     `the token service answered ${status} ${code.slice(0, 100)}`,
@@ -66,23 +71,23 @@ function refusal(status: number, code: string): GatehouseError {
   if (subjectCodes.has(code)) return new GatehouseError('SUBJECT_REFUSED', { cause })
   if (code === 'AccessDenied') {
     return new GatehouseError('BACKEND_ROLE_DENIED', {
-      detail: 'the role may not be assumed by this caller',
+      detail: 'this caller is not allowed to assume the role',
       cause,
     })
   }
-  if (status >= 500 || status === 429 || laterCodes.has(code)) return unavailable(cause)
-  return failed('the token service refused the request', cause)
+  if (status >= 500 || status === 429 || transientCodes.has(code)) return unavailable(cause)
+  return authFailure('the token service refused the request', cause)
 }
 
-function failed(text: string, cause?: unknown): GatehouseError {
+function authFailure(text: string, cause?: unknown): GatehouseError {
   return new GatehouseError('BACKEND_AUTH_FAILED', {
-    detail: `authentication to the backend failed: ${text}`,
+    detail: `authentication to the backend authFailure: ${text}`,
     cause,
   })
 }
 
-/** Text of the first element of this name, which holds no markup of its own. */
-function element(xml: string, name: string): string | undefined {
+/** Returns the text of the first elementText with this name. The elementText must not contain nested markup. */
+function elementText(xml: string, name: string): string | undefined {
   const start = xml.indexOf(`<${name}>`)
   const end = xml.indexOf(`</${name}>`, start)
   if (start < 0 || end < 0) return undefined

@@ -1,4 +1,7 @@
-/** A fixed bearer token, for everybody alike. Source: docs/reference/specification/proxy-command.md (--remote-auth-bearer-token), 2 (bearerToken). */
+/**
+ * Sends a fixed bearer token, the same for every caller.
+ * Source: docs/reference/specification/proxy-command.md (--remote-auth-bearer-token, bearerToken).
+ */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { secretViolations, secretReader, type StrategyModule } from '../config.ts'
 import { setBearer } from '../strategy.ts'
@@ -10,7 +13,7 @@ export const bearerToken: StrategyModule = {
     return [
       ...secretViolations('bearerToken.token', block.token, block.tokenEnv, parts, { required: true }),
       ...(token !== undefined && !/^[\x21-\x7e]+$/.test(token)
-        ? [{ path: 'bearerToken.token', message: 'must be printable ASCII without blanks' }]
+        ? [{ path: 'bearerToken.token', message: 'must be printable ASCII without spaces' }]
         : []),
     ]
   },

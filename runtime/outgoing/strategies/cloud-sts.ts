@@ -1,13 +1,15 @@
 /**
- * Temporary role credentials for the caller's web identity token, and a signature over every request.
+ * Obtains temporary role credentials with the caller's web identity token, and signs every request with them.
  *
- * Credentials are cached per role, session name and token until five minutes before they end; the signature is made
- * again each time. Without a caller nothing is added. Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts), docs/reference/specification/virtual-server.md.
+ * Credentials are cached per role, session name and token until five minutes before they expire. Every request is
+ * signed separately. Adds nothing for requests without a caller.
+ * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts),
+ * docs/reference/specification/virtual-server.md.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError, type Violation } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { CredentialCache, type Used } from '../cache.ts'
+import { CredentialCache, type UsedCredential } from '../cache.ts'
 import {
   type CloudStsBlock,
   providerOf,
@@ -15,12 +17,12 @@ import {
   type StrategyModule,
   type StrategyParts,
 } from '../config.ts'
-import { type RoleChooser, roleChooser } from '../aws/role-mapping.ts'
+import { type RoleChooser, makeRoleChooser } from '../aws/role-mapping.ts'
 import { signRequest } from '../aws/sigv4.ts'
 import type { OutgoingRequest, CredentialStrategy } from '../strategy.ts'
 import { assumeRole } from '../aws/sts.ts'
 import { tokenTypes, withSubjectToken } from '../subject.ts'
-import { tellObtained } from '../token-strategy.ts'
+import { reportObtained } from '../token-strategy.ts'
 
 const marginMs = 300_000
 const maxPayloadBytes = 10_485_760
@@ -40,7 +42,12 @@ export const cloudSts: StrategyModule = {
         : []),
       ...(sessionDuration >= 900 && sessionDuration <= 43_200 && Number.isInteger(sessionDuration)
         ? []
-        : [{ path: 'cloudSts.sessionDuration', message: 'must be a whole number of 900 to 43200 seconds' }]),
+        : [
+            {
+              path: 'cloudSts.sessionDuration',
+              message: 'must be a whole number of seconds from 900 to 43200',
+            },
+          ]),
       ...mappingViolations(block),
       ...providerViolations('cloudSts.subjectProviderName', block.subjectProviderName, parts),
     ]
@@ -63,11 +70,11 @@ function mappingViolations(block: CloudStsBlock): readonly Violation[] {
     ]
   })
   try {
-    roleChooser(block)
+    makeRoleChooser(block)
   } catch (error) {
     problems.push({
       path: 'cloudSts.roleMappings',
-      message: error instanceof Error ? error.message : 'a matcher does not compile',
+      message: error instanceof Error ? error.message : 'cannot compile a matcher',
     })
   }
   return problems
@@ -81,19 +88,19 @@ class CloudSts implements CredentialStrategy {
   readonly #parts: StrategyParts
   readonly #roleFor: RoleChooser
   readonly #fingerprint: string
-  readonly #used = new WeakMap<OutgoingRequest, Used>()
+  readonly #used = new WeakMap<OutgoingRequest, UsedCredential>()
 
   constructor(block: CloudStsBlock, parts: StrategyParts) {
     this.#block = block
     this.#parts = parts
-    this.#roleFor = roleChooser(block)
+    this.#roleFor = makeRoleChooser(block)
     this.#fingerprint = CredentialCache.key('cloud_sts', JSON.stringify(block))
   }
 
   async apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): Promise<void> {
     if (caller === undefined) return
     if ((request.body?.length ?? 0) > maxPayloadBytes) {
-      throw new GatehouseError('REQUEST_TOO_LARGE', { detail: 'the request is too large to be signed' })
+      throw new GatehouseError('REQUEST_TOO_LARGE', { detail: 'the request is too large to sign' })
     }
     const roleArn = this.#roleFor(caller.claims)
     if (roleArn === undefined) {
@@ -121,8 +128,8 @@ class CloudSts implements CredentialStrategy {
     return used !== undefined && this.#parts.cache.refused(used.key, used.credential)
   }
 
-  /** The role's credentials for this caller, from the cache or the token service. */
-  async #assume(roleArn: string, caller: Caller, signal: AbortSignal | undefined): Promise<Used> {
+  /** Returns the role's credentials for this caller, from the cache or the token service. */
+  async #assume(roleArn: string, caller: Caller, signal: AbortSignal | undefined): Promise<UsedCredential> {
     const { region = '', subjectProviderName, sessionDuration = 3600 } = this.#block
     const { cache, fetch, stsEndpoint, upstream } = this.#parts
     const provider = providerOf(subjectProviderName, this.#parts)
@@ -138,7 +145,7 @@ class CloudSts implements CredentialStrategy {
         webIdentityToken: token,
         durationSeconds: sessionDuration,
       }
-      const obtain = () => tellObtained(this.#parts, 'cloud_sts', () => assumeRole(role, fetch))
+      const obtain = () => reportObtained(this.#parts, 'cloud_sts', () => assumeRole(role, fetch))
       return { key, credential: await cache.get(key, marginMs, obtain, signal) }
     })
   }
@@ -148,14 +155,14 @@ class CloudSts implements CredentialStrategy {
     const value = caller.claims[claim]
     if (typeof value === 'string' && value !== '') return sessionName(value)
     throw new GatehouseError('SUBJECT_REFUSED', {
-      detail: `the caller has no claim ${claim} to name the role session`,
+      detail: `cannot name the role session: the caller has no claim ${claim}`,
     })
   }
 }
 
 /**
- * A legal session name: the value itself when it is one, else what is legal of it plus a digest, so that two users
- * never share a name: its 64 bits are out of reach for one who chooses a name to match another's.
+ * Returns a legal session name. Illegal characters are replaced and a 64-bit digest is appended, so that two users
+ * never share a name and a user cannot choose a name that collides with another user's.
  */
 export function sessionName(value: string): string {
   if (/^[\w+=,.@-]{2,64}$/.test(value)) return value

@@ -1,4 +1,7 @@
-/** One header with a configured value, for everybody alike. Source: docs/reference/specification/external-auth.md#headerInjection (headerInjection), 3. */
+/**
+ * Sends one header with a configured value, the same for every caller.
+ * Source: docs/reference/specification/external-auth.md#headerInjection (headerInjection).
+ */
 import { GatehouseError, headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
 import { secretViolations, secretReader, type StrategyModule } from '../config.ts'
 import { setHeader } from '../strategy.ts'
@@ -26,7 +29,7 @@ export const headerInjection: StrategyModule = {
       headerNames: [name],
       apply(request) {
         const value = read()
-        // A variable that was emptied while we run must not turn into a request without the header.
+        // Do not send the request without the header when the variable becomes empty at run time.
         if (value === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
         setHeader(request.headers, name, value)
       },

@@ -1,8 +1,11 @@
 /**
- * On-behalf-of exchange at a directory provider: the user's token as assertion, the client's secret in the body.
+ * On-behalf-of exchange at a directory provider: sends the user's token as assertion and the client's secret in the
+ * body.
  *
- * Off by default: then every use fails as enterprise-required. The subject is the authenticated identity's token, never
- * a header's. Source: docs/reference/specification/external-auth.md#obo (obo), docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth type obo).
+ * Off by default; every use then fails with ENTERPRISE_REQUIRED. The subject is the token of the authenticated caller,
+ * never a header of the request.
+ * Source: docs/reference/specification/external-auth.md#obo (obo),
+ * docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth type obo).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { jwtBearerGrant, typedServer } from '../../oauth/index.ts'
@@ -35,19 +38,19 @@ export const obo: StrategyModule = {
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]
         : []),
-      // Without a name it is the caller's own token, whatever providers there are.
+      // Without a name the caller's own token is used, regardless of the configured providers.
       ...(block.subjectTokenProviderName
         ? providerViolations('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
         : []),
     ]
   },
   make({ obo: block = {} }, parts) {
-    return parts.enableObo ? exchange(block, parts) : refusing
+    return parts.enableObo ? exchange(block, parts) : disabledObo
   },
 }
 
-/** The strategy of a build or deployment without on-behalf-of exchange. */
-const refusing: CredentialStrategy = {
+/** The strategy when on-behalf-of exchange is disabled. */
+const disabledObo: CredentialStrategy = {
   type: 'obo',
   perCaller: true,
   headerNames: ['authorization'],
@@ -83,7 +86,10 @@ function exchange(block: OboBlock, parts: StrategyParts): CredentialStrategy {
   )
 }
 
-/** Scopes win; an audience alone means everything that was consented to at that target. */
+/**
+ * Returns the scopes to request. `scopes` takes precedence; an audience alone requests its default scope, which covers
+ * everything the user consented to.
+ */
 function targetScopes({ scopes = [], audience = '' }: OboBlock): readonly string[] {
   if (scopes.length > 0) return scopes
   return [audience.endsWith('/.default') ? audience : `${audience.replace(/\/$/, '')}/.default`]

@@ -1,8 +1,10 @@
 /**
- * Exchanges the user's token for one the backend accepts (RFC 8693).
+ * Exchanges the user's token for one that the backend accepts (RFC 8693).
  *
- * Health checks use the client's own credentials when it has a secret. Fails closed: without a token to exchange the
- * request is not sent. Source: docs/reference/specification/proxy-command.md (token exchange flags), docs/reference/specification/external-auth.md#tokenExchange (tokenExchange), 3.
+ * Health checks use the client's own credentials when it has a secret. Fails closed: a request without a token to
+ * exchange is not sent.
+ * Source: docs/reference/specification/proxy-command.md (token exchange flags),
+ * docs/reference/specification/external-auth.md#tokenExchange (tokenExchange).
  */
 import { headerNameViolation } from '../../../schemas/index.ts'
 import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../../oauth/index.ts'
@@ -37,7 +39,7 @@ export const tokenExchange: StrategyModule = {
         ? [
             {
               path: 'tokenExchange.subjectTokenType',
-              message: 'must be access_token, id_token, jwt or the full URN of one of them',
+              message: 'must be access_token, id_token, jwt or one of their full URNs',
             },
           ]
         : []),

@@ -1,4 +1,4 @@
-/** No credential is added. Source: docs/reference/specification/external-auth.md (type unauthenticated). */
+/** Adds no credential. Source: docs/reference/specification/external-auth.md (type unauthenticated). */
 import type { StrategyModule } from '../config.ts'
 
 export const unauthenticated: StrategyModule = {

@@ -1,4 +1,7 @@
-/** The caller's own token of an upstream provider. Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject). */
+/**
+ * Sends the caller's token from an upstream provider.
+ * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject).
+ */
 import type { StrategyModule } from '../config.ts'
 import { providerViolations } from '../config.ts'
 import type { Caller } from '../../net/index.ts'

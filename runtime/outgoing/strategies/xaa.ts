@@ -1,9 +1,9 @@
 /**
- * Cross-application access: the user's ID token becomes an identity assertion at the provider (RFC 8693), and that an
- * access token at the target (RFC 7523).
+ * Cross-application access: exchanges the user's ID token for an identity assertion at the provider (RFC 8693), and the
+ * assertion for an access token at the target (RFC 7523).
  *
- * The assertion is checked for what it says (kind, type, audience, resource), not for its signature: it came over TLS
- * from the provider, and the target verifies it. Health checks use the client's own credentials at the target.
+ * Checks the assertion's kind, type, audience and resource, but not its signature: it came from the provider over TLS,
+ * and the target verifies it. Health checks use the client's own credentials at the target.
  * Source: docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose'
@@ -98,7 +98,7 @@ class CrossAppFlow {
     try {
       return await jwtBearerGrant({ ...this.#target(), assertion })
     } catch (error) {
-      // The assertion is minutes old at most: that the target refuses it is not cured by another login.
+      // The assertion is a few minutes old at most, so another login does not help when the target refuses it.
       throw credentialFailure(error, { subject: false })
     }
   }
@@ -138,37 +138,41 @@ class CrossAppFlow {
   }
 }
 
-/** Throws OAuthClientError `protocol` when the provider issued something else than asked for. */
+/** Throws OAuthClientError `protocol` when the provider issued something other than requested. */
 function checkAssertion(tokens: TokenSet, audience: string | undefined, resource: string | undefined): void {
   if (tokens.issuedTokenType !== idJag || tokens.tokenType !== 'n_a') {
     throw new OAuthClientError(
       'protocol',
-      'the identity provider issued another kind of token than an identity assertion',
+      'the token from the identity provider is not an identity assertion',
     )
   }
-  const { typ, aud, granted } = read(tokens.accessToken)
+  const { typ, aud, granted } = readAssertion(tokens.accessToken)
   if (typ !== 'oauth-id-jag+jwt') {
-    throw new OAuthClientError('protocol', 'the identity assertion has another type than oauth-id-jag+jwt')
+    throw new OAuthClientError('protocol', 'the type of the identity assertion is not oauth-id-jag+jwt')
   }
   if (aud.length !== 1 || aud[0] !== audience) {
-    throw new OAuthClientError('protocol', 'the identity assertion is for another audience')
+    throw new OAuthClientError('protocol', 'the identity assertion has the wrong audience')
   }
   if (resource !== undefined && !granted.includes(resource)) {
-    throw new OAuthClientError('protocol', 'the identity assertion lacks the resource that was asked for')
+    throw new OAuthClientError('protocol', 'the identity assertion does not grant the requested resource')
   }
 }
 
-function read(assertion: string): { typ: unknown; aud: readonly unknown[]; granted: readonly unknown[] } {
+function readAssertion(assertion: string): {
+  typ: unknown
+  aud: readonly unknown[]
+  granted: readonly unknown[]
+} {
   try {
     const { typ } = decodeProtectedHeader(assertion)
     const { aud, resource } = decodeJwt(assertion)
-    return { typ: typ?.toLowerCase(), aud: list(aud), granted: list(resource) }
+    return { typ: typ?.toLowerCase(), aud: toArray(aud), granted: toArray(resource) }
   } catch (error) {
-    throw new OAuthClientError('protocol', 'the identity assertion is no JWT', { cause: error })
+    throw new OAuthClientError('protocol', 'the identity assertion is not a JWT', { cause: error })
   }
 }
 
-function list(value: unknown): readonly unknown[] {
+function toArray(value: unknown): readonly unknown[] {
   if (value === undefined) return []
   return Array.isArray(value) ? value : [value]
 }

@@ -23,15 +23,15 @@ interface Failed {
 export class EvaluationErrors {
   readonly #policies: ReadonlyMap<string, Policy>
   readonly #log: Log
-  readonly #told: ((failure: PolicyFailure) => void) | undefined
+  readonly #reportFailure: ((failure: PolicyFailure) => void) | undefined
   /** Bounded by policies times the kinds of error that `reword` knows and the attributes that policies read. */
   readonly #seen = new Set<string>()
 
-  /** `told` is called once for each failure, instead of the warning. */
-  constructor(policies: readonly Policy[], log: Log, told?: (failure: PolicyFailure) => void) {
+  /** `reportFailure` is called once for each failure, instead of the warning. */
+  constructor(policies: readonly Policy[], log: Log, reportFailure?: (failure: PolicyFailure) => void) {
     this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
     this.#log = log
-    this.#told = told
+    this.#reportFailure = reportFailure
   }
 
   /** True when a forbid policy failed, so that the request must be denied. */
@@ -47,28 +47,29 @@ export class EvaluationErrors {
   }
 
   /** A policy reads an attribute without a Cedar value. */
-  untold(policy: Policy, attribute: string): void {
+  reportUnusable(policy: Policy, attribute: string): void {
     const name = policy.reads.attributes.has(attribute) ? attribute : 'some attribute'
-    this.#note(policy, `the value of ${name} cannot be expressed; the request is refused`)
+    this.#note(policy, `the value of ${name} has no Cedar representation; the request is denied`)
   }
 
   #note(policy: Policy, reason: string): void {
     const { id, effect } = policy
     const key = `${id}\0${reason}`
     const fields = { policy: id, effect, reason }
-    const text = 'a policy could not be evaluated; such a permit permits nothing, such a forbid refuses'
+    const text =
+      'a policy could not be evaluated; a failed permit is ignored, a failed forbid denies the request'
     if (this.#seen.has(key)) this.#log.debug(text, fields)
     else {
       this.#seen.add(key)
-      if (this.#told) this.#told(fields)
+      if (this.#reportFailure) this.#reportFailure(fields)
       else this.#log.warn(text, fields)
     }
   }
 
   /** Reports that the engine rejected the request as a whole. */
-  refused(errors: readonly EngineError[]): void {
-    this.#told?.({ reason: 'the engine takes no part of the data of this user' })
-    this.#log.error('the policy engine refused the request data; the request is refused', {
+  reportEngineRejection(errors: readonly EngineError[]): void {
+    this.#reportFailure?.({ reason: 'the engine rejected the data of this user' })
+    this.#log.error('the policy engine rejected the request data; the request is denied', {
       reasons: errors.map(({ message }) => message.replaceAll(/`[^`]*`|"[^"]*"/g, '…').slice(0, 200)),
     })
   }
@@ -79,13 +80,13 @@ function reword(message: string, { reads }: Policy): string {
   const [, attribute] = /does not have the attribute `([^`]*)`/.exec(message) ?? []
   if (attribute !== undefined) {
     return reads.attributes.has(attribute)
-      ? `the attribute ${attribute} is absent, test it with has`
+      ? `the attribute ${attribute} is absent; test it with has`
       : 'an attribute is absent'
   }
   const [mismatch] = /^type error: expected [a-z ,]+, got [a-z]+/.exec(message) ?? []
   if (mismatch !== undefined) return mismatch
   const [, called] = /^error while evaluating `([A-Za-z]+)`/.exec(message) ?? []
-  if (called !== undefined) return `${called} does not take such a value`
+  if (called !== undefined) return `${called} does not accept this value`
   if (message.startsWith('integer overflow')) return 'integer overflow'
   return /^entity .* does not exist$/.test(message) ? 'an entity does not exist' : 'evaluation failed'
 }

@@ -1,5 +1,5 @@
 /**
- * Takes the policies of a configuration apart: single policies with their effect, their scope and what they read.
+ * Parses the policies of a configuration into single policies with their effect, scope and reads.
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */

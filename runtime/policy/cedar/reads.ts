@@ -1,9 +1,9 @@
 /**
- * Finds out what a policy looks at, from its JSON form: which attributes, whether the context as a whole, and which
- * entities it names in places where their own attributes or parents matter.
+ * Determines from the JSON form of a policy what it reads: attributes, the context as a whole, and the entities whose
+ * own attributes or parents matter.
  *
- * Errs on the side of more: an attribute counts as read whatever it is read from. What no policy reads need not be sent
- * to the engine, and decisions may be remembered across it.
+ * Overestimates in doubt: an attribute is treated as read regardless of the object it is read from. Data that no policy
+ * reads is not sent to the engine, and does not affect cached decisions.
  * Source: Cedar, JSON policy format.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -11,15 +11,15 @@ import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.t
 
 export interface Reads {
   readonly attributes: ReadonlySet<string>
-  /** The context is used as one value, so every attribute of it matters. */
+  /** True when the context is used as a value, so that all its attributes matter. */
   readonly wholeContext: boolean
   /** Entities, other than those of the request, whose attributes or parents may be read. */
   readonly entities: readonly Uid[]
   /** Total length of its patterns; the engine compares a text with each in time text × pattern. */
   readonly patternLength: number
-  /** Types of all entities that it names. */
+  /** Types of all entities that the policy names. */
   readonly types: ReadonlySet<string>
-  /** It searches above or next to an entity that is not a literal, such as `in principal.teams`. */
+  /** True when it tests membership in an entity that is not a literal, such as `in principal.teams`. */
   readonly computedEntities: boolean
 }
 
@@ -48,7 +48,10 @@ export function readsOf(policy: PolicyJson): Reads {
   return found
 }
 
-/** An expression has one member, named by its operator; operands are expressions, lists or objects of them. */
+/**
+ * Visits an expression: an object with one member, named by its operator. Operands are expressions, or lists or objects
+ * of expressions.
+ */
 function visit(value: unknown, found: Found): void {
   if (Array.isArray(value)) {
     for (const item of value) visit(item, found)
@@ -118,13 +121,13 @@ function visitAccess({ left, attr }: Node, found: Found): void {
   if (!(isFields(left) && left['Var'] === 'context')) visit(left, found)
 }
 
-/** Comparing with an entity, or searching for it above another one, does not read the entity itself. */
+/** Visits an operand. Comparing with an entity, or testing membership in it, does not read the entity itself. */
 function visitNamed(value: unknown, found: Found): void {
   if (isPlainEntity(value)) collectTypes(value, found)
   else visit(value, found)
 }
 
-/** The types of all entities in a part of a policy that holds no expression. */
+/** Collects the types of all entities in a part of a policy without expressions. */
 function collectTypes(value: unknown, found: Found): void {
   if (typeof value !== 'object' || value === null) return
   const uid = toUid(value)
@@ -132,7 +135,7 @@ function collectTypes(value: unknown, found: Found): void {
   else for (const inner of Object.values(value)) collectTypes(inner, found)
 }
 
-/** An entity literal, or a set of entity literals. */
+/** True for an entity literal or a set of entity literals. */
 function isPlainEntity(value: unknown): boolean {
   if (!isFields(value)) return false
   const { Value: literal, Set: members } = value

@@ -1,10 +1,12 @@
 /**
- * The entities of the configuration: groups above groups, attributes of tools, whatever the policies refer to.
+ * The entities of the configuration: groups and their parents, attributes of tools, and other entities that policies
+ * refer to.
  *
- * Everything handed to the engine is read again for each decision, so only that is handed over which a policy can get
- * hold of. A policy cannot go from an entity to its parents, only ask whether one is above it: so parents are handed
- * over as the whole list of what is above, and not as entities of their own.
- * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
+ * The engine parses its input again for each decision, so it receives only entities that a policy can reach. A policy
+ * cannot navigate from an entity to its parents, but only test membership. Parents are therefore passed as a flat list
+ * of all ancestors, and not as entities.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent
+ * entity has no parents, so `in` is false).
  */
 import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../schemas/cedar/index.ts'
 import type { Fields, Violation } from '../../../schemas/index.ts'
@@ -40,8 +42,8 @@ export class StaticEntities {
   }
 
   /**
-   * Those of some entities that are configured, and the configured entities that a policy can get hold of from there,
-   * over references in attributes and tags.
+   * Returns the configured entities among the roots, and those that a policy can reach from them through references in
+   * attributes and tags.
    */
   within(roots: Iterable<Uid>): Map<string, Entity> {
     const found = new Map<string, Entity>()
@@ -72,7 +74,7 @@ function upwards(
   return [...above.values()]
 }
 
-/** Entities that the attributes and tags of an entity refer to. */
+/** Returns the entities that the attributes and tags of an entity refer to. */
 export function referencesIn({ attrs, tags }: Pick<Entity, 'attrs' | 'tags'>): Uid[] {
   const found: Uid[] = []
   collect(attrs, found)
@@ -100,7 +102,7 @@ export function readStaticEntities(text: string): {
   }
 }
 
-/** An entity that the engine has accepted. */
+/** Converts an entity that the engine has accepted. */
 function toEntity(entity: Fields): Entity | undefined {
   const { uid, attrs, parents, tags } = entity
   const own = toUid(uid)
@@ -115,7 +117,7 @@ function toEntity(entity: Fields): Entity | undefined {
 
 export type CedarAttributes = Readonly<Record<string, CedarValue>>
 
-/** An entity as the engine reads it. Source: Cedar, entity JSON format. */
+/** An entity in the engine's input format. Source: Cedar, entity JSON format. */
 export interface Entity {
   readonly uid: Uid
   readonly attrs: CedarAttributes

@@ -110,7 +110,7 @@ interface RawJson {
   rawJSON(text: string): CedarValue
 }
 
-/** A number that stays as it is on its way into the engine, which is JSON text. */
+/** Wraps a number so that its digits are unchanged in the engine's JSON input. */
 function exactNumber(text: string): CedarValue {
   return (JSON as unknown as RawJson).rawJSON(text)
 }

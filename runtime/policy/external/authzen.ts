@@ -1,9 +1,10 @@
 /**
  * Wire format authzenv1: the Access Evaluation API and, for lists, the Access Evaluations API.
  *
- * A resource is named by where it is, so that no rename and no other backend inherits what somebody was granted. `context`
- * of a response is not read: nothing of it can reach a client.
- * Source: OpenID AuthZEN Authorization API 1.0, access evaluation and access evaluations; docs/guides/decision-point.md.
+ * A resource is identified by its backend and original name, so that neither a rename nor another backend inherits a
+ * permission. `context` of a response is ignored, so that none of it can reach a client.
+ * Source: OpenID AuthZEN Authorization API 1.0, access evaluation and access evaluations;
+ * docs/guides/decision-point.md.
  */
 import type { RuntimeAuthzenPoint } from '../../../schemas/index.ts'
 import { JsonObject, scanElements } from '../../mcp/index.ts'
@@ -52,7 +53,7 @@ const batch: BatchFormat = {
   },
 }
 
-/** `<server>/<backend>/<name there>`; `<server>/<name>` for what is the gateway's own or that nothing is known of. */
+/** Returns `<server>/<backend>/<original name>`, or `<server>/<name>` for the gateway's own and unknown resources. */
 function resourceOf(server: string, request: AccessRequest): Record<string, unknown> {
   const { action, id: name, origin } = request
   const where = origin === undefined || origin.backend === '' ? [name] : [origin.backend, origin.original]

@@ -12,7 +12,9 @@ import type { Question } from './format.ts'
 import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
 
 export interface DecisionClient {
-  /** True when it allows the request. Rejects with DecisionFailure, or with the signal's reason. */
+  /**
+   * Returns true when the decision point allows the request. Rejects with DecisionFailure, or with the signal's reason.
+   */
   ask(question: Question, signal: AbortSignal | undefined): Promise<boolean>
   readonly batch: BatchClient | undefined
   close(): Promise<void>
@@ -21,7 +23,7 @@ export interface DecisionClient {
 interface BatchClient {
   /** Queries per request. */
   readonly most: number
-  /** Returns one decision per query; undefined where there is none. Rejects like `ask`. */
+  /** Returns one decision per query, undefined where it is missing. Rejects like `ask`. */
   ask(
     questions: readonly Question[],
     signal: AbortSignal | undefined,
@@ -68,6 +70,6 @@ export function makeDecisionClient(point: ExternalPoint): DecisionClient {
 function ownToken(path: string, field: string): ReturnType<typeof rotatingSecret> {
   const token = rotatingSecret(path)
   if (!/^[\x21-\x7e]+$/.test(token().reveal()))
-    throw invalidConfig(`${field}.bearerTokenPath: the file ${path} holds no token`)
+    throw invalidConfig(`${field}.bearerTokenPath: the file ${path} does not contain a token`)
   return token
 }

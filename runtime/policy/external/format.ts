@@ -1,41 +1,43 @@
 /**
- * How questions and answers of an external decision point look on the wire. Whatever asks, holds and counts them is the
- * same for every format.
+ * The wire format of queries and responses of an external decision point. The other components are independent of the
+ * format.
  */
 import type { AccessRequest } from '../requests.ts'
 import type { Principal } from './question.ts'
 
-/** One question. `text` is all that a decision can depend on, so it is what decisions are held by. */
+/** A query. Decisions are cached by `text`, which contains everything that they can depend on. */
 export interface Question {
   readonly text: string
-  /** Members of `text` that all questions about one list share, and those that are its own; for formats with a batch. */
+  /**
+   * For formats with batches: members of `text` shared by all queries about a list, and those specific to this query.
+   */
   readonly shared?: string
   readonly own?: string
 }
 
-export interface Asking {
-  /** Stands in the name of each resource. */
+export interface QueryContext {
+  /** Part of the name of each resource. */
   readonly server: string
   readonly principal: Principal
 }
 
 export interface WireFormat {
-  /** Behind the base URL. */
+  /** Path, appended to the base URL. */
   readonly path: string
-  /** The member of the response that is the decision. */
+  /** Member of the response that contains the decision. */
   readonly member: string
-  /** Rejects with INVALID_PARAMS when arguments are told that two readers could read differently. */
-  question(subject: Asking, request: AccessRequest): Promise<Question>
-  /** Undefined: items of lists are asked about one by one. */
+  /** Rejects with INVALID_PARAMS for arguments that two parsers could read differently. */
+  question(subject: QueryContext, request: AccessRequest): Promise<Question>
+  /** Undefined: items of lists are queried one by one. */
   readonly batch?: BatchFormat
 }
 
 export interface BatchFormat {
   readonly path: string
-  /** Questions in one request. */
+  /** Maximum number of queries per request. */
   readonly most: number
-  /** JSON text; at least one question, all with the same shared part. */
+  /** Returns JSON text. Requires at least one query, all with the same shared part. */
   body(questions: readonly Question[]): string
-  /** One for each question, in their order; undefined where there is no decision. Throws DecisionFailure. */
+  /** Returns one decision per query, in order; undefined where it is missing. Throws DecisionFailure. */
   answers(body: Buffer, count: number): readonly (boolean | undefined)[]
 }

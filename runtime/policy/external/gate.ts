@@ -1,9 +1,9 @@
 /**
- * A gate that asks an external decision point about each request, and about each item of a list.
+ * A gate that queries an external decision point about each request, and about each item of a list.
  *
- * Fails closed: whatever keeps a decision from being made refuses the request. Items of a list whose decision cannot be
- * made are left out; a list of which no decision could be made is refused, because an empty one would be a lie. Tools
- * of the gateway itself are asked about like all others.
+ * Fails closed: a request without a decision is denied. List items without a decision are omitted. A list without any
+ * decision is rejected, because an empty list would be misleading. Tools of the gateway itself are queried like all
+ * others.
  * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
@@ -24,7 +24,7 @@ import { AskedPoint, type PointEvent } from './point.ts'
 import { type Principal, principalOf } from './question.ts'
 
 export interface ExternalGateParts {
-  /** Stands in the name of each resource. */
+  /** Part of the name of each resource. */
   readonly serverName: string
   /** Required for primaryUpstreamProvider. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
@@ -60,7 +60,7 @@ class ExternalGate implements Gate {
   readonly #provider: string | undefined
   readonly #format: WireFormat
   readonly #point: AskedPoint
-  /** In records of decisions, what the server asked with. */
+  /** Identifies the settings in decision records. */
   readonly #digest: string
   readonly #listMs: number
 
@@ -147,19 +147,25 @@ class ExternalGate implements Gate {
     if (facts === 'later') return
     const known = facts === 'no such thing' || facts instanceof GatehouseError ? undefined : facts
     const request = { ...question, ...known }
-    const tell = (verdict: PolicyVerdict): void => decided?.(this.#reportOf(requester, request, verdict))
+    const report = (verdict: PolicyVerdict): void => decided?.(this.#reportOf(requester, request, verdict))
     let allow: boolean
     try {
       const asked = await this.#question(requester.principal, request)
       allow = await this.#point.decide(asked, requester.caller.key, signal)
     } catch (error) {
       if (!(error instanceof DecisionFailure)) throw error
-      tell({ ...undecided, errors: [`${this.#decidedBy}: ${error.reason}`] })
+      report({ ...undecided, errors: [`${this.#decidedBy}: ${error.reason}`] })
       throw new GatehouseError('DECISION_UNAVAILABLE', { cause: error })
     }
-    tell({ decision: allow ? 'permitted' : 'forbidden', reason: [this.#decidedBy], errors: [], missing: [] })
+    report({
+      decision: allow ? 'permitted' : 'forbidden',
+      reason: [this.#decidedBy],
+      errors: [],
+      missing: [],
+    })
     if (!allow) throw refusal(question.action)
-    // Allowed without what is known of the thing: it must not come into being on the way to it.
+    // Allowed without facts about the resource. Deny it if the facts are unavailable or the resource does not exist,
+    // because it could appear before the request arrives.
     if (facts instanceof GatehouseError) throw facts
     if (facts === 'no such thing') throw notFound(question)
   }
@@ -187,12 +193,15 @@ class ExternalGate implements Gate {
   }
 }
 
-/** As the policies are asked, with the arguments of prompts too; none for what nobody has a say in. */
+/**
+ * Returns the queries of a request, including the arguments of prompts. Returns none for methods that are not subject
+ * to authorization.
+ */
 function questionsOf(method: string, params: JsonObject): readonly AccessRequest[] {
   const questions = accessRequestsOf(method, params) ?? []
   if (questions.length > maxQuestions) {
     throw new GatehouseError('INVALID_PARAMS', {
-      detail: `Invalid params: at most ${maxQuestions} resources at once`,
+      detail: `Invalid params: at most ${maxQuestions} resources are allowed`,
     })
   }
   if (method !== 'prompts/get') return questions

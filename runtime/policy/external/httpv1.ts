@@ -1,6 +1,6 @@
 /**
- * Wire format httpv1: POST `<url>/decision` with principal, operation, resource and context; the response is
- * `{"allow": true | false}`. One question at a time.
+ * Wire format httpv1: POST `<url>/decision` with principal, operation, resource and context. The response is `{"allow":
+ * true | false}`. Does not support batches.
  * Source: docs/guides/decision-point.md.
  */
 import type { RuntimeDecisionPoint } from '../../../schemas/index.ts'

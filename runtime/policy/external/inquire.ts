@@ -8,18 +8,18 @@ import { AskedPoint } from './point.ts'
 
 export type PointReply =
   | { readonly decision: 'allow' | 'deny' }
-  /** There was no decision. */
+  /** The query failed. */
   | { readonly decision: 'none'; readonly failure: FailureReason }
 
 export interface TriedPoint {
   readonly type: RuntimePoint['point']['type']
   readonly url: string
-  /** Rejects with INVALID_PARAMS when arguments are no object. */
+  /** Rejects with INVALID_PARAMS when the arguments are not an object. */
   ask(question: PolicyQuestion): Promise<PointReply>
   close(): Promise<void>
 }
 
-/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+/** Throws INVALID_CONFIG when a file in the settings cannot be used. */
 export function tryPoint(about: RuntimePoint): TriedPoint {
   const point = new AskedPoint(about.point, () => {})
   return {

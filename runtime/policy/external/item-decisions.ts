@@ -10,9 +10,9 @@ import { DecisionFailure } from '../remote/json-post.ts'
 const requestsAtOnce = 16
 
 interface ItemDecisions {
-  /** How many items the next request is about, at least one. */
+  /** Number of items in the next request, at least one. */
   readonly together: () => number
-  /** One for each item; undefined where there is no decision. */
+  /** Returns one decision per item, undefined where it is missing. */
   readonly decide: (
     items: readonly ListedItem[],
     signal: AbortSignal,
@@ -23,7 +23,7 @@ interface ItemDecisions {
   readonly signal: AbortSignal | undefined
 }
 
-/** Item -> whether it may be seen; without those that could not be decided about. Rejects with the signal's reason. */
+/** Maps items to their visibility. Omits items without a decision. Rejects with the signal's reason. */
 export async function decideItems(
   items: readonly ListedItem[],
   { together, decide, budgetMs, late, signal: given }: ItemDecisions,
@@ -52,6 +52,7 @@ export async function decideItems(
   await Promise.all(Array.from({ length: Math.min(requestsAtOnce, items.length) }, askInTurn))
   given?.throwIfAborted()
   const open = items.length - verdicts.size
-  if (budget.aborted && open > 0) late(new Error(`${open} items of a list were not decided about in time`))
+  if (budget.aborted && open > 0)
+    late(new Error(`${open} items of a list have no decision within the time limit`))
   return verdicts
 }

@@ -56,10 +56,10 @@ export class AskedPoint {
    * reason.
    */
   async decide(question: Question, caller: string, signal?: AbortSignal): Promise<boolean> {
-    const held = this.#held(question)
+    const held = this.#cachedDecision(question)
     if (held !== undefined) return held
     const { answer, ms } = await this.#inquiry.ask(caller, signal, () => this.#client.ask(question, signal))
-    this.#decided(question, answer, ms)
+    this.#cacheDecision(question, answer, ms)
     return answer
   }
 
@@ -75,7 +75,7 @@ export class AskedPoint {
     const [only] = questions
     const batch = this.#batch()
     if (only && (questions.length === 1 || !batch)) return this.#oneByOne(questions, caller, signal)
-    const held = questions.map((question) => this.#held(question))
+    const held = questions.map((question) => this.#cachedDecision(question))
     const open = questions.filter((_, at) => held[at] === undefined)
     if (open.length === 0 || !batch) return held
     const answers = await this.#askAll(batch, open, caller, signal)
@@ -102,9 +102,9 @@ export class AskedPoint {
       const { answer, ms } = await this.#inquiry.ask(caller, signal, async () => {
         const answers = await batch.ask(questions, signal)
         if (answers.some((one) => one !== undefined)) return answers
-        throw new DecisionFailure('malformed', 'the response of the decision point decides about nothing')
+        throw new DecisionFailure('malformed', 'the response of the decision point contains no decision')
       })
-      this.#decidedAll(questions, answer, ms)
+      this.#cacheDecisions(questions, answer, ms)
       return answer
     } catch (error) {
       if (!(error instanceof DecisionFailure) || !noBatch.has(error.status)) throw error
@@ -133,18 +133,22 @@ export class AskedPoint {
     return answers
   }
 
-  #held(question: Question): boolean | undefined {
+  #cachedDecision(question: Question): boolean | undefined {
     const held = this.#known?.get(keyOf(question))
     if (held !== undefined) this.#observe({ kind: 'decision', allow: held, cached: true, ms: 0 })
     return held
   }
 
-  #decided(question: Question, allow: boolean, ms: number): void {
+  #cacheDecision(question: Question, allow: boolean, ms: number): void {
     this.#observe({ kind: 'decision', allow, cached: false, ms })
     this.#known?.set(keyOf(question), allow)
   }
 
-  #decidedAll(questions: readonly Question[], answers: readonly (boolean | undefined)[], ms: number): void {
+  #cacheDecisions(
+    questions: readonly Question[],
+    answers: readonly (boolean | undefined)[],
+    ms: number,
+  ): void {
     // The duration of a batch is reported once.
     let took = ms
     let missing = 0
@@ -152,14 +156,14 @@ export class AskedPoint {
       const allow = answers[at]
       if (allow === undefined) missing++
       else {
-        this.#decided(question, allow, took)
+        this.#cacheDecision(question, allow, took)
         took = 0
       }
     }
     if (missing === 0) return
     const error = new DecisionFailure(
       'malformed',
-      `the decision point left out ${missing} of ${questions.length} decisions`,
+      `the response of the decision point lacks ${missing} of ${questions.length} decisions`,
     )
     this.#observe({ kind: 'failure', reason: 'malformed', error, ms: 0 })
   }

@@ -1,8 +1,8 @@
 /**
- * What questions to an external decision point are made of, in every wire format: the principal, hints, and arguments.
+ * The parts of a query that all wire formats share: principal, hints and arguments.
  *
- * Arguments are told as the backend will get them; where a member stands twice, both could read them differently, so these
- * are refused.
+ * Arguments are sent as the backend receives them. Duplicate members are rejected, because decision point and backend
+ * could read them differently.
  * Source: docs/guides/decision-point.md.
  */
 import { GatehouseError, type RuntimeDecisionPoint } from '../../../schemas/index.ts'
@@ -13,7 +13,7 @@ import { type AccessRequest, hintNames, type ToolHints } from '../requests.ts'
 export type Principal = Readonly<Record<string, unknown>>
 type Mapping = RuntimeDecisionPoint['claimMapping']
 
-/** Names of the principal's members, each with the claims that give it: the first one that is there. */
+/** Maps members of the principal to claims; the first present claim is used. */
 const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> = {
   standard: {
     sub: ['sub'],
@@ -31,7 +31,7 @@ const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> 
   },
 }
 
-/** Decision points of this convention expect it even where no claim gives it. */
+/** Members that decision points of this convention require even without a claim. */
 const emptyMembers = { standard: {}, mpe: { mannotations: {} } } as const
 
 export function principalOf(claims: Claims, mapping: Mapping): Principal {
@@ -42,23 +42,26 @@ export function principalOf(claims: Claims, mapping: Mapping): Principal {
   return { ...emptyMembers[mapping], ...Object.fromEntries(given) }
 }
 
-/** Hints of a tool; undefined where it gives none. */
+/** Returns the hints of a tool, or undefined when it has none. */
 export function knownHints({ hints = {} }: AccessRequest): ToolHints | undefined {
   const known = hintNames.filter((hint) => hints[hint] !== undefined)
   return known.length > 0 ? Object.fromEntries(known.map((hint) => [hint, hints[hint]])) : undefined
 }
 
-/** The members of an object, without its braces. */
+/** Returns the members of an object as JSON, without the braces. */
 export function membersText(value: object): string {
   return JSON.stringify(value).slice(1, -1)
 }
 
-/** Undefined where there are none. Rejects with INVALID_PARAMS when two readers could read them differently. */
+/**
+ * Returns undefined when the request has no arguments. Rejects with INVALID_PARAMS when two parsers could read them
+ * differently.
+ */
 export async function argumentsText(raw: Buffer | undefined): Promise<string | undefined> {
   if (raw === undefined) return undefined
   try {
-    if (raw[0] !== 0x7b) throw new JsonError('no object', 0)
-    // Reads all of it: what is no JSON, or has a member twice, is refused.
+    if (raw[0] !== 0x7b) throw new JsonError('not an object', 0)
+    // Parses everything, to reject invalid JSON and duplicate members.
     const text = await workOn(raw, canonicalText(raw))
     return text === '{}' ? undefined : raw.toString()
   } catch (cause) {

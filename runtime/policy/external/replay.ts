@@ -1,8 +1,8 @@
 /**
- * Asks an external decision point what the audit log says that was decided before: which recorded decisions would change.
+ * Queries an external decision point about recorded decisions of the audit log, and reports which would change.
  *
- * A line that does not tell what a question holds is inconclusive, never guessed; so is one that was refused for want of a
- * decision, and one that is not decided now.
+ * A line without the complete query is inconclusive and never guessed. The same applies to a line that was denied
+ * because of a failure, and to a query that fails now.
  * Source: docs/guides/decision-point.md.
  */
 import type { RecordedLine } from '../recorded.ts'
@@ -11,11 +11,11 @@ import type { RuntimePoint } from './explain.ts'
 import type { TriedPoint } from './inquire.ts'
 
 export interface PointReplay extends Replay {
-  /** Lines that nobody was asked about. */
+  /** Number of lines that were not queried. */
   readonly elsewhere: number
 }
 
-/** `tried` undefined: nothing is asked, and no line is compared. */
+/** Without `tried` no query is sent and no line is compared. */
 export async function replayAtPoint(
   { point: { settings } }: RuntimePoint,
   tried: TriedPoint | undefined,
@@ -39,7 +39,8 @@ async function replayLine(
 ): Promise<{ readonly to: 'allow' | 'deny' } | { readonly lacks: string }> {
   const { inputs, request, principal, elsewhere } = line
   if (elsewhere === 'failed') return { lacks: 'a decision' }
-  // What a decision point was told stands in the attributes; of policies these are only what they read.
+  // The attributes record the claims sent to a decision point; for policies they record only the claims that policies
+  // read.
   const claims = inputs?.claims ?? (elsewhere ? inputs?.attributes : undefined)
   if (!claims) return { lacks: 'claims' }
   if (request.action === 'call_tool' && !inputs?.hints) return { lacks: 'hints of the tool' }

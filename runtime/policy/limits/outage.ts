@@ -64,7 +64,7 @@ export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }
       const startedAt = now()
       try {
         const value = await atMost(timeoutMs, work(), () => {
-          throw new Timeout('the store did not answer in time')
+          throw new Timeout('the store did not respond in time')
         })
         answered(startedAt)
         return { value }

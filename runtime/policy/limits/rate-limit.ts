@@ -1,14 +1,15 @@
 /**
- * How often tools may be called: refilling token buckets, for the whole server and for each user, over all tools and for
- * single ones.
+ * Rate limits for tool calls: refilling token buckets for the whole server and per user, over all tools and for single
+ * tools.
  *
- * A call takes a token from every bucket that concerns it, or from none. On Redis all of it is one atomic step on the
- * server's own clock, shared by all replicas; on the memory store the same arithmetic counts for this process alone.
- * Users are told apart by issuer and subject. Only tools/call counts.
+ * A call takes a token from every applicable bucket, or from none. On Redis this is one atomic operation on the
+ * server's clock, shared by all replicas; on the memory store it is limited to this process. Users are identified by
+ * issuer and subject. Only tools/call is counted.
  *
- * Stands after parsing and before authorization. When the store cannot be asked, calls go on uncounted (or are refused,
- * as configured), without waiting for it each time.
- * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
+ * Runs after parsing and before authorization. When the store is unavailable, calls are not counted (or are rejected,
+ * as configured), without waiting for the store each time.
+ * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool
+ * call".
  */
 import {
   GatehouseError,
@@ -28,7 +29,7 @@ export type LimitedOperation = 'server' | 'tool'
 /** Rate limiter events, for metrics. */
 export type RateLimitEvent =
   | {
-      /** One for each bucket of a granted call, one for the bucket that refused a call. */
+      /** One event per bucket of a granted call, and one for the bucket that rejected a call. */
       readonly kind: 'decision'
       readonly decision: 'allowed' | 'rejected'
       readonly scope: LimitScope
@@ -40,15 +41,15 @@ export type RateLimitEvent =
 
 export interface RateLimiterOptions {
   readonly config: RateLimitConfig
-  /** Its key prefix is put before every key; this limiter adds `rl:{namespace:server}:`. */
+  /** The limiter appends `rl:{namespace:server}:` to the store's key prefix. */
   readonly store: Store
   readonly namespace: string
   readonly server: string
   /** Default: allow. */
   readonly whenStoreDown?: 'allow' | 'refuse' | undefined
-  /** How long a call waits for the store. Default 1 s. */
+  /** Timeout for the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
-  /** Milliseconds; only for pauses after a failure and for latency. Default Date.now. */
+  /** Milliseconds, for pauses after failures and for latency. Default: Date.now. */
   readonly now?: (() => number) | undefined
   readonly observe?: ((event: RateLimitEvent) => void) | undefined
 }
@@ -63,8 +64,8 @@ export interface LimitRefusal {
 
 export interface RateLimiter {
   /**
-   * Takes tokens for a request; the response is undefined when it may go on. Rejects only with STORE_DOWN, and only when
-   * calls are refused while the store is down.
+   * Takes tokens for a request. Returns undefined when it may continue. Rejects only with STORE_DOWN, when calls are
+   * configured to be rejected while the store is down.
    */
   take(caller: Caller, method: string, params: JsonObject): Promise<LimitRefusal | undefined>
 }
@@ -85,7 +86,7 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
   /** Result for a call that cannot be counted. */
   function uncounted(cause: unknown): undefined {
     if (whenStoreDown === 'refuse')
-      throw new GatehouseError('STORE_DOWN', { detail: 'rate limits cannot be checked now', cause })
+      throw new GatehouseError('STORE_DOWN', { detail: 'rate limits cannot be checked at the moment', cause })
     observe({ kind: 'fail_open' })
     return undefined
   }

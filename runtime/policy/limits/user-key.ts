@@ -1,8 +1,7 @@
-/** Names of users in the keys of stores. */
 import { hash } from 'node:crypto'
 import type { Caller } from '../../net/index.ts'
 
-/** Issuer and subject, in a form that fits a key and says nothing about the person. */
+/** Returns the key of a user in stores: a digest of issuer and subject that does not identify the person. */
 export function userKey({ key }: Caller): string {
   return hash('sha256', key, 'base64url')
 }

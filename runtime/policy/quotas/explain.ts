@@ -1,4 +1,7 @@
-/** Which quotas count a call, for operators. The budget of a caller is not read: only how full the fullest of each quota is. */
+/**
+ * Lists the quotas that count a call, for operators. Does not read the caller's budget, only the fullest budget of each
+ * quota.
+ */
 import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'
 import { type Costs, matchesQuota, priceOf } from './matching.ts'
@@ -7,22 +10,22 @@ const holders: Readonly<Record<Quota['per'], string>> = {
   user: 'each user',
   group: 'each group of the caller',
   client: 'each client',
-  server: 'all callers together',
+  server: 'all callers in total',
 }
 
 const effects: Readonly<Record<Quota['action'], string>> = {
-  block: 'calls over it are refused',
-  warn: 'calls over it go on',
+  block: 'further calls are rejected',
+  warn: 'further calls are allowed',
 }
 
 export interface ExplainedQuotas {
   readonly quotas: readonly Quota[]
   readonly costs: Costs
-  /** What the fullest budget of a quota has used of it in this window, by its name; where nothing counts, none. */
+  /** Usage of each quota's fullest budget in this window, by quota name; missing when nothing has been counted. */
   readonly shares: Readonly<Record<string, number>>
 }
 
-/** One line for each, in their order. */
+/** Returns one line per quota, in order. */
 export function explainQuotas(
   { quotas, costs, shares }: ExplainedQuotas,
   call: { readonly backend: string; readonly tool: string },
@@ -32,14 +35,14 @@ export function explainQuotas(
     .map(({ name, per, limit, unit, window, action }) => {
       const price =
         unit === 'cost'
-          ? `, of which this call is counted with ${priceOf(costs, call.backend, call.tool)} unless the backend reports another cost`
+          ? `, of which this call costs ${priceOf(costs, call.backend, call.tool)} unless the backend reports another cost`
           : ''
-      return `${name}: ${limit} ${unit} a ${window} for ${holders[per]}${price}; ${effects[action]}${fullest(shares, name)}`
+      return `${name}: ${limit} ${unit} per ${window} for ${holders[per]}${price}; ${effects[action]}${fullestText(shares, name)}`
     })
 }
 
-function fullest(shares: ExplainedQuotas['shares'], name: string): string {
+function fullestText(shares: ExplainedQuotas['shares'], name: string): string {
   const share = own(shares, name)
   if (share === undefined) return ''
-  return `; the fullest budget is used to ${Math.min(100, Math.floor(share * 100))} % in this window`
+  return `; the fullestText budget is ${Math.min(100, Math.floor(share * 100))} % used in this window`
 }

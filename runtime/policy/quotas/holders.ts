@@ -1,8 +1,8 @@
 /**
- * Who holds a budget: the user, the groups or the client behind a call, or all callers of the server together.
+ * The holder of a budget: the user, the groups or the client of a call, or all callers of the server.
  *
- * Keys fit a store and say nothing about a person. Who has no such name (a token without groups, without a client) shares the
- * budget of all who have none, so that leaving a claim out wins nobody a budget of their own.
+ * Keys are suitable for a store and do not identify a person. All callers without a group or client share one budget,
+ * so that omitting a claim does not yield a separate one.
  * Source: RFC 9068 (client_id), OpenID Connect Core (azp).
  */
 import { hash } from 'node:crypto'
@@ -11,16 +11,16 @@ import type { Caller } from '../../net/index.ts'
 import { groupsOf } from '../subject.ts'
 import { userKey } from '../limits/user-key.ts'
 
-/** Groups of one caller that have budgets of their own; the others count with callers without a group. */
+/** Maximum number of groups per caller with a budget. The others share the budget of callers without a group. */
 const maxGroups = 256
 
-/** The budget of those who have no name of the kind. */
-const nobody = '-'
+/** Key of the budget for callers without such a name. */
+const namelessHolder = '-'
 
-/** The budget of those for whom there is no space any more. */
+/** Key of the shared budget when the store has no space for more budgets. */
 export const overflowHolder = 'others'
 
-/** Keys of the budgets that a call of this caller counts on, each once. */
+/** Returns the distinct keys of the budgets that a call of this caller uses. */
 export function holdersOf(
   per: Quota['per'],
   caller: Caller,
@@ -30,22 +30,22 @@ export function holdersOf(
     case 'user':
       return [userKey(caller)]
     case 'client':
-      return [named(caller, clientOf(caller))]
+      return [holderKey(caller, clientOf(caller))]
     case 'group': {
       const groups = [...new Set(groupsOf(caller.claims, { groupClaimName }))].sort()
-      const own = groups.slice(0, maxGroups).map((group) => named(caller, group))
-      return groups.length === 0 || groups.length > maxGroups ? [...own, nobody] : own
+      const own = groups.slice(0, maxGroups).map((group) => holderKey(caller, group))
+      return groups.length === 0 || groups.length > maxGroups ? [...own, namelessHolder] : own
     }
     default:
       return ['all']
   }
 }
 
-function named({ issuer }: Caller, name: string | undefined): string {
-  return name === undefined ? nobody : hash('sha256', `${issuer}\0${name}`, 'base64url')
+function holderKey({ issuer }: Caller, name: string | undefined): string {
+  return name === undefined ? namelessHolder : hash('sha256', `${issuer}\0${name}`, 'base64url')
 }
 
-/** The OAuth client that the token was issued to. */
+/** Returns the OAuth client that received the token. */
 function clientOf({ claims }: Caller): string | undefined {
   for (const claim of ['client_id', 'azp'] as const) {
     const value = Object.hasOwn(claims, claim) ? claims[claim] : undefined

@@ -1,8 +1,11 @@
-/** Which calls a quota counts, and what a call is said to cost. By backend and by the tool's name there, whatever clients call it. */
+/**
+ * Matches calls to quotas and prices them. Uses the backend and the tool's original name, independent of the name for
+ * clients.
+ */
 import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'
 
-interface Named {
+interface BackendTool {
   readonly backend: string
   readonly tool: string
 }
@@ -10,11 +13,11 @@ interface Named {
 /** Prices in micro-units, by `backend/tool` or `backend`. */
 export type Costs = Readonly<Record<string, number>>
 
-export function matchesQuota({ match = {} }: Pick<Quota, 'match'>, { backend, tool }: Named): boolean {
+export function matchesQuota({ match = {} }: Pick<Quota, 'match'>, { backend, tool }: BackendTool): boolean {
   return (match.backend ?? backend) === backend && (match.tool ?? tool) === tool
 }
 
-/** In micro-units: of the tool, else of any tool of the backend, else 0. */
+/** Returns the price in micro-units: of the tool, else of the backend, else 0. */
 export function priceOf(costs: Costs, backend: string, tool: string): number {
   const of = (key: string): number | undefined => own(costs, key)
   return of(`${backend}/${tool}`) ?? of(backend) ?? 0

@@ -1,10 +1,10 @@
 /**
- * Quotas: how much of the tools somebody may use in an hour, a day or a month, in calls, result bytes or cost.
+ * Quotas on the use of tools per hour, day or month, in calls, result bytes or cost.
  *
- * A call is counted before it is made, on every quota that it matches and for everybody whose budget it is, or on none when
- * one of them blocks it: the strictest decides. What a call costs beyond that is known afterwards, and is added without anybody
- * waiting for it; what was never sent is taken back. The counters are in the store, under the name of the period, so that a
- * restart, a reload and a clock that moves keep them. When the store cannot be asked, calls go on uncounted, as with rate limits.
+ * Before a call, it is counted on every matching quota and budget, or on none when one of them blocks it. Bytes and
+ * reported costs are known only afterwards and added without waiting. A call that was not sent is subtracted again. The
+ * counters are in the store, keyed by period, so they survive restarts, reloads and clock changes. When the store is
+ * unavailable, calls are not counted, as with rate limits.
  * Source: docs/guides/quotas.md.
  */
 import { GatehouseError, type Quota } from '../../../schemas/index.ts'
@@ -19,13 +19,13 @@ export interface QuotaOptions {
   readonly quotas: readonly Quota[]
   readonly costs?: Costs | undefined
   readonly groupClaimName?: string | undefined
-  /** Its key prefix is put before every key; these quotas add `quota:{namespace:server}:`. */
+  /** The quotas append `quota:{namespace:server}:` to the store's key prefix. */
   readonly store: Store
   readonly namespace: string
   readonly server: string
-  /** Milliseconds since the epoch: which period it is. */
+  /** Milliseconds since the epoch; determines the period. */
   readonly now: () => number
-  /** How long a call waits for the store. Default 1 s. */
+  /** Timeout for the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
   readonly observe: (event: QuotaEvent) => void
 }
@@ -36,7 +36,7 @@ export const nearShare = 0.8
 /** Counters outlive their period, because late calls may be taken back and clocks differ. */
 const lateMs = 3_600_000
 
-/** One budget that a call counts on. */
+/** A budget that a call uses. */
 interface Share {
   readonly quota: Quota
   readonly period: Period
@@ -61,8 +61,8 @@ export function makeQuotas(options: QuotaOptions): Quotas {
       .filter((quota) => matchesQuota(quota, call))
       .flatMap((quota) => {
         const period = periodOf(quota.window, nowMs)
-        const add = addedBefore(quota, costs, call)
-        // A token may name thousands of groups.
+        const add = initialAmount(quota, costs, call)
+        // A token may contain thousands of groups.
         const holders = known.get(quota.per) ?? holdersOf(quota.per, call.caller, groupClaimName)
         known.set(quota.per, holders)
         return holders.map((holder) => shareOf(quota, period, { holder, add, nowMs }))
@@ -75,7 +75,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     } catch (error) {
       if (!isFull(error) || store.kind !== 'memory') throw error
       observe({ kind: 'full' })
-      const shared = overflowing(shares, now())
+      const shared = sharedOnOverflow(shares, now())
       return { shares: shared, result: await store.count(shared.map(({ counter }) => counter)) }
     }
   }
@@ -95,7 +95,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     return exceededError(share, stateOf(share, sum), now())
   }
 
-  /** Adds without waiting. The updates of one process arrive in order. */
+  /** Adds without waiting. The updates of one process are applied in order. */
   function addLater(counters: readonly Counter[]): void {
     if (counters.length === 0) return
     const before = writing
@@ -103,7 +103,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
       try {
         await store.count(counters)
       } catch (error) {
-        // No outage: what comes next may have its counters already.
+        // A full store is not an outage: the next call may use existing counters.
         if (!isFull(error)) throw error
         observe({ kind: 'full' })
       }
@@ -117,12 +117,12 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     return {
       readsCost: shares.some(({ quota }) => quota.unit === 'cost'),
       settle(use) {
-        const more = shares.map((share) => addedAfter(share, use))
+        const more = shares.map((share) => additionalAmount(share, use))
         const sums = result.sums.map((sum, i) => Math.max(0, sum + (more[i] ?? 0)))
         addLater(
           shares.flatMap(({ counter: { key, ttlMs } }, i) => (more[i] ? [{ key, add: more[i], ttlMs }] : [])),
         )
-        // A call that was not sent is taken back and not reported as usage.
+        // Subtract a call that was not sent, and do not report it as usage.
         if (use.sent) observeUse(shares, sums)
         return shares.flatMap((share, i) => {
           const { limit, action } = share.quota
@@ -173,8 +173,8 @@ function shareOf(
   }
 }
 
-/** Those of the whole server as they are, and one budget for each other quota. */
-function overflowing(shares: readonly Share[], nowMs: number): readonly Share[] {
+/** Keeps the budgets of the whole server, and replaces all others by one shared budget per quota. */
+function sharedOnOverflow(shares: readonly Share[], nowMs: number): readonly Share[] {
   const shared = shares.map((share) => {
     const { quota, period, counter } = share
     if (quota.per === 'server') return share
@@ -183,13 +183,13 @@ function overflowing(shares: readonly Share[], nowMs: number): readonly Share[] 
   return [...new Map(shared.map((share) => [share.counter.key, share])).values()]
 }
 
-/** What is counted before it is known what a call brings. */
-function addedBefore({ unit }: Quota, costs: Costs, { backend, tool }: QuotaCall): number {
+/** Returns the amount to count before the result of the call is known. */
+function initialAmount({ unit }: Quota, costs: Costs, { backend, tool }: QuotaCall): number {
   if (unit === 'calls') return 1
   return unit === 'cost' ? priceOf(costs, backend, tool) : 0
 }
 
-function addedAfter({ quota, counter }: Share, { sent, bytes, cost }: QuotaUse): number {
+function additionalAmount({ quota, counter }: Share, { sent, bytes, cost }: QuotaUse): number {
   if (!sent) return 0 - counter.add
   if (quota.unit === 'resultBytes') return bytes
   return quota.unit === 'cost' && cost !== undefined ? cost - counter.add : 0
@@ -216,14 +216,14 @@ function stateOf({ quota, period }: Share, sum: number): QuotaState {
   }
 }
 
-/** JSON-RPC 429 with the state of the budget. */
+/** Returns the error: JSON-RPC 429 with the state of the budget. */
 function exceededError({ period, counter }: Share, state: QuotaState, nowMs: number): GatehouseError {
   const { quota, remaining, limit, unit, resetsAt } = state
   const retryAfterSeconds = Math.max(1, Math.ceil((period.endMs - nowMs) / 1_000))
   const needed = unit === 'cost' ? counter.add : undefined
-  const needs = needed === undefined ? '' : `, and the call needs ${needed}`
+  const requirement = needed === undefined ? '' : `, and the call requirement ${needed}`
   return new GatehouseError('QUOTA_EXCEEDED', {
-    detail: `Quota exceeded: ${quota} has ${remaining} of ${limit} ${unit} left until ${resetsAt}${needs}`,
+    detail: `Quota exceeded: ${quota} has ${remaining} of ${limit} ${unit} left until ${resetsAt}${requirement}`,
     data: { ...state, ...(needed === undefined ? {} : { needed }), retryAfterSeconds },
     headers: { 'retry-after': String(retryAfterSeconds) },
   })

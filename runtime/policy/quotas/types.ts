@@ -1,22 +1,22 @@
-/** What quotas are asked, and what they tell. */
+/** Interfaces and events of the quotas. */
 import type { Quota } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { OutageEvent } from '../limits/outage.ts'
 import type { Period } from './window.ts'
 
-/** What happened, for metrics, events and audit. */
+/** An event for metrics, logs and audit. */
 export type QuotaEvent =
   | OutageEvent
-  /** A call went on uncounted, or what it cost was lost. */
+  /** A call was not counted, or its cost was lost. */
   | { readonly kind: 'fail_open' }
-  /** `share` is what a budget of the call has used of its limit; 1 and more: all of it. */
+  /** `share` is the used part of a budget; 1 or more when it is exhausted. */
   | { readonly kind: 'used'; readonly quota: Quota; readonly share: number; readonly period: Period }
-  /** A call over a quota. `enforced` false: it goes on. */
+  /** A call exceeded a quota. `enforced` false: it was allowed. */
   | { readonly kind: 'exceeded'; readonly quota: Quota; readonly enforced: boolean }
-  /** The memory has no space for budgets of further callers: they share one. */
+  /** The memory store has no space for budgets of further callers, which then share one. */
   | { readonly kind: 'full' }
 
-/** A call that is about to be made. */
+/** A call before it is sent. */
 export interface QuotaCall {
   readonly caller: Caller
   readonly backend: string
@@ -24,16 +24,16 @@ export interface QuotaCall {
   readonly tool: string
 }
 
-/** What a call turned out to be. */
+/** The outcome of a call. */
 export interface QuotaUse {
-  /** False: nothing of it reached the backend. */
+  /** False when nothing was sent to the backend. */
   readonly sent: boolean
   readonly bytes: number
-  /** In micro-units, as the backend reported it. */
+  /** Cost in micro-units, as reported by the backend. */
   readonly cost?: number | undefined
 }
 
-/** The state of a budget, as its holder may know it. */
+/** The state of a budget, as its holder may see it. */
 export interface QuotaState {
   readonly quota: string
   readonly per: Quota['per']
@@ -47,15 +47,15 @@ export interface QuotaState {
 
 /** A call that was counted. */
 export interface Reservation {
-  /** True when what the backend reports as cost counts. */
+  /** True when costs reported by the backend are counted. */
   readonly readsCost: boolean
-  /** To be called once. The budgets that block and are used to 80 % and more by now. */
+  /** Must be called once. Returns the blocking budgets of which at least 80 % are now used. */
   settle(use: QuotaUse): readonly QuotaState[]
 }
 
 export interface Quotas {
-  /** Undefined: nothing is counted. Rejects with QUOTA_EXCEEDED. */
+  /** Returns undefined when no quota applies. Rejects with QUOTA_EXCEEDED. */
   reserve(call: QuotaCall): Promise<Reservation | undefined>
-  /** Resolves once everything that is to be written is written. */
+  /** Resolves when all pending writes are complete. */
   settled(): Promise<void>
 }

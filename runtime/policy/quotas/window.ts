@@ -1,14 +1,14 @@
-/** The hours, days and months of UTC in which quotas count. */
+/** The hours, days and months of UTC that quotas are counted in. */
 import type { Quota } from '../../../schemas/index.ts'
 
 export interface Period {
-  /** Names it in keys; the same for all who share the counters. */
+  /** Identifies the period in keys; the same for all processes that share the counters. */
   readonly label: string
-  /** The first millisecond after it. */
+  /** The first millisecond after the period. */
   readonly endMs: number
 }
 
-/** The one that `nowMs` is in. */
+/** Returns the period that contains `nowMs`. */
 export function periodOf(window: Quota['window'], nowMs: number): Period {
   const at = new Date(nowMs)
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]

@@ -1,9 +1,9 @@
 /**
- * Asks whoever decides elsewhere in an orderly way: callers have turns, a circuit keeps questions away from what is down,
- * and operators hear of each failure, and of several in a row.
+ * Queries a remote decision service: callers take turns, a circuit breaker stops queries to an unavailable service, and
+ * operators are notified of single and repeated failures.
  *
- * Only what says that it is down opens the circuit: what one caller can provoke with what it asks must not keep
- * the others out.
+ * Only signs of an outage open the circuit. A failure that a caller can provoke by its query must not affect other
+ * callers.
  */
 import { timerMs } from '../../../schemas/index.ts'
 import { Breaker } from '../../net/index.ts'
@@ -53,11 +53,11 @@ export class Inquiry {
     })
   }
 
-  /** `caller` is the key of who asks. Rejects with DecisionFailure, or with the signal's reason. */
+  /** `caller` is the key of the requester. Rejects with DecisionFailure, or with the signal's reason. */
   async ask<T>(caller: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<Asked<T>> {
     const waiting = new AbortController()
     const within = signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal
-    const failure = new DecisionFailure('busy', `too many questions wait for ${this.#options.who}`)
+    const failure = new DecisionFailure('busy', `too many queries are waiting for ${this.#options.who}`)
     const timer = setTimeout(() => waiting.abort(failure), this.#timeoutMs)
     const began = performance.now()
     try {

@@ -30,7 +30,7 @@ export class DecisionFailure extends ModuleError {
   readonly reason: FailureReason
   /** True when the service seems to be down, independent of the query. */
   readonly isDown: boolean
-  /** Of the response, where that is the reason. */
+  /** Status of the response, if that is the reason. */
   readonly status: number | undefined
   constructor(
     reason: FailureReason,
@@ -57,13 +57,13 @@ export interface JsonPostSettings extends TlsFiles {
 export interface JsonPostOptions {
   /** Name of the remote service in messages. */
   readonly who: string
-  /** Names the settings in errors. */
+  /** Configuration path of the settings, for errors. */
   readonly field: string
   readonly maxAnswerBytes: number
 }
 
 export interface JsonPost {
-  /** The body of the response. Rejects with DecisionFailure, or with the signal's reason. */
+  /** Returns the body of the response. Rejects with DecisionFailure, or with the signal's reason. */
   post(
     body: Buffer | string,
     headers: Readonly<Record<string, string>>,
@@ -134,7 +134,7 @@ async function readBody(response: Response, who: string): Promise<Buffer> {
 
 function failureOf(error: unknown, who: string): DecisionFailure {
   if (error instanceof FetchRefusedError && error.code === 'TIMED_OUT')
-    return new DecisionFailure('timeout', `${who} did not answer in time`, { isDown: true, cause: error })
+    return new DecisionFailure('timeout', `${who} did not respond in time`, { isDown: true, cause: error })
   if (error instanceof FetchRefusedError && error.code === 'ANSWER_TOO_LARGE')
     return new DecisionFailure('too_large', `the response of ${who} is too large`, { cause: error })
   return new DecisionFailure('unreachable', `${who} cannot be reached`, { isDown: true, cause: error })

@@ -48,7 +48,7 @@ export class QuestionSlots {
       await abortable(promise, signal)
     } catch (error) {
       entry.left = true
-      // Its turn came while it was leaving.
+      // The slot was assigned while the caller was leaving.
       if (entry.started) this.#release(caller)
       throw error
     }
@@ -78,7 +78,7 @@ export class QuestionSlots {
       this.#waiting.delete(caller)
       const next = queue.shift()
       if (!next) continue
-      // Behind all others who wait.
+      // Append to the end of the queue.
       if (queue.length > 0) this.#waiting.set(caller, queue)
       this.#take(caller)
       next.started = true

@@ -35,7 +35,7 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
       const now = read()
       if (JSON.stringify(now) !== JSON.stringify(current)) current = now
     } catch {
-      // Keeps the previous certificates.
+      // Keep the previous certificates.
     }
     return current
   }

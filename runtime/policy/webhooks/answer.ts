@@ -1,7 +1,8 @@
 /**
- * The response of a webhook: `{version, uid, allowed, message, reason}`, and for one that mutates `patch_type` and `patch`.
+ * Parses the response of a webhook: `{version, uid, allowed, message, reason}`, and for a mutating webhook `patch_type`
+ * and `patch`.
  *
- * Version and uid must be those of the request. What cannot be read is a failure, never a decision.
+ * Version and uid must match the request. An unreadable response is a failure, never a decision.
  * Source: docs/guides/webhooks.md.
  */
 import { exactJson } from '../../../schemas/index.ts'
@@ -13,16 +14,16 @@ import type { WebhookKind } from './subject.ts'
 
 export interface WebhookAnswer {
   readonly allowed: boolean
-  /** For the caller. */
+  /** Message for the caller. */
   readonly message?: string | undefined
-  /** For operators. */
+  /** Reason for operators. */
   readonly reason?: string | undefined
-  /** JSON Patch, not checked yet; undefined when nothing is to be changed. */
+  /** JSON Patch, unchecked; undefined when nothing changes. */
   readonly patch?: readonly unknown[] | undefined
 }
 
 const maxText = 512
-/** Values in one patch. */
+/** Maximum number of values in a patch. */
 const maxPatchValues = 50_000
 
 /** Rejects with DecisionFailure. */
@@ -31,17 +32,17 @@ export async function readAnswer(body: Buffer, uid: string, kind: WebhookKind): 
     await workOn(body, readMembers(body))
     const answer = new JsonObject(body)
     if (answer.text('version') !== webhookVersion)
-      throw new DecisionFailure('mismatch', `the response is not of version ${webhookVersion}`)
+      throw new DecisionFailure('mismatch', `the version of the response is not ${webhookVersion}`)
     if (answer.text('uid') !== uid)
-      throw new DecisionFailure('mismatch', 'the response has another uid than the request')
+      throw new DecisionFailure('mismatch', 'the uid of the response differs from that of the request')
     const allowed = answer.value('allowed')
     if (typeof allowed !== 'boolean')
-      throw new DecisionFailure('malformed', 'the response has no boolean allowed')
+      throw new DecisionFailure('malformed', 'the response has no boolean member allowed')
     const texts = { message: shown(answer.text('message')), reason: shown(redacted(answer.text('reason'))) }
     return { allowed, ...texts, patch: allowed ? await patchOf(answer, kind) : undefined }
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    throw new DecisionFailure('malformed', 'the response is no JSON object', { cause })
+    throw new DecisionFailure('malformed', 'the response is not a JSON object', { cause })
   }
 }
 
@@ -57,7 +58,7 @@ async function patchOf(answer: JsonObject, kind: WebhookKind): Promise<readonly 
   return patch.length === 0 ? undefined : patch
 }
 
-/** It goes to logs. */
+/** Redacts a text for logs. */
 function redacted(text: string | undefined): string | undefined {
   return text === undefined ? undefined : redactText(text.slice(0, maxText))
 }

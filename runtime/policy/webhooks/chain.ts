@@ -1,9 +1,9 @@
 /**
- * The webhooks of one server, in their order: those that mutate, each with what those before it have made, then those that
- * validate. The first denial ends it.
+ * The webhooks of a server, in order: first the mutating ones, each with the changes of its predecessors, then the
+ * validating ones. The first denial ends the chain.
  *
- * Fails closed: without a valid response a call is refused, unless the webhook's own failurePolicy says `ignore`. What a
- * caller can bring about alone is refused whatever that says, so that nobody passes a webhook by sending more, or more at once.
+ * Fails closed: without a valid response a call is rejected, unless the webhook's failurePolicy is `ignore`. Failures
+ * that a caller can cause are always rejected, so that a caller cannot bypass a webhook by large or many requests.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'
@@ -22,14 +22,14 @@ import {
 } from './subject.ts'
 import { makeWebhook, type WebhookPeer, type WebhookSecrets, type WebhookVerdict } from './webhook.ts'
 
-/** What came of asking one webhook about one call or response. */
+/** The result of calling a webhook for a call or response. */
 export interface WebhookDecision {
   readonly webhook: string
   readonly phase: WebhookPhase
   readonly outcome: 'allowed' | 'denied' | 'mutated' | FailureReason
-  /** False: the call goes on all the same, by `mode: audit` or `failurePolicy: ignore`. */
+  /** False: the call continues, because of `mode: audit` or `failurePolicy: ignore`. */
   readonly enforced: boolean
-  /** What a webhook that denied says to operators. */
+  /** Reason of a denial, for operators. */
   readonly reason?: string | undefined
   readonly ms: number
   readonly method: string
@@ -46,14 +46,14 @@ export type WebhookEvent =
     }
 
 export interface WebhookChain {
-  /** True when some webhook may have a say in such calls, in either phase. */
+  /** True when a webhook may apply to such calls, in either phase. */
   concerns(method: string): boolean
   /**
-   * The params that the call is made with. Rejects with FORBIDDEN, WEBHOOK_UNAVAILABLE, INVALID_PARAMS when nobody could say
-   * what was asked for, or with the signal's reason.
+   * Returns the params of the call. Rejects with FORBIDDEN, WEBHOOK_UNAVAILABLE, INVALID_PARAMS when the params are
+   * ambiguous, or with the signal's reason.
    */
   request(call: WebhookCall): Promise<JsonObject>
-  /** What the client gets. Rejects as `request` does, and with BACKEND_PROTOCOL. */
+  /** Returns the response for the client. Rejects like `request`, and with BACKEND_PROTOCOL. */
   response(call: WebhookCall, response: WebhookResponse): Promise<WebhookResponse>
   close(): Promise<void>
 }
@@ -62,25 +62,25 @@ export interface ChainParts extends WebhookPlace, WebhookSecrets {
   readonly observe: (event: WebhookEvent) => void
 }
 
-/** Throws INVALID_CONFIG when a file or a variable that the settings name cannot be used. */
+/** Throws INVALID_CONFIG when a file or variable in the settings cannot be used. */
 export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): WebhookChain {
   const { observe } = parts
-  const made = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): WebhookPeer[] =>
-    list.map((one) => makeWebhook(one, kind, parts, (event) => tellState(one, event, observe)))
-  const webhooks = [...made('mutating', settings.mutating), ...made('validating', settings.validating)]
+  const peersOf = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): WebhookPeer[] =>
+    list.map((one) => makeWebhook(one, kind, parts, (event) => reportState(one, event, observe)))
+  const webhooks = [...peersOf('mutating', settings.mutating), ...peersOf('validating', settings.validating)]
 
-  function asked(phase: WebhookPhase, method: string, origin: Origin | undefined): WebhookPeer[] {
+  function applicable(phase: WebhookPhase, method: string, origin: Origin | undefined): WebhookPeer[] {
     return webhooks.filter((webhook) => matches(webhook.settings, phase, method, origin))
   }
 
-  /** Undefined: the call goes on as it is. */
+  /** Returns undefined when the call continues unchanged. */
   async function ask(
     webhook: WebhookPeer,
     call: WebhookCall,
     response?: WebhookResponse,
   ): Promise<WebhookVerdict | undefined> {
     const { name, phase, mode, failurePolicy } = webhook.settings
-    const tell = (
+    const report = (
       decision: Pick<WebhookDecision, 'outcome' | 'enforced' | 'ms' | 'reason'>,
       error?: unknown,
     ) =>
@@ -94,14 +94,14 @@ export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): 
       const verdict = await webhook.ask(call, response)
       const { allowed, reason, ms } = verdict
       const outcome = !allowed ? 'denied' : verdict.params || verdict.response ? 'mutated' : 'allowed'
-      tell({ outcome, enforced: mode === 'enforce', ms, reason: allowed ? undefined : reason })
+      report({ outcome, enforced: mode === 'enforce', ms, reason: allowed ? undefined : reason })
       return mode === 'enforce' ? verdict : undefined
     } catch (error) {
       if (!(error instanceof DecisionFailure)) throw error
       const isOversized = error.reason === 'oversized'
       const isOfCaller = isOversized || error.reason === 'busy'
       const enforced = mode === 'enforce' && (isOfCaller || failurePolicy === 'fail')
-      tell({ outcome: error.reason, enforced, ms: performance.now() - began }, error)
+      report({ outcome: error.reason, enforced, ms: performance.now() - began }, error)
       if (!enforced) return undefined
       if (isOversized) throw tooLarge(response)
       throw new GatehouseError('WEBHOOK_UNAVAILABLE', { cause: error })
@@ -111,10 +111,11 @@ export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): 
   return {
     concerns: (method) =>
       Object.hasOwn(webhookMethods, method) &&
-      (asked('request', method, undefined).length > 0 || asked('response', method, undefined).length > 0),
+      (applicable('request', method, undefined).length > 0 ||
+        applicable('response', method, undefined).length > 0),
 
     async request(call) {
-      const all = asked('request', call.method, call.origin)
+      const all = applicable('request', call.method, call.origin)
       if (all.length > 0) await requireReadable(call)
       let { params } = call
       for (const webhook of all) {
@@ -126,7 +127,7 @@ export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): 
     },
 
     async response(call, response) {
-      const all = asked('response', call.method, call.origin)
+      const all = applicable('response', call.method, call.origin)
       if (all.length > 0) await requireReadableResponse(response)
       let present = response
       for (const webhook of all) {
@@ -141,7 +142,7 @@ export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): 
   }
 }
 
-function tellState(
+function reportState(
   { name, mode, failurePolicy }: RuntimeWebhook,
   event: InquiryEvent,
   observe: ChainParts['observe'],
@@ -160,10 +161,10 @@ function denied(what: string, { message }: WebhookVerdict): GatehouseError {
 function tooLarge(response: WebhookResponse | undefined): GatehouseError {
   return response
     ? new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
-        detail: 'the result is larger than webhooks can be asked about',
+        detail: 'the result exceeds the size limit of webhooks',
       })
     : new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: larger than webhooks can be asked about',
+        detail: 'Invalid params: they exceed the size limit of webhooks',
       })
 }
 
@@ -188,7 +189,7 @@ async function requireReadableResponse({ body }: WebhookResponse): Promise<void>
   }
 }
 
-/** What keeps webhooks from being asked: files and variables that cannot be read, and names that stand twice. */
+/** Returns configuration errors of webhooks: unreadable files and variables, and duplicate names. */
 export function webhookViolations(
   settings: RuntimeWebhooks | undefined,
   secrets: WebhookSecrets,
@@ -196,7 +197,7 @@ export function webhookViolations(
   const { mutating = [], validating = [] } = settings ?? {}
   const names = [...mutating, ...validating].map(({ name }) => name)
   const doubled = [...new Set(names.filter((name, i) => names.indexOf(name) < i))].map(
-    (name) => `webhooks: the name ${name} stands twice`,
+    (name) => `webhooks: duplicate name ${name}`,
   )
   const files = (['mutating', 'validating'] as const).flatMap((kind) =>
     (settings?.[kind] ?? []).flatMap((one) => webhookFileViolation(one, kind, secrets)),
@@ -204,7 +205,7 @@ export function webhookViolations(
   return [...doubled, ...files]
 }
 
-/** The same of one webhook; at most one line, which begins with the member: `<field>.<member>: `. */
+/** Like `webhookViolations`, for one webhook. Returns at most one line, which starts with `<field>.<member>: `. */
 export function webhookFileViolation(
   settings: RuntimeWebhook,
   kind: WebhookKind,

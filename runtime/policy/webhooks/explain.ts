@@ -1,9 +1,9 @@
-/** Which webhooks would be asked, for operators. Nothing is asked. */
+/** Lists the webhooks that would be called, for operators, without calling them. */
 import type { RuntimeWebhook, RuntimeWebhooks } from '../../../schemas/index.ts'
 import { type Action, methodOf, type Origin } from '../requests.ts'
 import { matches } from './subject.ts'
 
-/** One line for each, in the order in which they are asked. */
+/** Returns one line per webhook, in call order. */
 export function explainWebhooks(
   { mutating = [], validating = [] }: RuntimeWebhooks,
   action: Action,
@@ -22,5 +22,5 @@ export function explainWebhooks(
 
 function effectOf({ mode, failurePolicy }: RuntimeWebhook): string {
   if (mode === 'audit') return ', audit only'
-  return failurePolicy === 'ignore' ? ', ignored when it fails' : ''
+  return failurePolicy === 'ignore' ? ', ignored on failure' : ''
 }

@@ -1,9 +1,9 @@
 /**
- * Applies the JSON Patch of a webhook to a call or its response, within bounds: operations, values, and bytes.
+ * Applies the JSON Patch of a webhook to a call or its response, with limits on operations, values and bytes.
  *
- * A patch may change arguments and `_meta` of a call, and what a result or error holds. What decides where a call goes, how it
- * is checked and who waits for it stays as it is: a patch that changes that is refused as a whole, however it says so. What it
- * leaves alone keeps its bytes.
+ * A patch may change arguments and `_meta` of a call, and the content of a result or error. Members that determine the
+ * target, the checks or the receiver are locked: a patch that changes one is rejected as a whole. Unchanged members
+ * keep their bytes.
  * Source: RFC 6902; docs/guides/webhooks.md.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch'
@@ -16,19 +16,19 @@ import { type Misfits, webhookMethods, type WebhookResponse } from './subject.ts
 
 const maxOperations = 500
 const maxMisfit = 200
-/** Values in what is patched: so many are read in one turn. */
+/** Maximum number of values in the document, which is parsed in one turn. */
 const maxValues = 50_000
-/** Members of a result that say what kind of response it is. */
+/** Members that determine the kind of a result. */
 const lockedResult = ['resultType', 'inputRequests', 'requestState']
 
-/** The params as the patch makes them of `document`, which holds `mcp_request`. Rejects with DecisionFailure. */
+/** Returns the patched params. `document` contains `mcp_request`. Rejects with DecisionFailure. */
 export async function patchedParams(
   method: string,
   params: JsonObject,
   document: Buffer,
   patch: readonly unknown[],
 ): Promise<JsonObject> {
-  const { before, after } = await applied(document, patch, 'mcp_request')
+  const { before, after } = await applyPatch(document, patch, 'mcp_request')
   requireSame(before, after, ['params'])
   const [from, to] = [fieldsOf(before['params']), requireObject(after['params'], 'params')]
   const free = own(webhookMethods, method) ?? []
@@ -41,29 +41,29 @@ export async function patchedParams(
     if (text !== undefined) requireObject(to[name], name)
     changes[name] = text
   }
-  return checked(params.with(changes))
+  return parseChecked(params.with(changes))
 }
 
-/** The response as the patch makes it of `document`, which holds `mcp_response`. Rejects with DecisionFailure. */
+/** Returns the patched response. `document` contains `mcp_response`. Rejects with DecisionFailure. */
 export async function patchedResponse(
   { kind }: WebhookResponse,
   document: Buffer,
   patch: readonly unknown[],
   misfits?: Misfits,
 ): Promise<WebhookResponse> {
-  const { before, after } = await applied(document, patch, 'mcp_response')
+  const { before, after } = await applyPatch(document, patch, 'mcp_response')
   requireSame(before, after, [kind])
   const [from, to] = [fieldsOf(before[kind]), requireObject(after[kind], kind)]
   const locked = kind === 'result' ? lockedResult : ['code']
-  for (const name of locked) if (textOf(from[name]) !== textOf(to[name])) throw touched(name)
-  if (kind === 'error' && typeof to['message'] !== 'string') throw touched('message')
-  if (Array.isArray(from['content']) && !Array.isArray(to['content'])) throw touched('content')
-  const { bytes } = await checked(Buffer.from(JSON.stringify(to)))
+  for (const name of locked) if (textOf(from[name]) !== textOf(to[name])) throw lockedMemberChanged(name)
+  if (kind === 'error' && typeof to['message'] !== 'string') throw lockedMemberChanged('message')
+  if (Array.isArray(from['content']) && !Array.isArray(to['content'])) throw lockedMemberChanged('content')
+  const { bytes } = await parseChecked(Buffer.from(JSON.stringify(to)))
   if (kind === 'result' && to['isError'] !== true) await requireFit(from, to, misfits)
   return { kind, body: bytes }
 }
 
-/** Clients refuse a structured result that is not as its tool says, so a patch must not make one of it. */
+/** Clients reject a structured result that violates the tool's output schema, so a patch must not produce one. */
 async function requireFit(
   { structuredContent: from }: Fields,
   { structuredContent: to }: Fields,
@@ -75,32 +75,32 @@ async function requireFit(
   if (first === undefined) return
   throw new DecisionFailure(
     'patch',
-    `after the patch structuredContent does not fit the outputSchema of the tool: ${visibleText(first.slice(0, maxMisfit))}`,
+    `the patched structuredContent does not match the outputSchema of the tool: ${visibleText(first.slice(0, maxMisfit))}`,
   )
 }
 
-async function applied(
+async function applyPatch(
   document: Buffer,
   patch: readonly unknown[],
   member: 'mcp_request' | 'mcp_response',
 ): Promise<{ readonly before: Fields; readonly after: Fields }> {
   if (patch.length > maxOperations)
-    throw new DecisionFailure('patch', `a patch has at most ${maxOperations} operations`)
+    throw new DecisionFailure('patch', `the patch has more than ${maxOperations} operations`)
   try {
     await workOn(document, canonicalText(document, { maxValues }))
   } catch (cause) {
-    throw new DecisionFailure('oversized', `what is to be patched has more than ${maxValues} values`, {
+    throw new DecisionFailure('oversized', `the document to patch has more than ${maxValues} values`, {
       cause,
     })
   }
   const text = document.toString()
   const before = fieldsOf(fieldsOf(exactJson(text))[member])
   const whole = requireObject(run(exactJson(text), patch), 'the document')
-  if (Object.keys(whole).join() !== member) throw touched('what is outside of it')
+  if (Object.keys(whole).join() !== member) throw lockedMemberChanged('members outside of it')
   return { before, after: requireObject(whole[member], member) }
 }
 
-/** Throws DecisionFailure naming the operation, and nothing of what it holds. */
+/** Throws DecisionFailure with the index of the operation, but not its values. */
 function run(document: unknown, patch: readonly unknown[]): unknown {
   let budget = maxWebhookBytes
   let present = document
@@ -109,13 +109,16 @@ function run(document: unknown, patch: readonly unknown[]): unknown {
       for (const one of inSimpleOperations(present, operation, (bytes) => (budget -= bytes) >= 0))
         present = jsonPatch.applyOperation(present, one, true, true).newDocument
     } catch (cause) {
-      throw new DecisionFailure('patch', `operation ${index} of the patch cannot be applied`, { cause })
+      throw new DecisionFailure('patch', `cannot apply operation ${index} of the patch`, { cause })
     }
   }
   return present
 }
 
-/** Values that are copied or moved keep their digits, and copies of copies have an end. */
+/**
+ * Replaces copies and moves by other operations. Copied values keep their digits, and the total of the copied bytes is
+ * bounded.
+ */
 function* inSimpleOperations(
   document: unknown,
   operation: unknown,
@@ -127,50 +130,50 @@ function* inSimpleOperations(
     return
   }
   const text = textOf(jsonPatch.getValueByPointer(document, given.from))
-  if (text === undefined || !takes(text.length)) throw new RangeError('no such value, or too many bytes')
+  if (text === undefined || !takes(text.length)) throw new RangeError('missing value, or too many bytes')
   if (given.op === 'move') yield { op: 'remove', path: given.from }
   yield { op: 'add', path: given.path, value: exactJson(text) }
 }
 
-/** Members beside the free ones are what they were. */
+/** Throws when a member that is not in `free` changed. */
 function requireSame(before: Fields, after: Fields, free: readonly string[]): void {
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    if (!free.includes(name) && textOf(before[name]) !== textOf(after[name])) throw touched(name)
+    if (!free.includes(name) && textOf(before[name]) !== textOf(after[name])) throw lockedMemberChanged(name)
   }
 }
 
-/** What the protocol itself keeps in `_meta`. */
+/** Throws when a member of `_meta` that the protocol defines changed. */
 function requireSameMeta(before: Fields, given: unknown): void {
   const after = given === undefined ? {} : requireObject(given, '_meta')
   const reserved = reservedMetaPrefix.toString()
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
     const isLocked = name.startsWith(reserved) || name === 'progressToken'
-    if (isLocked && textOf(before[name]) !== textOf(after[name])) throw touched('_meta')
+    if (isLocked && textOf(before[name]) !== textOf(after[name])) throw lockedMemberChanged('_meta')
   }
 }
 
 function requireObject(value: unknown, what: string): Fields {
   if (isFields(value) && !isRawJson(value)) return value
-  throw new DecisionFailure('patch', `after the patch ${what} is no object`)
+  throw new DecisionFailure('patch', `the patched ${what} is not an object`)
 }
 
 function textOf(value: unknown): string | undefined {
   return JSON.stringify(value)
 }
 
-/** As large and deep as anything that clients and backends may send. */
-async function checked(bytes: Buffer): Promise<JsonObject> {
+/** Checks the same size and depth limits as for messages of clients and backends. */
+async function parseChecked(bytes: Buffer): Promise<JsonObject> {
   if (bytes.length > maxWebhookBytes)
-    throw new DecisionFailure('patch', `after the patch there are more than ${maxWebhookBytes} bytes`)
+    throw new DecisionFailure('patch', `the patched document has more than ${maxWebhookBytes} bytes`)
   try {
     await workOn(bytes, canonicalText(bytes))
     return new JsonObject(bytes)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    throw new DecisionFailure('patch', 'after the patch the JSON cannot be read', { cause })
+    throw new DecisionFailure('patch', 'the patched document is not valid JSON', { cause })
   }
 }
 
-function touched(what: string): DecisionFailure {
-  return new DecisionFailure('patch', `the patch changes ${what.slice(0, 40)}, which it must not`)
+function lockedMemberChanged(what: string): DecisionFailure {
+  return new DecisionFailure('patch', `the patch must not change ${what.slice(0, 40)}`)
 }

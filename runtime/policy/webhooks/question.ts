@@ -1,8 +1,8 @@
 /**
- * The request of a webhook: version, uid, time, principal, the MCP request, its response in that phase, and context, as one
- * JSON text. What the client sent stands in it byte for byte.
+ * Builds the request to a webhook as JSON text: version, uid, time, principal, MCP request, response (in that phase)
+ * and context. The client's data is included unchanged.
  *
- * The sealed state of a call that waits for answers is left out, and so is the caller's token.
+ * Omits the sealed state of a call that waits for input, and the caller's token.
  * Source: docs/guides/webhooks.md.
  */
 import { createHmac } from 'node:crypto'
@@ -12,9 +12,9 @@ import type { Secret } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import type { WebhookPhase, WebhookCall, WebhookResponse } from './subject.ts'
 
-/** Of the wire format. */
+/** Version of the wire format. */
 export const webhookVersion = 'v0.1.0'
-/** Of a request to a webhook, and of its response. */
+/** Maximum size of a request to a webhook and of its response. */
 export const maxWebhookBytes: number = 1024 * 1024
 
 export interface WebhookPlace {
@@ -25,11 +25,11 @@ export interface WebhookPlace {
 export interface WebhookQuestion {
   readonly uid: string
   readonly body: Buffer
-  /** `{"mcp_request": …}` or `{"mcp_response": …}`: what patches are applied to. */
+  /** `{"mcp_request": …}` or `{"mcp_response": …}`: the document that patches apply to. */
   readonly document: Buffer
 }
 
-/** Rejects with DecisionFailure, reason `oversized`, when it is more than webhooks take. */
+/** Rejects with DecisionFailure, reason `oversized`, when the request exceeds the limit. */
 export function questionOf(
   uid: string,
   { server, namespace }: WebhookPlace,
@@ -77,7 +77,7 @@ export function questionOf(
   return { uid, body, document }
 }
 
-/** Two readers could read what has a member twice in two ways. Rejects with JsonError. */
+/** Rejects with JsonError for duplicate members, which two parsers could read differently. */
 export async function requireOneReading(raw: Buffer): Promise<void> {
   await workOn(raw, canonicalText(raw))
 }
@@ -93,7 +93,7 @@ function principalOf({ subject, claims }: Caller): Record<string, unknown> {
   }
 }
 
-/** Headers that let a webhook know who asks. */
+/** Returns headers by which a webhook can authenticate the sender. */
 export function signatureOf(body: Buffer, secret: Secret | undefined): Record<string, string> {
   if (!secret) return {}
   const time = String(Math.floor(Date.now() / 1000))

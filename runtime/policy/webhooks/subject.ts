@@ -1,8 +1,8 @@
 /**
- * What webhooks are asked about: a call, or a call with what came of it; and which webhooks are asked about it.
+ * The calls and responses that webhooks receive, and which webhooks apply to them.
  *
- * Names in `match` are those of backends: whatever clients call a tool, it matches. Where it is not known what a name leads
- * to, a webhook is asked rather than not.
+ * `match` contains original names at the backend, independent of the names for clients. When the target of a name is
+ * unknown, the webhook is called.
  */
 import type { RuntimeWebhook } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
@@ -12,7 +12,7 @@ import type { Origin } from '../requests.ts'
 export type WebhookPhase = RuntimeWebhook['phase']
 export type WebhookKind = 'mutating' | 'validating'
 
-/** Methods that webhooks are asked about, each with the members of its params that a patch may change. */
+/** Methods that webhooks apply to, with the params that a patch may change. */
 export const webhookMethods: Readonly<Record<string, readonly string[]>> = {
   'tools/call': ['arguments'],
   'prompts/get': ['arguments'],
@@ -20,33 +20,32 @@ export const webhookMethods: Readonly<Record<string, readonly string[]>> = {
   'completion/complete': ['argument'],
 }
 
-/** One call. */
 export interface WebhookCall {
   readonly method: string
   readonly params: JsonObject
   readonly caller: Caller
-  /** Raw JSON of the request's id, where the client gave one. */
+  /** Raw JSON of the request id, if the client sent one. */
   readonly id: string | undefined
-  /** Where it goes; undefined where that is not known. */
+  /** Origin of the target; undefined when unknown. */
   readonly origin: Origin | undefined
   readonly signal: AbortSignal
   /**
-   * What of a structured result (raw JSON) is not as the tool says that its results are, one line each; undefined: there is
-   * none. Asked where a patch has changed it.
+   * Lists the mismatches between a structured result (raw JSON) and the tool's output schema, one line each. Undefined
+   * when the result is not checked. Called when a patch changed the result.
    */
   readonly misfits?: Misfits | undefined
 }
 
 export type Misfits = (structured: Buffer | undefined) => Promise<readonly string[]>
 
-/** What came of a call. */
+/** The result or error of a call. */
 export interface WebhookResponse {
   readonly kind: 'result' | 'error'
   /** Raw JSON object. */
   readonly body: Buffer
 }
 
-/** True when a webhook has a say in this. */
+/** True when the webhook applies to this phase, method and origin. */
 export function matches(
   { phase, match = {} }: RuntimeWebhook,
   asked: WebhookPhase,

@@ -28,7 +28,7 @@ export interface WebhookPeer {
   close(): Promise<void>
 }
 
-/** Where variables that settings name are looked up. */
+/** Environment for the variables in the settings. */
 export interface WebhookSecrets {
   readonly env: Environment
   /** Names the settings in errors; `webhooks.validating[<name>]` when undefined. */

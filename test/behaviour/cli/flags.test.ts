@@ -173,7 +173,7 @@ await t.test(
       argumentsFrom([], { argsFile: absent }, async () => ({})),
       {
         code: 'INVALID_CONFIG',
-        message: `--args-file: cannot read ${absent}: there is no such file`,
+        message: `--args-file: cannot read ${absent}: file not found`,
       },
     )
     const { KUBECONFIG: _kubeconfig, ...env } = process.env

@@ -93,7 +93,7 @@ t.test('paths that are no files are refused', async (t) => {
   })
   await t.rejects(addEntry(at('/dev/null'), entry), { message: /is not a regular file/ })
   await t.rejects(addEntry(at(join(folder, 'mcp.json/x.json')), entry), {
-    message: /cannot read .*: a part of the path is no folder/,
+    message: /cannot read .*: a part of the path is not a directory/,
   })
 })
 

@@ -60,7 +60,7 @@ t.test('replay: of the audit log that a server wrote', async (t) => {
   t.match(await replay(same, '--expect', 'nobody=1'), { code: 2 })
   t.match(await runGatehouse(['policy', 'replay', '--audit', join(folder, 'none.log'), '--new', same]), {
     code: 2,
-    stderr: /none.log: cannot be read: there is no such file/,
+    stderr: /none.log: cannot be read: file not found/,
   })
   t.match(await runGatehouse(['policy', 'replay', '--audit', folder, '--new', same]), {
     code: 2,

@@ -25,6 +25,6 @@ await t.test('a discovery document of another issuer is not blamed on the target
   t.notMatch(recorded.text(), /the target could not be used/)
   t.match(recorded.text(), /access token could not be checked/)
   t.match(recorded.text(), /names another issuer/)
-  t.match(recorded.text(), /expected issuer http:[^"]*, the document says https:\/\/other\.example/)
+  t.match(recorded.text(), /expected issuer http:[^"]*, found https:\/\/other\.example/)
   t.equal(target.seen.length, 0)
 })

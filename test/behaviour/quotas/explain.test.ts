@@ -38,11 +38,11 @@ t.test('of a running server: the quota that refused a call, and how full the oth
   const { stdout } = await explain()
   t.match(
     stdout,
-    /note quota +searches: 2 calls a day for all callers together; calls over it are refused; the fullest budget is used to 100 % in this window/,
+    /note quota +searches: 2 calls per day for all callers in total; further calls are rejected; the fullest budget is 100 % used in this window/,
   )
   t.match(
     stdout,
-    /spending: 1000 cost a month for all callers together, of which this call is counted with 25 unless the backend reports another cost; calls over it go on; the fullest budget is used to 5 % in this window/,
+    /spending: 1000 cost per month for all callers in total, of which this call costs 25 unless the backend reports another cost; further calls are allowed; the fullest budget is 5 % used in this window/,
   )
   t.notMatch(stdout, 'elsewhere')
 })
@@ -67,7 +67,7 @@ t.test('of a file: nothing counts, so nothing is said of how full a quota is', a
   const { stdout, stderr } = await runGatehouse(['explain', ...args, '--tool', 'web_search'])
   t.match(
     stdout,
-    /note quota +searches: 2 calls a day for all callers together; calls over it are refused\n/,
+    /note quota +searches: 2 calls per day for all callers in total; further calls are rejected\n/,
     stderr,
   )
 })

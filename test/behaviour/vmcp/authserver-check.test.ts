@@ -92,7 +92,7 @@ for (const command of ['validate', 'serve']) {
       /incomingAuth\.oidc\.issuer: must be http:\/\/127\.0\.0\.1:4999/,
       /incomingAuth\.oidc\.audience: must be one of/,
       /incomingAuth\.authz\.primaryUpstreamProvider: "none" is not/,
-      /outgoingAuth\.backends\.a\.upstreamInject\.providerName: "other" is not the name/,
+      /outgoingAuth\.backends\.a\.upstreamInject\.providerName: "other" is not an upstream provider/,
       /outgoingAuth\.backends\.b\.tokenExchange\.subjectProviderName: must name one of .*corp, code/,
       /outgoingAuth\.backends\.b: token_exchange cannot be combined with disableUpstreamTokenInjection/,
     ])
@@ -107,7 +107,7 @@ t.test(
     config({ a: inject('corp') })
     t.match(await run('validate'), {
       code: 2,
-      stderr: /providerName: needs an embedded authorization server/,
+      stderr: /providerName: requires an embedded authorization server/,
     })
     server()
     config({}, { type: 'anonymous' })
@@ -117,7 +117,7 @@ t.test(
     symlinkSync(join(dir, 'nowhere'), join(other.dir, 'authserver-config.yaml'))
     const broken = await other.run('validate')
     t.match(broken, { code: 2, stderr: /cannot be read/ })
-    t.notMatch(broken.stderr, /needs an embedded/, 'no error that only follows from it')
+    t.notMatch(broken.stderr, /requires an embedded/, 'no error that only follows from it')
   },
 )
 

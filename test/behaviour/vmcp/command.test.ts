@@ -53,7 +53,7 @@ t.test('init keeps an existing file, and reports why one cannot be written', asy
   t.equal((await init(empty)).code, 0, 'as mktemp makes one')
   t.match(readFileSync(empty, 'utf8'), 'groupRef: x')
   const absent = join(folder, 'absent', 'new.yaml')
-  t.match(await init(absent), { code: 2, stderr: /cannot write \S+new\.yaml: there is no such file\n$/ })
+  t.match(await init(absent), { code: 2, stderr: /cannot write \S+new\.yaml: file not found\n$/ })
 })
 
 t.test('validate names every error and ends with the code for configuration', async (t) => {
@@ -104,9 +104,9 @@ t.test(
     t.equal(code, 2)
     for (const line of [
       '--port: must be a whole number from 0 to 65535, found "70000"',
-      '--session-ttl: must be a duration such as 30s or 1h30m, not negative, found "-5s"',
+      '--session-ttl: must be a non-negative duration such as 30s or 1h30m, found "-5s"',
       '--host: must be an IP address or a host name, found "1.2.3"',
-      '--allowed-origins: must be one origin, scheme://host[:port], without a list or a wildcard, found "https://a.b,https://c.d"; give each origin on its own',
+      '--allowed-origins: must be one origin, scheme://host[:port], without a list or a wildcard, found "https://a.b,https://c.d"; repeat the flag for each origin',
       'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
     ])
       t.match(stderr, line)

@@ -110,5 +110,5 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
   for (const [settings, message] of wrong)
     await t.rejects(async () => start({ name: 'v', ...settings }), { message })
   const twice = { validating: [{ name: 'v', url }], mutating: [{ name: 'v', url }] }
-  await t.rejects(startTestVmcp({}, { webhooks: twice }), { message: /the name v stands twice/ })
+  await t.rejects(startTestVmcp({}, { webhooks: twice }), { message: /duplicate name v/ })
 })

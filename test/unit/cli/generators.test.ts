@@ -35,7 +35,7 @@ configMapGenerator:
 t.test('generators: what cannot be read is named, and nothing outside of the folder is', async (t) => {
   const cases: Readonly<Record<string, RegExp>> = {
     'secretGenerator: [{envs: [a]}]': /a generator has no name$/,
-    'secretGenerator: [{name: s, envs: [none.env]}]': /none\.env cannot be read: there is no such file$/,
+    'secretGenerator: [{name: s, envs: [none.env]}]': /none\.env cannot be read: file not found$/,
     'secretGenerator: [{name: s, files: [../../x]}]':
       /\.\.\/\.\.\/x is outside of the kustomization's folder$/,
     'secretGenerator: [{name: s, files: [/etc/hostname]}]':

@@ -35,7 +35,7 @@ t.test('import: a file that cannot be read is told with its place, and the other
     'broken YAML': [place('config.yaml', 'extensions:\n  a: [1'), /config\.yaml:\d+: not valid YAML/],
     'an alias bomb': [
       place('bomb.yaml', `a: &a [x]\n${aliasBomb.join('\n')}\n`),
-      /stands for too much through aliases/,
+      /expands to too many nodes through aliases/,
     ],
     huge: [place('huge.json', Buffer.alloc(9 * 1024 * 1024, 0x20)), /larger than 8 MiB/],
     deep: [place('deep.json', '['.repeat(100_000)), /nested deeper/],

@@ -26,7 +26,7 @@ t.test('save: what cannot be written leaves everything as it was, and no draft',
   t.equal(readFileSync(join(folder, 'secrets.yaml'), 'utf8'), 'before')
   t.throws(
     () => saveFolder(join(folder, 'secrets.yaml'), files, { force: true }),
-    /a file of that name is in the way/,
+    /a file with this name already exists/,
   )
   t.end()
 })

@@ -81,28 +81,28 @@ await t.test('settings: the target is an absolute http URL without a path', asyn
 
 await t.test('settings: half of a security setting is refused', async (t) => {
   const cases: readonly [ProxyInput, RegExp][] = [
-    [{ oidcAudience: 'a' }, /--oidc-audience: needs --oidc-issuer/],
-    [{ oidcScopes: ['a'], oidcClientId: 'x' }, /--oidc-client-id, --oidc-scopes: needs --oidc-issuer/],
+    [{ oidcAudience: 'a' }, /--oidc-audience: requires --oidc-issuer/],
+    [{ oidcScopes: ['a'], oidcClientId: 'x' }, /--oidc-client-id, --oidc-scopes: requires --oidc-issuer/],
     [
       { oidcIssuer: 'https://i.example', oidcClientSecret: 's' },
-      /--oidc-client-secret: needs --oidc-client-id/,
+      /--oidc-client-secret: requires --oidc-client-id/,
     ],
     [{ oidcIssuer: 'http://i.example' }, /--oidc-issuer: must be https/],
     [{ oidcIssuer: '' }, /--oidc-issuer: must not be empty/],
     [
       { remoteAuthIssuer: 'https://i.example' },
-      /--remote-auth-issuer: needs --remote-auth or --remote-auth-client-id/,
+      /--remote-auth-issuer: requires --remote-auth or --remote-auth-client-id/,
     ],
-    [{ remoteAuthSkipBrowser: true }, /--remote-auth-skip-browser: needs/],
-    [{ remoteAuth: true, remoteAuthAuthorizeUrl: 'https://i.example/a' }, /give both or none/],
-    [{ remoteAuth: true, remoteAuthClientSecret: 's' }, /needs --remote-auth-client-id/],
-    [{ tokenExchangeAudience: 'a' }, /--token-exchange-audience: needs --token-exchange-url/],
+    [{ remoteAuthSkipBrowser: true }, /--remote-auth-skip-browser: requires/],
+    [{ remoteAuth: true, remoteAuthAuthorizeUrl: 'https://i.example/a' }, /set both or neither/],
+    [{ remoteAuth: true, remoteAuthClientSecret: 's' }, /requires --remote-auth-client-id/],
+    [{ tokenExchangeAudience: 'a' }, /--token-exchange-audience: requires --token-exchange-url/],
     [
       { tokenExchangeUrl: 'https://x.example/t', tokenExchangeClientSecret: 's' },
-      /needs --token-exchange-client-id/,
+      /requires --token-exchange-client-id/,
     ],
     [{ tokenExchangeUrl: 'http://x.example/t' }, /--token-exchange-url: must be https/],
-    [{ passAuthorization: true }, /--pass-authorization: has no meaning/],
+    [{ passAuthorization: true }, /--pass-authorization: requires an --oidc-\* flag/],
   ]
   for (const [input, expected] of cases)
     t.match(violations(input).join('\n'), expected, JSON.stringify(input))
@@ -117,13 +117,13 @@ await t.test('settings: alternatives exclude one another', async (t) => {
         remoteAuthAuthorizeUrl: 'https://i.example/a',
         remoteAuthTokenUrl: 'https://i.example/t',
       },
-      /--remote-auth-issuer, --remote-auth-authorize-url: give one/,
+      /--remote-auth-issuer, --remote-auth-authorize-url: set only one/,
     ],
-    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /give one of them, not both/],
-    [{ remoteAuthBearerToken: 't', remoteAuth: true }, /exclude one another/],
+    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of them/],
+    [{ remoteAuthBearerToken: 't', remoteAuth: true }, /mutually exclusive/],
     [
       { remoteAuthBearerToken: 't', remoteAuthClientId: 'c', remoteAuthScopes: ['a'] },
-      /--remote-auth-client-id, --remote-auth-scopes: --remote-auth-bearer-token and a login exclude/,
+      /--remote-auth-client-id, --remote-auth-scopes: --remote-auth-bearer-token and a login are mutually exclusive/,
     ],
     [
       {
@@ -132,13 +132,13 @@ await t.test('settings: alternatives exclude one another', async (t) => {
         tokenExchangeClientSecret: 's',
         tokenExchangeClientSecretFile: file('e', 'x'),
       },
-      /give one of them, not both/,
+      /set only one of them/,
     ],
   ]
   for (const [input, expected] of cases) t.match(violations(input).join('\n'), expected)
   t.match(
     violations({ remoteAuth: true }, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 't' }).join(),
-    /exclude one another/,
+    /mutually exclusive/,
   )
 })
 
@@ -186,7 +186,7 @@ await t.test('settings: an error names the flag, what was found and the rule', a
   t.match(found.join('\n'), /^--request-timeout: must be a duration such as .*, found "5"$/m)
   t.match(
     found.join('\n'),
-    /^--remote-auth-bearer-token-file: the secret file \S+absent cannot be read: there is no such file$/m,
+    /^--remote-auth-bearer-token-file: the secret file \S+absent cannot be read: file not found$/m,
   )
   t.match(found.join('\n'), /^--remote-forward-headers-secret: header "X-A": secret "missing": not found/m)
   t.equal(found.length, 6)
@@ -226,14 +226,14 @@ await t.test('settings: values are checked one by one, and all errors are told a
     /--port: .*0 to 65535/,
     /--request-timeout: .*duration/,
     /--allowed-origins: .*found "null"/,
-    /--allowed-origins: must be one origin.*found "https:\/\/a.example,https:\/\/b.example"; give each/,
+    /--allowed-origins: must be one origin.*found "https:\/\/a.example,https:\/\/b.example"; repeat the flag/,
     /--allowed-origins: .*wildcard.*found "https:\/\/\*.c.example"/,
     /--resource-url: .*absolute/,
     /--remote-auth-timeout: must be longer than zero/,
     /--remote-auth-callback-port: .*1024/,
     /--remote-auth-resource: .*fragment/,
     /--remote-auth-scopes: /,
-    /--remote-auth-scope-param-name: state is a parameter/,
+    /--remote-auth-scope-param-name: state is reserved/,
     /--remote-forward-headers: value 1 must be of the form/,
     /--remote-forward-headers: Host is set by the gateway and cannot be configured/,
     /--remote-forward-headers: the header x-a is set twice/,

@@ -22,9 +22,9 @@ const aliasBomb = Array.from({ length: 9 }, (_, i) =>
 
 /** Text, and what is said of it. */
 const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
-  'an alias bomb': [aliasBomb, /^\d: stands for too much through aliases$/],
-  'a node inside itself': ['a: 1\nb: &x [1, *x]', '2: the alias *x stands for what it is in'],
-  'a node inside itself, often': ['a: &x [*x, *x, *x]', /stands for what it is in/],
+  'an alias bomb': [aliasBomb, /^\d: expands to too many nodes through aliases$/],
+  'a node inside itself': ['a: 1\nb: &x [1, *x]', '2: the alias *x refers to a node that contains it'],
+  'a node inside itself, often': ['a: &x [*x, *x, *x]', /refers to a node that contains it/],
   'an alias without anchor': ['a: 1\nb: *x', '2: the alias *x has no anchor before it'],
   'an anchor after its alias': ['a: *x\nb: &x 1', '1: the alias *x has no anchor before it'],
   'a repeated key': ['a: 1\nb: 2\na: 3', '3: the key "a" is repeated'],
@@ -37,15 +37,15 @@ const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
     'a: 1\ny: 2',
     '2: the key y is read as true by kubectl; put it in quotes',
   ],
-  'a merge of a text': ['a: &a x\nb: {<<: *a}', '2: a merge key (<<) needs a map, or a list of maps'],
+  'a merge of a text': ['a: &a x\nb: {<<: *a}', '2: a merge key (<<) requires a map, or a list of maps'],
   'a merge of a list of texts': [
     'b: {<<: [{a: 1}, x]}',
-    '1: a merge key (<<) needs a map, or a list of maps',
+    '1: a merge key (<<) requires a map, or a list of maps',
   ],
-  'a merge with itself': ['b: &b {<<: *b}', '1: the alias *b stands for what it is in'],
+  'a merge with itself': ['b: &b {<<: *b}', '1: the alias *b refers to a node that contains it'],
   'a merge after members': [
     'a: &a {i: 1}\nb: {i: 2, <<: *a}',
-    '2: a merge key (<<) must stand first: kubectl replaces what stands before it',
+    '2: a merge key (<<) must be the first key: kubectl replaces the keys before it',
   ],
   'a merge of nothing': ['b: {<<: *x}', /a merge key|has no anchor/],
   'no key': ['? \n: 2', /a key must be a plain value/],
@@ -173,7 +173,7 @@ t.test('yaml: every file is read by it, and named in the message', async (t) => 
     if (name === 'manifests') continue
     t.throws(() => read(two), {
       code: 'INVALID_CONFIG',
-      message: /two\.yaml[^]*line 3: begins a second document/,
+      message: /two\.yaml[^]*line 3: must not start a second document/,
     })
   }
 })

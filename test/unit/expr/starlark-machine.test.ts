@@ -353,7 +353,7 @@ t.test('JSON: what has no form is refused by name', (t) => {
   cyclic.items.push(cyclic)
   t.throws(() => writeJson(cyclic, meter), { message: /contains itself/ })
   t.throws(() => writeJson(universalNames.get('len') ?? null, meter), {
-    message: /builtin_function_or_method has no form/,
+    message: /builtin_function_or_method to JSON/,
   })
   const dict = new Dict()
   dict.set(1, 2, meter)

@@ -27,7 +27,7 @@ const broken: readonly (readonly [OidcConfig, RegExp])[] = [
   [{ ...good, jwksUrl: 'file:///etc/passwd' }, /^jwksUrl: must be an http or https URL/],
   [
     { ...good, introspectionUrl: 'https://u:p@idp.example/i' },
-    /^introspectionUrl: must not carry user information/,
+    /^introspectionUrl: must not contain a user name or password/,
   ],
   [{ ...good, resource: '/mcp' }, /^resource: /],
   [{ ...good, clientSecret: 's' }, /^clientId: /],

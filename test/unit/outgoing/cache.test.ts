@@ -1,23 +1,23 @@
 /** The credential cache: single flight, margin, abort of one waiter, bound, and keys that cannot collide. */
 import t from 'tap'
-import { CredentialCache, type Obtained } from '../../../runtime/outgoing/cache.ts'
+import { CredentialCache, type ObtainedCredential } from '../../../runtime/outgoing/cache.ts'
 
 /** A source whose every response the test lets go. */
 function source() {
-  const waiting: ((value: Obtained) => void)[] = []
+  const waiting: ((value: ObtainedCredential) => void)[] = []
   return {
     get count() {
       return waiting.length
     },
     obtain: () =>
-      new Promise<Obtained>((resolve) => {
+      new Promise<ObtainedCredential>((resolve) => {
         waiting.push(resolve)
       }),
-    release: (index: number, value: Obtained) => waiting[index]?.(value),
+    release: (index: number, value: ObtainedCredential) => waiting[index]?.(value),
   }
 }
 
-const token = (accessToken: string, expiresAt?: number): Obtained => ({
+const token = (accessToken: string, expiresAt?: number): ObtainedCredential => ({
   credential: { accessToken },
   expiresAt,
 })

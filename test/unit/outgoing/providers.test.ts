@@ -51,12 +51,14 @@ t.test(
     t.teardown(() => outgoing.close())
     for (const make of [exchange, sts, crossApp]) {
       t.match(outgoing.problems(make(), 'auth'), [
-        /^auth\.\w+\.subjectProviderName: must name one of the upstream providers, which are corp, code$/,
+        /^auth\.\w+\.subjectProviderName: must name one of the upstream providers: corp, code$/,
       ])
-      t.match(outgoing.problems(make('other'), 'auth'), [/"other" is not the name of an upstream provider/])
+      t.match(outgoing.problems(make('other'), 'auth'), [
+        /"other" is not an upstream provider; expected one of/,
+      ])
       t.same(outgoing.problems(make('code'), 'auth'), [])
     }
-    t.match(outgoing.problems(inject('other'), 'auth'), [/providerName: "other" is not the name/])
+    t.match(outgoing.problems(inject('other'), 'auth'), [/providerName: "other" is not an upstream provider/])
     t.same(outgoing.problems(inject('corp'), 'auth'), [])
     t.same(
       outgoing.problems({ type: 'token_exchange', tokenExchange: { tokenUrl: 'https://a.example/t' } }, 'x')
@@ -95,7 +97,7 @@ t.test(
     const outgoing = makeOutgoing()
     t.teardown(() => outgoing.close())
     t.same(outgoing.problems(exchange()), [])
-    t.match(outgoing.problems(exchange('corp')), [/needs an embedded authorization server/])
-    t.match(outgoing.problems(inject('corp')), [/needs an embedded authorization server/])
+    t.match(outgoing.problems(exchange('corp')), [/requires an embedded authorization server/])
+    t.match(outgoing.problems(inject('corp')), [/requires an embedded authorization server/])
   },
 )

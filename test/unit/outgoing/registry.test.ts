@@ -154,7 +154,7 @@ await t.test('strategy: upstream tokens need something that holds them', async (
     { type: 'token_exchange', tokenExchange: { tokenUrl: 'https://s.example/t', subjectProviderName: 'p' } },
     { type: 'cloud_sts', cloudSts: { region: 'us-east-1', fallbackRoleArn: role, subjectProviderName: 'p' } },
   ] as const)
-    t.match(bare.problems(config), [/needs an embedded authorization server/], config.type)
+    t.match(bare.problems(config), [/requires an embedded authorization server/], config.type)
 })
 
 await t.test('strategy: obo, when it is enabled, is checked like the others', async (t) => {

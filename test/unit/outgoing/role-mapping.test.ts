@@ -1,14 +1,14 @@
 /** Role selection: order, claims, expressions, fallback; and names of role sessions. */
 import t from 'tap'
 import { sessionName } from '../../../runtime/outgoing/strategies/cloud-sts.ts'
-import { roleChooser } from '../../../runtime/outgoing/aws/role-mapping.ts'
+import { makeRoleChooser } from '../../../runtime/outgoing/aws/role-mapping.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const claims = { sub: 'u', groups: ['dev', 'ops'], roles: ['x'], email: 'u@corp.example', level: 3 }
 
-await t.test('roleChooser: lowest priority first, none last, ties in configuration order', async (t) => {
+await t.test('makeRoleChooser: lowest priority first, none last, ties in configuration order', async (t) => {
   proves('2.cloudSts.roleMappings', '2.cloudSts.roleMappings.priority')
-  const choose = roleChooser({
+  const choose = makeRoleChooser({
     roleMappings: [
       { roleArn: 'unset-1', claim: 'dev' },
       { roleArn: 'unset-2', claim: 'dev' },
@@ -22,23 +22,29 @@ await t.test('roleChooser: lowest priority first, none last, ties in configurati
   t.equal(choose({ groups: ['nobody', 'dev'] }), 'zero')
 })
 
-await t.test('roleChooser: roleClaim, by default groups; the value is data, not an expression', async (t) => {
-  proves('2.cloudSts.roleClaim', '2.cloudSts.roleMappings.claim')
-  t.equal(roleChooser({ roleClaim: 'roles', roleMappings: [{ roleArn: 'r', claim: 'x' }] })(claims), 'r')
-  const tricky = '"] || true || ["'
-  const choose = roleChooser({ roleMappings: [{ roleArn: 'r', claim: tricky }] })
-  t.equal(choose(claims), undefined)
-  t.equal(choose({ groups: [tricky] }), 'r')
-  for (const groups of [undefined, 'dev', null, { x: 1 }, 7])
-    t.equal(roleChooser({ roleMappings: [{ roleArn: 'r', claim: 'dev' }] })({ groups }), undefined)
-})
+await t.test(
+  'makeRoleChooser: roleClaim, by default groups; the value is data, not an expression',
+  async (t) => {
+    proves('2.cloudSts.roleClaim', '2.cloudSts.roleMappings.claim')
+    t.equal(
+      makeRoleChooser({ roleClaim: 'roles', roleMappings: [{ roleArn: 'r', claim: 'x' }] })(claims),
+      'r',
+    )
+    const tricky = '"] || true || ["'
+    const choose = makeRoleChooser({ roleMappings: [{ roleArn: 'r', claim: tricky }] })
+    t.equal(choose(claims), undefined)
+    t.equal(choose({ groups: [tricky] }), 'r')
+    for (const groups of [undefined, 'dev', null, { x: 1 }, 7])
+      t.equal(makeRoleChooser({ roleMappings: [{ roleArn: 'r', claim: 'dev' }] })({ groups }), undefined)
+  },
+)
 
 await t.test(
-  'roleChooser: a matcher sees all claims; one that fails or is no boolean is skipped',
+  'makeRoleChooser: a matcher sees all claims; one that fails or is no boolean is skipped',
   async (t) => {
     proves('2.cloudSts.roleMappings.matcher')
     const choose = (matcher: string) =>
-      roleChooser({ fallbackRoleArn: 'f', roleMappings: [{ roleArn: 'r', matcher }] })(claims)
+      makeRoleChooser({ fallbackRoleArn: 'f', roleMappings: [{ roleArn: 'r', matcher }] })(claims)
     t.equal(choose('claims.email.endsWith("@corp.example") && claims.level >= 3'), 'r')
     t.equal(choose('claims.missing == "x"'), 'f')
     t.equal(choose('"dev"'), 'f')
@@ -47,11 +53,14 @@ await t.test(
   },
 )
 
-await t.test('roleChooser: the fallback when nothing matches or nothing is mapped', async (t) => {
+await t.test('makeRoleChooser: the fallback when nothing matches or nothing is mapped', async (t) => {
   proves('2.cloudSts.fallbackRoleArn')
-  t.equal(roleChooser({ fallbackRoleArn: 'f' })(claims), 'f')
-  t.equal(roleChooser({ fallbackRoleArn: 'f', roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims), 'f')
-  t.equal(roleChooser({ roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims), undefined)
+  t.equal(makeRoleChooser({ fallbackRoleArn: 'f' })(claims), 'f')
+  t.equal(
+    makeRoleChooser({ fallbackRoleArn: 'f', roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims),
+    'f',
+  )
+  t.equal(makeRoleChooser({ roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims), undefined)
 })
 
 await t.test('sessionName: legal values stay, others become legal and stay apart', async (t) => {

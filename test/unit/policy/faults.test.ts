@@ -66,7 +66,7 @@ t.test(
           {
             policy: 'policies[1]',
             effect: 'forbid',
-            reason: 'the attribute arg_n is absent, test it with has',
+            reason: 'the attribute arg_n is absent; test it with has',
           },
         ],
       ],
@@ -96,12 +96,12 @@ t.test('errors: nothing that a caller sent is repeated', async (t) => {
       .map(({ fields }) => String(fields?.['reason']))
       .sort(),
     [
-      'decimal does not take such a value',
+      'decimal does not accept this value',
       'integer overflow',
-      'ipaddr does not take such a value',
-      'the attribute arg_big is absent, test it with has',
-      'the attribute x is absent, test it with has',
-      'the value of arg_big cannot be expressed; the request is refused',
+      'ipaddr does not accept this value',
+      'the attribute arg_big is absent; test it with has',
+      'the attribute x is absent; test it with has',
+      'the value of arg_big has no Cedar representation; the request is denied',
     ],
   )
 })

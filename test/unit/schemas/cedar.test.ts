@@ -69,7 +69,7 @@ t.test('makeAuthorizer: refuses to start and names every error at once', async (
     code: 'INVALID_CONFIG',
     message: /policies\[1\]: is not a Cedar policy[^]*entitiesJson: is not JSON/,
   })
-  t.throws(() => start([]), { code: 'INVALID_CONFIG', message: /policies: needs at least one policy/ })
+  t.throws(() => start([]), { code: 'INVALID_CONFIG', message: /policies: requires at least one policy/ })
   t.doesNotThrow(() => start([good]))
   try {
     start(['nonsense'])

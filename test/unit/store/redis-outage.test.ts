@@ -105,6 +105,6 @@ t.test('redis config: every error is named at once, and no password', async (t) 
   })
   t.throws(
     () => makeRedisStore({ sentinel: { masterName: 'm', addrs: [] }, keyPrefix: '' }),
-    /needs an address/,
+    /requires an address/,
   )
 })

@@ -1,12 +1,12 @@
-/** How built-in functions take their arguments, with the errors for those that they cannot take. */
+/** Reads the arguments of built-in functions, and reports invalid ones. */
 import { StarlarkError } from '../errors.ts'
 import { type NativeCall, type StarlarkValue, typeOf } from '../values/values.ts'
 import { toIndex } from '../values/numbers.ts'
 import { likely } from '../compiler/spelling.ts'
 
 /**
- * The arguments by position or name, in the order of `names`. A name with `?` at its end is optional: undefined when it
- * is not given. Throws for arguments that are missing, too many, or of no such name.
+ * Returns the arguments, passed by position or name, in the order of `names`. A name that ends in `?` is optional: its
+ * value is undefined when absent. Throws for missing, surplus and unknown arguments.
  */
 export function unpack(call: NativeCall, ...names: readonly string[]): (StarlarkValue | undefined)[] {
   const plain = names.map((name) => name.replace('?', ''))
@@ -31,7 +31,7 @@ export function unpack(call: NativeCall, ...names: readonly string[]): (Starlark
   return values
 }
 
-/** Arguments that have no names. */
+/** Returns positional-only arguments. */
 export function positional(call: NativeCall, least: number, most: number): readonly StarlarkValue[] {
   if (call.named.length > 0) throw failure(call, 'unexpected keyword arguments')
   const { length } = call.args
@@ -53,7 +53,7 @@ export function asText(call: NativeCall, value: StarlarkValue | undefined, param
   return value
 }
 
-/** Small ints only. */
+/** Returns a machine-sized int. */
 export function asInt(call: NativeCall, value: StarlarkValue | undefined, parameter: string): number {
   if (value === undefined || (typeof value !== 'number' && typeof value !== 'bigint'))
     throw mismatch(call, value ?? null, 'int', parameter)

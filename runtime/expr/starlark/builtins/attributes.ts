@@ -1,4 +1,4 @@
-/** `x.name`: methods of the built-in types. */
+/** `x.name`: the methods of the built-in types. */
 import { dictMethods, listMethods } from './methods-collections.ts'
 import { stringMethods } from './methods-string.ts'
 import { Bytes, TextView } from '../values/scalars.ts'
@@ -36,12 +36,12 @@ function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
   }
 }
 
-/** Names of what a value has, sorted. */
+/** Returns the attribute names of a value, sorted. */
 export function attributeNames(value: StarlarkValue): string[] {
   return [...methodsOf(value).names].sort()
 }
 
-/** Undefined when the value has no such attribute. */
+/** Returns an attribute, or undefined when the value does not have it. */
 export function findAttribute(
   value: StarlarkValue,
   name: string,
@@ -61,7 +61,7 @@ export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMe
   throw new StarlarkError(`${typeOf(value)} has no .${name} field or method${hint}`)
 }
 
-/** Who knows other languages reads entries of dicts like this. */
+/** Users of other languages read dict entries like this. */
 function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
 }

@@ -1,4 +1,4 @@
-/** Built-in functions that make values of one type from another. */
+/** Built-in functions that convert values between types. */
 import { asInt, failure, positional, unpack } from './arguments.ts'
 import { Bytes, Float, type Int, isInt } from '../values/scalars.ts'
 import { truth } from '../values/size.ts'
@@ -88,7 +88,7 @@ function dict(call: NativeCall): StarlarkValue {
   return made
 }
 
-/** Takes over entries of a dict or of a sequence of pairs, then the named arguments. */
+/** Adds the entries of a dict or of a sequence of pairs, then the named arguments. */
 export function update(
   { name, named, meter }: NativeCall,
   into: Dict,

@@ -5,7 +5,7 @@ import { repr, str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
 
 interface State {
-  /** The next field without a name or number. */
+  /** Index of the next field without a name or number. */
   next: number
   manual: boolean
 }

@@ -1,8 +1,8 @@
 /**
- * JSON to values of scripts and back, both as bytes (text.ts).
+ * Converts JSON to script values and back, both as bytes (text.ts).
  *
- * Reading: an integral number is an int whatever its size, so that ids keep all their digits; `1.0` is the int 1 as
- * long as that is exact. Writing: what has no form in JSON is refused with a message that says where it stands.
+ * Reading: an integral number becomes an int of any size, so that ids keep all their digits. `1.0` becomes the int 1
+ * while that is exact. Writing: values without a JSON form cause an error.
  */
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
@@ -34,7 +34,7 @@ const escapeTable: Readonly<Record<string, string>> = {
 const escapedChars = /["\\\x00-\x1f]/g
 const maxIntDigits = 4_000
 
-/** Throws JsonTextError for what is no JSON, LimitError when it takes too much memory. */
+/** Throws JsonTextError for invalid JSON, and LimitError when the value needs too much memory. */
 export function readJson(bytes: string, meter: ScriptMeter): StarlarkValue {
   const reader = new Reader(bytes, meter)
   const value = reader.value(0)
@@ -68,7 +68,7 @@ class Reader {
 
   end(): void {
     this.#match(spaces)
-    if (this.#at < this.#text.length) throw new JsonTextError('more follows the value')
+    if (this.#at < this.#text.length) throw new JsonTextError('unexpected text after the value')
   }
 
   value(depth: number): StarlarkValue {
@@ -98,10 +98,10 @@ class Reader {
     do {
       this.#match(spaces)
       const key = this.#string()
-      if (!this.#has(':')) throw new JsonTextError('a colon is missing')
+      if (!this.#has(':')) throw new JsonTextError('missing colon')
       dict.set(key, this.value(depth + 1), this.#meter)
     } while (this.#has(','))
-    if (!this.#has('}')) throw new JsonTextError('an object does not end')
+    if (!this.#has('}')) throw new JsonTextError('unterminated object')
     return dict
   }
 
@@ -114,19 +114,19 @@ class Reader {
       this.#meter.appended(list.items.length)
       list.items.push(this.value(depth + 1))
     } while (this.#has(','))
-    if (!this.#has(']')) throw new JsonTextError('an array does not end')
+    if (!this.#has(']')) throw new JsonTextError('unterminated array')
     return list
   }
 
   #string(): string {
-    if (this.#text[this.#at] !== '"') throw new JsonTextError('a text is missing')
+    if (this.#text[this.#at] !== '"') throw new JsonTextError('missing string')
     this.#at++
     const parts: string[] = []
     for (;;) {
       parts.push(this.#match(plainText))
       const char = this.#text[this.#at++]
       if (char === '"') break
-      if (char !== '\\') throw new JsonTextError('a text does not end')
+      if (char !== '\\') throw new JsonTextError('unterminated string')
       parts.push(this.#escape())
       this.#meter.allocate(sizeOf.element)
     }
@@ -139,7 +139,7 @@ class Reader {
     const letter = this.#text[this.#at++] ?? ''
     const simple = escapeTable[letter]
     if (simple !== undefined) return simple
-    if (letter !== 'u') throw new JsonTextError('no such escape')
+    if (letter !== 'u') throw new JsonTextError('invalid escape')
     const high = this.#unit()
     if (high < 0xd800 || high > 0xdbff || !this.#text.startsWith('\\u', this.#at)) return encodePoint(high)
     const before = this.#at
@@ -152,14 +152,14 @@ class Reader {
 
   #unit(): number {
     const digits = this.#text.slice(this.#at, this.#at + 4)
-    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonTextError('no such escape')
+    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonTextError('invalid escape')
     this.#at += 4
     return Number.parseInt(digits, 16)
   }
 
   #number(): StarlarkValue {
     const text = this.#match(numberText)
-    if (text === '') throw new JsonTextError('a value is missing')
+    if (text === '') throw new JsonTextError('missing value')
     if (/^-?\d+$/.test(text) && text.length <= maxIntDigits) {
       const small = Number(text)
       if (Number.isSafeInteger(small)) return small + 0
@@ -168,12 +168,12 @@ class Reader {
     }
     this.#meter.allocate(sizeOf.float)
     const value = Number(text)
-    if (!Number.isFinite(value)) throw new JsonTextError('a number is too large')
+    if (!Number.isFinite(value)) throw new JsonTextError('number too large')
     return Number.isSafeInteger(value) ? value + 0 : new Float(value)
   }
 }
 
-/** Control characters that JSON has short escapes for. */
+/** Control characters with short escapes in JSON. */
 const controlEscapes: Readonly<Record<string, string>> = {
   '\b': '\\b',
   '\f': '\\f',
@@ -182,13 +182,16 @@ const controlEscapes: Readonly<Record<string, string>> = {
   '\t': '\\t',
 }
 
-/** A JSON text as a JSON string. */
+/** Returns a JSON text as a JSON string. */
 export function jsonString(json: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.text + json.length)
   return `"${inSlices(json, (slice) => slice.replaceAll(/["\\]/g, '\\$&'), meter)}"`
 }
 
-/** The JSON of a value. Throws StarlarkError for what has none: functions, bytes, nan, cycles, keys that are no texts. */
+/**
+ * Returns the JSON of a value. Throws StarlarkError for values without a JSON form: functions, bytes, nan, cycles, and
+ * dicts with keys that are not strings.
+ */
 export function writeJson(value: StarlarkValue, meter: ScriptMeter): string {
   return write(value, meter, [])
 }
@@ -204,8 +207,8 @@ function write(value: StarlarkValue, meter: ScriptMeter, open: object[]): string
     return `[${Array.from({ length: value.length }, (_, i) => value.at(i)).join(',')}]`
   }
   if (!(value instanceof List || value instanceof Tuple || value instanceof Dict))
-    throw new StarlarkError(`a value of type ${typeOf(value)} has no form in JSON`)
-  if (open.includes(value)) throw new StarlarkError('a value that contains itself has no form in JSON')
+    throw new StarlarkError(`cannot convert a value of type ${typeOf(value)} to JSON`)
+  if (open.includes(value)) throw new StarlarkError('cannot convert a value that contains itself to JSON')
   if (open.length >= maxDepth) throw new StarlarkError('value is nested too deeply for JSON')
   open.push(value)
   const text = value instanceof Dict ? objectText(value, meter, open) : arrayText(value.items, meter, open)
@@ -220,7 +223,7 @@ function intText(value: number | bigint, meter: ScriptMeter): string {
 }
 
 function floatText({ value }: Float): string {
-  if (!Number.isFinite(value)) throw new StarlarkError('nan and infinity have no form in JSON')
+  if (!Number.isFinite(value)) throw new StarlarkError('cannot convert nan or infinity to JSON')
   return JSON.stringify(value)
 }
 
@@ -238,7 +241,7 @@ function escaped(char: string): string {
 }
 
 function arrayText(items: readonly StarlarkValue[], meter: ScriptMeter, open: object[]): string {
-  const parts = items.map((item) => counted(write(item, meter, open), meter))
+  const parts = items.map((item) => chargePart(write(item, meter, open), meter))
   return `[${parts.join(',')}]`
 }
 
@@ -246,14 +249,14 @@ function objectText(dict: Dict, meter: ScriptMeter, open: object[]): string {
   const parts: string[] = []
   for (const [key, item] of dict.entries()) {
     if (typeof key !== 'string')
-      throw new StarlarkError(`a dict with a key of type ${typeOf(key)} has no form in JSON; use str(key)`)
-    parts.push(counted(`${stringText(key, meter)}:${write(item, meter, open)}`, meter))
+      throw new StarlarkError(`cannot convert a dict with a key of type ${typeOf(key)} to JSON; use str(key)`)
+    parts.push(chargePart(`${stringText(key, meter)}:${write(item, meter, open)}`, meter))
   }
   return `{${parts.join(',')}}`
 }
 
-/** Text is copied once for each level of nesting. */
-function counted(part: string, meter: ScriptMeter): string {
+/** Charges a part: text is copied once per nesting level. */
+function chargePart(part: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.element)
   meter.step(Math.floor(part.length / 4096))
   return part

@@ -1,5 +1,5 @@
 /**
- * Methods of strings. Positions are those of bytes.
+ * Methods of strings. Positions are byte positions.
  * Source: Starlark specification, "Built-in methods", strings.
  */
 import { asBool, asInt, asText, failure, positional, type Method, type Methods } from './arguments.ts'
@@ -7,7 +7,7 @@ import { format } from './format.ts'
 import { TextView } from '../values/scalars.ts'
 import { type NativeCall, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { elementsOf } from '../values/iterate.ts'
-import { asks, capitalize, type LetterQuestion, lower, title, upper } from '../values/letters.ts'
+import { testLetters, capitalize, type LetterQuestion, lower, title, upper } from '../values/letters.ts'
 import { split, splitLines, strip } from './split.ts'
 import { sizeOf } from '../vm/meter.ts'
 import { bounds } from '../values/subscript.ts'
@@ -15,54 +15,54 @@ import { isAscii, pointsOf } from '../values/text.ts'
 
 type TextMethod = Method<string>
 
-function made(call: NativeCall, text: string): string {
+function chargeText(call: NativeCall, text: string): string {
   call.meter.text(text.length)
   return text
 }
 
-function texts(call: NativeCall, parts: readonly string[]): List {
+function chargedList(call: NativeCall, parts: readonly string[]): List {
   call.meter.elements(parts.length)
-  return new List(parts.map((part) => made(call, part)))
+  return new List(parts.map((part) => chargeText(call, part)))
 }
 
-/** Letters are looked at one by one. */
+/** Charges one step per letter. */
 function chargeLetters(text: string, { meter }: NativeCall): void {
   meter.allocate(text.length * 2 * sizeOf.element)
   meter.step(Math.floor(text.length / 16))
 }
 
-function asking(question: LetterQuestion): TextMethod {
+function letterTest(question: LetterQuestion): TextMethod {
   return (text, call) => {
     positional(call, 0, 0)
     chargeLetters(text, call)
-    return asks(question, text)
+    return testLetters(question, text)
   }
 }
 
-function changing(change: (text: string) => string): TextMethod {
+function transformMethod(change: (text: string) => string): TextMethod {
   return (text, call) => {
     positional(call, 0, 0)
     chargeLetters(text, call)
-    return made(call, change(text))
+    return chargeText(call, change(text))
   }
 }
 
-function viewing(method: TextView['method']): TextMethod {
+function viewMethod(method: TextView['method']): TextMethod {
   return (text, call) => {
     positional(call, 0, 0)
     return new TextView(text, method)
   }
 }
 
-function stripping(sides: 'both' | 'left' | 'right'): TextMethod {
+function stripMethod(sides: 'both' | 'left' | 'right'): TextMethod {
   return (text, call) => {
     const [cutset] = positional(call, 0, 1)
     const letters = cutset === undefined || cutset === null ? '' : asText(call, cutset, '1')
-    return made(call, strip(text, letters, sides, call.meter))
+    return chargeText(call, strip(text, letters, sides, call.meter))
   }
 }
 
-/** Where a text occurs between two places; -1 when it does not. */
+/** Returns the position of a text between two positions, or -1 when it does not occur. */
 function find(text: string, call: NativeCall, { last }: { readonly last: boolean }): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')
@@ -74,13 +74,13 @@ function find(text: string, call: NativeCall, { last }: { readonly last: boolean
   return at < 0 ? -1 : at + from
 }
 
-interface Finding {
+interface FindOptions {
   readonly last: boolean
-  /** A text that is not there is an error. */
+  /** True when a missing text is an error. */
   readonly required: boolean
 }
 
-function finding({ last, required }: Finding): TextMethod {
+function findMethod({ last, required }: FindOptions): TextMethod {
   return (text, call) => {
     const at = find(text, call, { last })
     if (at < 0 && required) throw failure(call, 'substring not found')
@@ -88,7 +88,7 @@ function finding({ last, required }: Finding): TextMethod {
   }
 }
 
-function partitioning({ last }: { readonly last: boolean }): TextMethod {
+function partitionMethod({ last }: { readonly last: boolean }): TextMethod {
   return (text, call) => {
     const sep = asText(call, positional(call, 1, 1)[0], '1')
     if (sep === '') throw failure(call, 'empty separator')
@@ -101,17 +101,17 @@ function partitioning({ last }: { readonly last: boolean }): TextMethod {
   }
 }
 
-function splitting({ last }: { readonly last: boolean }): TextMethod {
+function splitMethod({ last }: { readonly last: boolean }): TextMethod {
   return (text, call) => {
     const [sep = null, maxsplit] = positional(call, 0, 2)
     const most = maxsplit === undefined ? -1 : asInt(call, maxsplit, 'maxsplit')
     const by = sep === null ? undefined : asText(call, sep, 'sep')
     if (by === '') throw failure(call, 'empty separator')
-    return texts(call, split(text, by, most, last, call.meter))
+    return chargedList(call, split(text, by, most, last, call.meter))
   }
 }
 
-function beginning(call: NativeCall, text: string, test: (part: string, affix: string) => boolean): boolean {
+function hasAffix(call: NativeCall, text: string, test: (part: string, affix: string) => boolean): boolean {
   const [affix = null, start = null, end = null] = positional(call, 1, 3)
   const [from, to] = bounds(start, end, 1, text.length)
   const part = text.slice(from, Math.max(from, to))
@@ -157,23 +157,23 @@ function replace(text: string, call: NativeCall): string {
   const [from, to] = [asText(call, old, 'old'), asText(call, next, 'new')]
   const limit = most === undefined ? -1 : asInt(call, most, 'count')
   call.meter.search(text.length, from.length)
-  // Bounds the result before it is made.
+  // Bounds the result before building it.
   const places = from === '' ? pointCount(text, call) + 1 : Math.floor(text.length / from.length)
   const times = limit < 0 ? places : Math.min(places, limit)
-  const parts = pieces(text, from, times, call)
+  const parts = splitParts(text, from, times, call)
   call.meter.text(text.length + Math.max(0, parts.length - 1) * to.length)
   return parts.join(to)
 }
 
-/** How many code points a text has. */
+/** Returns the number of code points of a text. */
 function pointCount(text: string, { meter }: NativeCall): number {
   if (isAscii(text)) return text.length
   meter.elements(text.length)
   return pointsOf(text).length
 }
 
-/** The text cut at so many occurrences; an empty one is found between all code points. */
-function pieces(text: string, cut: string, times: number, call: NativeCall): string[] {
+/** Splits a text at a number of occurrences. An empty separator matches between all code points. */
+function splitParts(text: string, cut: string, times: number, call: NativeCall): string[] {
   if (cut === '') {
     if (times <= 0) return [text]
     call.meter.elements(text.length)
@@ -194,50 +194,50 @@ function pieces(text: string, cut: string, times: number, call: NativeCall): str
 
 function lines(text: string, call: NativeCall): StarlarkValue {
   const [keep] = positional(call, 0, 1)
-  return texts(call, splitLines(text, asBool(call, keep, '1'), call.meter))
+  return chargedList(call, splitLines(text, asBool(call, keep, '1'), call.meter))
 }
 
-function without(text: string, call: NativeCall, where: 'start' | 'end'): string {
+function withoutAffix(text: string, call: NativeCall, where: 'start' | 'end'): string {
   const affix = asText(call, positional(call, 1, 1)[0], '1')
   if (affix === '') return text
-  if (where === 'end') return text.endsWith(affix) ? made(call, text.slice(0, -affix.length)) : text
-  return text.startsWith(affix) ? made(call, text.slice(affix.length)) : text
+  if (where === 'end') return text.endsWith(affix) ? chargeText(call, text.slice(0, -affix.length)) : text
+  return text.startsWith(affix) ? chargeText(call, text.slice(affix.length)) : text
 }
 
 export const stringMethods: Methods<string> = {
-  capitalize: changing(capitalize),
-  codepoint_ords: viewing('codepoint_ords'),
-  codepoints: viewing('codepoints'),
+  capitalize: transformMethod(capitalize),
+  codepoint_ords: viewMethod('codepoint_ords'),
+  codepoints: viewMethod('codepoints'),
   count,
-  elem_ords: viewing('elem_ords'),
-  elems: viewing('elems'),
-  endswith: (text, call) => beginning(call, text, (part, affix) => part.endsWith(affix)),
-  find: finding({ last: false, required: false }),
+  elem_ords: viewMethod('elem_ords'),
+  elems: viewMethod('elems'),
+  endswith: (text, call) => hasAffix(call, text, (part, affix) => part.endsWith(affix)),
+  find: findMethod({ last: false, required: false }),
   format,
-  index: finding({ last: false, required: true }),
-  isalnum: asking('isalnum'),
-  isalpha: asking('isalpha'),
-  isdigit: asking('isdigit'),
-  islower: asking('islower'),
-  isspace: asking('isspace'),
-  istitle: asking('istitle'),
-  isupper: asking('isupper'),
+  index: findMethod({ last: false, required: true }),
+  isalnum: letterTest('isalnum'),
+  isalpha: letterTest('isalpha'),
+  isdigit: letterTest('isdigit'),
+  islower: letterTest('islower'),
+  isspace: letterTest('isspace'),
+  istitle: letterTest('istitle'),
+  isupper: letterTest('isupper'),
   join,
-  lower: changing(lower),
-  lstrip: stripping('left'),
-  partition: partitioning({ last: false }),
-  removeprefix: (text, call) => without(text, call, 'start'),
-  removesuffix: (text, call) => without(text, call, 'end'),
+  lower: transformMethod(lower),
+  lstrip: stripMethod('left'),
+  partition: partitionMethod({ last: false }),
+  removeprefix: (text, call) => withoutAffix(text, call, 'start'),
+  removesuffix: (text, call) => withoutAffix(text, call, 'end'),
   replace,
-  rfind: finding({ last: true, required: false }),
-  rindex: finding({ last: true, required: true }),
-  rpartition: partitioning({ last: true }),
-  rsplit: splitting({ last: true }),
-  rstrip: stripping('right'),
-  split: splitting({ last: false }),
+  rfind: findMethod({ last: true, required: false }),
+  rindex: findMethod({ last: true, required: true }),
+  rpartition: partitionMethod({ last: true }),
+  rsplit: splitMethod({ last: true }),
+  rstrip: stripMethod('right'),
+  split: splitMethod({ last: false }),
   splitlines: lines,
-  startswith: (text, call) => beginning(call, text, (part, affix) => part.startsWith(affix)),
-  strip: stripping('both'),
-  title: changing(title),
-  upper: changing(upper),
+  startswith: (text, call) => hasAffix(call, text, (part, affix) => part.startsWith(affix)),
+  strip: stripMethod('both'),
+  title: transformMethod(title),
+  upper: transformMethod(upper),
 }

@@ -1,4 +1,4 @@
-/** Built-in functions about values themselves, and those that speak to the outside. */
+/** Built-in functions for inspecting values, and for output and failure. */
 import { asText, failure, positional, unpack } from './arguments.ts'
 import { attributeNames, findAttribute, getAttribute } from './attributes.ts'
 import { StarlarkError } from '../errors.ts'
@@ -48,7 +48,7 @@ export const reflectionFunctions: Readonly<Record<string, (call: NativeCall) => 
   },
 }
 
-/** The arguments as texts, with `sep` between them. */
+/** Joins the arguments as texts with `sep`. */
 function joined(call: NativeCall): string {
   const [sep = ' '] = unpack({ ...call, args: [] }, 'sep?')
   const text = call.args.map((value) => str(value, call.meter)).join(asText(call, sep, 'sep'))
@@ -56,7 +56,7 @@ function joined(call: NativeCall): string {
   return text
 }
 
-/** As Java does: over the units of UTF-16, in 32 bits. */
+/** Hashes like Java: over UTF-16 units, in 32 bits. */
 function hashText({ meter }: NativeCall, text: string): number {
   meter.step(Math.floor(text.length / 64))
   let hash = 0

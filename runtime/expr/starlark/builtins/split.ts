@@ -1,9 +1,9 @@
-/** Taking texts apart: at white space, at separators, into lines; and cutting off their ends. */
+/** Splits texts at white space, separators and line ends, and strips their ends. */
 import type { ScriptMeter } from '../vm/meter.ts'
 import { spaces } from '../values/letters.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
 
-/** At most `most` cuts (negative: all), from the left or from the right. */
+/** Splits at most `most` times (negative: without limit), from the left or from the right. */
 export function split(
   text: string,
   by: string | undefined,
@@ -44,24 +44,24 @@ function splitRight(text: string, by: string, most: number, meter: ScriptMeter):
   return parts.toReversed()
 }
 
-/** Most bytes of a white-space character. */
+/** Maximum number of bytes of a white-space character. */
 const longestSpace = 3
 
-/** Length of the white-space character that begins at `at`; 0 when none does. */
+/** Returns the length of the white-space character at `at`, or 0. */
 function spaceAt(text: string, at: number): number {
   const most = text.charCodeAt(at) < 0x80 ? 1 : longestSpace
   for (let length = 1; length <= most; length++) if (spaces.has(text.slice(at, at + length))) return length
   return 0
 }
 
-/** Length of the white-space character that ends before `end`; 0 when none does. */
+/** Returns the length of the white-space character that ends before `end`, or 0. */
 function spaceBefore(text: string, end: number): number {
   const most = text.charCodeAt(end - 1) < 0x80 ? 1 : longestSpace
   for (let length = 1; length <= most; length++) if (spaces.has(text.slice(end - length, end))) return length
   return 0
 }
 
-/** Runs of white space are one separator, and none at the ends. */
+/** Splits at runs of white space, ignoring those at the ends. */
 function splitAtSpace(text: string, most: number, fromRight: boolean, meter: ScriptMeter): string[] {
   const parts: string[] = []
   let [from, to] = [0, text.length]
@@ -87,7 +87,7 @@ function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Scr
   return fromRight ? parts.toReversed() : parts
 }
 
-/** What is left of a range when white space is cut off its ends. */
+/** Returns a range without white space at its ends. */
 function withoutSpace(text: string, start: number, end: number, sides: Sides): [from: number, to: number] {
   let [from, to] = [start, end]
   if (sides !== 'right')
@@ -118,12 +118,12 @@ function linesIn(text: string): number {
   return count
 }
 
-/** Cuts off whatever of `letters` stands at the ends; none: white space. */
+/** Strips `letters` from the ends; an empty text strips white space. */
 export function strip(text: string, letters: string, sides: Sides, meter: ScriptMeter): string {
   meter.search(text.length, 1)
   if (letters === '') return text.slice(...withoutSpace(text, 0, text.length, sides))
   if (isAscii(letters)) return cutEnds(text, new Set(letters), sides)
-  // A letter of several bytes is cut off as a whole or not at all.
+  // Multi-byte letters are stripped as a whole or not at all.
   meter.elements(text.length)
   return cutEnds(pointsOf(text), new Set(pointsOf(letters)), sides).join('')
 }

@@ -1,4 +1,4 @@
-/** The names that every script knows. Source: Starlark specification, "Built-in constants and functions". */
+/** The names available in every script. Source: Starlark specification, "Built-in constants and functions". */
 import { conversions } from './conversion.ts'
 import { sequenceFunctions } from './sequence.ts'
 import { reflectionFunctions } from './reflection.ts'

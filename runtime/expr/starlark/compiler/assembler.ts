@@ -1,10 +1,10 @@
-/** Puts the instructions of one function together: jumps to places that are not known yet, tables of constants. */
+/** Assembles the instructions of a function: resolves forward jumps and builds the tables of constants. */
 import type { FunctionNode } from '../syntax/ast.ts'
 import type { CallShape, Bytecode } from './code.ts'
 import type { SourcePosition } from '../errors.ts'
 import type { Scalar } from '../values/scalars.ts'
 
-/** A place that jumps lead to. */
+/** A jump target. */
 export interface Label {
   at: number
 }
@@ -21,12 +21,12 @@ export class Assembler {
   readonly #compileFunction: (fn: FunctionNode) => Bytecode
   #place: SourcePosition = { line: 1, column: 1 }
 
-  /** Functions within the function are compiled by the one who compiles it. */
+  /** `compileFunction` compiles the functions within the function. */
   constructor(compileFunction: (fn: FunctionNode) => Bytecode) {
     this.#compileFunction = compileFunction
   }
 
-  /** What follows stands at this place of the script. */
+  /** Sets the source position of the instructions that follow. */
   at(place: SourcePosition): void {
     this.#place = place
   }

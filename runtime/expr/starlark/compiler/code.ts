@@ -1,8 +1,8 @@
 /**
- * The instructions of the machine, and the form in which a compiled function keeps them.
+ * The instructions of the machine, and the representation of a compiled function.
  *
- * A stack machine: operands are taken from the frame's stack and results are put there. Each instruction has one
- * argument and counts as one step.
+ * A stack machine: instructions take their operands from the stack of the frame and push their results. Each
+ * instruction has one argument and costs one step.
  */
 import type { VariableBinding } from '../syntax/ast.ts'
 import type { SourcePosition } from '../errors.ts'
@@ -28,12 +28,15 @@ export const opcode = {
   list: 15,
   tuple: 16,
   dict: 17,
-  /** Dict, key, value: sets an entry of a literal (no key twice), of a comprehension. */
+  /**
+   * Stack: dict, key, value. `setUnique` adds an entry of a dict literal and rejects repeated keys; `setEntry` adds one
+   * of a comprehension.
+   */
   setUnique: 18,
   setEntry: 19,
-  /** List, value: adds an item of a comprehension. */
+  /** Stack: list, value. Adds an item of a comprehension. */
   append: 20,
-  /** Argument: index into `functions`; the defaults are on the stack. */
+  /** Argument: index into `functions`. The defaults are on the stack. */
   closure: 21,
   /** Argument: index into `calls`. */
   call: 22,
@@ -50,12 +53,12 @@ export const opcode = {
   /** Argument: number of targets. */
   unpack: 32,
   iterate: 33,
-  /** Argument: where to go at the end of the sequence. */
+  /** Argument: jump target at the end of the sequence. */
   next: 34,
   endIterate: 35,
   jump: 36,
   jumpIf: 37,
-  /** For `and` and `or`: goes there with the operand when it decides, else drops it. */
+  /** For `and` and `or`: if the operand decides, jumps and keeps it, else drops it. */
   jumpIfFalseKeep: 38,
   jumpIfTrueKeep: 39,
   jumpIfNot: 40,
@@ -87,7 +90,7 @@ export type Operator = (typeof operatorTable)[number]
 
 export const unaryOperators = ['-', '+', '~'] as const
 
-/** How the arguments of one call lie on the stack: positional, named, then `*` and `**`. */
+/** Layout of the arguments of a call on the stack: positional, named, then `*` and `**`. */
 export interface CallShape {
   readonly positional: number
   readonly names: readonly string[]
@@ -100,7 +103,7 @@ export interface Bytecode {
   readonly position: SourcePosition
   /** Pairs of instruction and argument. */
   readonly ops: Int32Array
-  /** For each pair, line and column. */
+  /** Line and column of each pair. */
   readonly places: Int32Array
   readonly constants: readonly Scalar[]
   readonly names: readonly string[]
@@ -108,22 +111,22 @@ export interface Bytecode {
   readonly calls: readonly CallShape[]
   /** Names of the variables, parameters first. */
   readonly variables: readonly string[]
-  /** Variables that live in cells. */
+  /** Variables stored in cells. */
   readonly cells: readonly number[]
-  /** Where the cells that the function brings along come from, seen from the enclosing function. */
+  /** Locations of the captured cells, from the perspective of the enclosing function. */
   readonly free: readonly VariableBinding[]
   readonly freeNames: readonly string[]
   readonly parameters: ParameterShape
 }
 
 export interface ParameterShape {
-  /** Parameters that positional arguments can fill. */
+  /** Number of parameters that positional arguments can fill. */
   readonly positional: number
-  /** Parameters that only named arguments can fill; they come next. */
+  /** Number of keyword-only parameters, which come next. */
   readonly namedOnly: number
-  /** How many of them all may have a default: the last ones, in order; see Func.defaults. */
+  /** For each parameter, true if it has a default value; see Func.defaults. */
   readonly defaults: readonly boolean[]
-  /** Place of `*args` and `**kwargs` among the variables. */
+  /** Indexes of `*args` and `**kwargs` among the variables. */
   readonly list: number | undefined
   readonly dict: number | undefined
 }

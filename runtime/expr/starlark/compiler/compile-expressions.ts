@@ -1,4 +1,4 @@
-/** Makes instructions of expressions: each leaves one value on the stack. */
+/** Compiles expressions. Each leaves one value on the stack. */
 import type { ArgumentNode, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
 import type { Assembler } from './assembler.ts'
 import { opcode, operatorTable, type Operator, unaryOperators } from './code.ts'
@@ -99,7 +99,7 @@ export function compileExpression(expression: Expression, out: Assembler): void 
   }
 }
 
-/** Gives the value on the stack to a target. */
+/** Assigns the value on the stack to a target. */
 export function compileTarget(target: Expression, out: Assembler): void {
   switch (target.kind) {
     case 'name':
@@ -135,7 +135,7 @@ function compileEntry({ key, value, line, column }: DictEntry, out: Assembler, o
   out.emit(op)
 }
 
-/** The loops of a comprehension; the list or dict is on the stack and stays there. */
+/** Compiles the loops of a comprehension. The list or dict stays on the stack. */
 function compileClauses(body: Expression | DictEntry, clauses: readonly Clause[], out: Assembler): void {
   const [clause, ...rest] = clauses
   if (!clause) {
@@ -217,7 +217,7 @@ function shapeOf(args: readonly ArgumentNode[]): {
   }
 }
 
-/** Defaults are computed where the function is made. */
+/** Defaults are evaluated when the function is created. */
 function compileClosure(fn: FunctionNode, out: Assembler): void {
   for (const { fallback } of fn.parameters) if (fallback) compileExpression(fallback, out)
   out.at(fn)

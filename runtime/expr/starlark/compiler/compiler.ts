@@ -1,4 +1,4 @@
-/** Makes instructions of a resolved script: statements here, expressions in compile-expressions.ts. */
+/** Compiles a resolved script: statements here, expressions in compile-expressions.ts. */
 import type { FunctionNode, Name, Parameter, StatementNode } from '../syntax/ast.ts'
 import { Assembler, type Label } from './assembler.ts'
 import { type Bytecode, opcode, operatorTable, type Operator, type ParameterShape } from './code.ts'
@@ -7,14 +7,14 @@ import { StarlarkError } from '../errors.ts'
 import { parse } from '../syntax/parser.ts'
 import { resolve } from './resolver.ts'
 
-/** A script that is ready to run. */
+/** A compiled script. */
 export interface CompiledScript {
   readonly code: Bytecode
 }
 
 /**
- * Reads and compiles a script. `globals` are the names that exist outside of it, those of the language included. Throws
- * StarlarkError with the place of the error.
+ * Parses and compiles a script. `globals` are the names defined outside of it, including those of the language. Throws
+ * StarlarkError with the position of the error.
  */
 export function compile(source: string, globals: ReadonlySet<string>): CompiledScript {
   try {
@@ -22,7 +22,7 @@ export function compile(source: string, globals: ReadonlySet<string>): CompiledS
     resolve(script, globals)
     return { code: compileFunction(script) }
   } catch (error) {
-    // Depth is bounded construct by construct; several of them together can still be too much.
+    // Each construct bounds its own depth, but several of them together can still overflow the stack.
     if (error instanceof RangeError) throw new StarlarkError('the script is nested too deeply')
     throw error
   }
@@ -53,7 +53,7 @@ function compileFunction(fn: FunctionNode): Bytecode {
   }
 }
 
-/** Variables are in the order in which parameters were declared; named-only ones come after a star parameter. */
+/** Orders variables by the declaration of their parameters. Keyword-only parameters come after a star parameter. */
 function shapeOf(
   parameters: readonly Parameter[],
   variables: readonly { readonly name: string; readonly slot: number }[],
@@ -159,7 +159,7 @@ function compileFor(
   out.emit(opcode.endIterate)
 }
 
-/** `x += y`: the target is looked at once. */
+/** `x += y`: evaluates the target once. */
 function compileAugmented(
   { op, target, value, line, column }: Extract<StatementNode, { kind: 'assign' }>,
   out: Assembler,

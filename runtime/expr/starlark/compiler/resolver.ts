@@ -1,9 +1,9 @@
 /**
- * Finds out, before a script runs, what each name in it means, and refuses names that mean nothing.
+ * Resolves each name of a script before it runs, and rejects undefined names.
  *
- * A name that is assigned to anywhere in a function is a variable of that function; a comprehension has names of its
- * own. Any other name is looked for in the enclosing functions, then among what the host and the language offer.
- * All errors are reported at once.
+ * A name that is assigned anywhere in a function is a variable of that function. A comprehension has its own names.
+ * Other names are looked up in the enclosing functions, then in the globals of host and language. All errors are
+ * reported at once.
  * Source: Starlark specification, "Name binding and variables".
  */
 import type {
@@ -24,7 +24,7 @@ const maxErrors = 10
 
 type Failure = (message: string, place: SourcePosition) => void
 
-/** Names in force in a part of a function: its body, or a comprehension. */
+/** Names in scope in a part of a function: its body or a comprehension. */
 class Block {
   readonly names = new Map<string, DeclaredVariable>()
   readonly owner: FunctionScope
@@ -49,8 +49,10 @@ class FunctionScope {
   readonly free: VariableBinding[] = []
   readonly #freeIndex = new Map<DeclaredVariable, number>()
 
-  /** The place among the cells that the function brings along; `from` is how the enclosing function finds it. */
-  bring(variable: DeclaredVariable, from: () => VariableBinding): number {
+  /**
+   * Returns the index of a variable among the captured cells. `from` returns its location in the enclosing function.
+   */
+  capture(variable: DeclaredVariable, from: () => VariableBinding): number {
     const known = this.#freeIndex.get(variable)
     if (known !== undefined) return known
     this.free.push(from())
@@ -59,18 +61,18 @@ class FunctionScope {
   }
 }
 
-/** Resolves a script in place. `isGlobal` says which names exist outside of it. Throws StarlarkError. */
+/** Resolves a script in place. `globals` are the names defined outside of it. Throws StarlarkError. */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
   const violations: { message: string; place: SourcePosition }[] = []
   const failure: Failure = (message, place) => {
     violations.push({ message, place })
-    if (violations.length === maxErrors) throw refusal(violations)
+    if (violations.length === maxErrors) throw combinedError(violations)
   }
   new Resolver(globals, failure).fn(script, undefined)
-  if (violations.length > 0) throw refusal(violations)
+  if (violations.length > 0) throw combinedError(violations)
 }
 
-function refusal(
+function combinedError(
   violations: readonly { readonly message: string; readonly place: SourcePosition }[],
 ): StarlarkError {
   const [first, ...more] = violations
@@ -100,7 +102,7 @@ class Resolver {
     fn.scope = owner
   }
 
-  /** Declares what the statements of a function assign to; not those of inner functions. */
+  /** Declares the names that the statements of a function assign, excluding inner functions. */
   #declareAll(statements: readonly StatementNode[], block: Block): void {
     for (const statement of statements) {
       switch (statement.kind) {
@@ -163,7 +165,7 @@ class Resolver {
         break
       case 'def':
         this.fn(statement.fn, block)
-        this.#use(statement.target, block)
+        this.#resolveName(statement.target, block)
         break
       case 'pass':
         break
@@ -175,7 +177,7 @@ class Resolver {
   #target(target: Expression, block: Block, { augmented }: { readonly augmented: boolean }): void {
     switch (target.kind) {
       case 'name':
-        this.#use(target, block)
+        this.#resolveName(target, block)
         break
       case 'index':
       case 'attribute':
@@ -194,7 +196,7 @@ class Resolver {
   expression(expression: Expression, block: Block): void {
     switch (expression.kind) {
       case 'name':
-        this.#use(expression, block)
+        this.#resolveName(expression, block)
         break
       case 'list':
       case 'tuple':
@@ -244,7 +246,7 @@ class Resolver {
     }
   }
 
-  /** The first `in` is resolved outside, everything else inside of the comprehension. */
+  /** Resolves a comprehension: the first `in` outside, everything else inside. */
   #comprehension(
     body: Extract<Expression, { kind: 'comprehension' }>['body'],
     clauses: readonly Clause[],
@@ -267,21 +269,21 @@ class Resolver {
     } else this.expression(body, block)
   }
 
-  #use(name: Name, block: Block): void {
-    const binding = this.#look(name.name, block)
+  #resolveName(name: Name, block: Block): void {
+    const binding = this.#findVariable(name.name, block)
     if (binding) name.binding = binding
-    else this.#failure(this.#undefined(name.name, block), name)
+    else this.#failure(this.#undefinedMessage(name.name, block), name)
   }
 
-  #look(name: string, block: Block | undefined): VariableBinding | undefined {
+  #findVariable(name: string, block: Block | undefined): VariableBinding | undefined {
     for (let inner = block; inner; inner = inner.outer) {
       const variable = inner.names.get(name)
-      if (variable) return reach(variable, inner.owner, block)
+      if (variable) return bindingFrom(variable, inner.owner, block)
     }
     return this.#globals.has(name) ? { scope: 'global', name } : undefined
   }
 
-  #undefined(name: string, block: Block): string {
+  #undefinedMessage(name: string, block: Block): string {
     const known: string[] = []
     for (let inner: Block | undefined = block; inner; inner = inner.outer) known.push(...inner.names.keys())
     const guess = likely(name, [...known, ...this.#globals])
@@ -289,14 +291,20 @@ class Resolver {
   }
 }
 
-/** How code in `block` comes to a variable of `home`: directly, or as a cell handed down from function to function. */
-function reach(variable: DeclaredVariable, home: FunctionScope, block: Block | undefined): VariableBinding {
+/**
+ * Returns how code in `block` accesses a variable of `home`: directly, or as a cell passed down through the functions.
+ */
+function bindingFrom(
+  variable: DeclaredVariable,
+  home: FunctionScope,
+  block: Block | undefined,
+): VariableBinding {
   if (!block || block.owner === home) return { scope: 'local', variable }
   variable.captured = true
   const { owner } = block
   let outer: Block | undefined = block
   while (outer?.owner === owner) outer = outer.outer
-  const index = owner.bring(variable, () => reach(variable, home, outer))
+  const index = owner.capture(variable, () => bindingFrom(variable, home, outer))
   return { scope: 'free', index, name: variable.name }
 }
 

@@ -1,10 +1,10 @@
-/** Guesses which name was meant by one that does not exist. */
+/** Suggests the intended name for an undefined one. */
 
-/** Longer names are not compared: the time that takes grows with both lengths. */
+/** Longer names are not compared, because the time grows with the product of both lengths. */
 const maxLength = 64
 const maxCandidates = 500
 
-/** The candidate that a name was most likely meant to be; undefined when none is near. */
+/** Returns the candidate closest to a name, or undefined when none is similar. */
 export function likely(name: string, candidates: readonly string[]): string | undefined {
   if (name.length > maxLength) return undefined
   let best: string | undefined
@@ -24,7 +24,7 @@ function simplify(name: string): string {
   return name.toLowerCase().replaceAll('_', '')
 }
 
-/** How many letters have to be put in, taken out or exchanged. */
+/** Returns the number of insertions, deletions and substitutions. */
 function distance(x: string, y: string): number {
   let row = Array.from({ length: y.length + 1 }, (_, i) => i)
   for (let i = 1; i <= x.length; i++) {

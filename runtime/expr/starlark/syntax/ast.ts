@@ -1,19 +1,19 @@
-/** The tree of a script. What the resolver finds out about names is written into it. */
+/** The syntax tree of a script. The resolver stores its results in the tree. */
 import type { SourcePosition } from '../errors.ts'
 
-/** A variable of a function; one object however often it is named. */
+/** A variable of a function. All its references share one object. */
 export interface DeclaredVariable {
   readonly name: string
-  /** Place among the function's variables. */
+  /** Index among the function's variables. */
   readonly slot: number
-  /** True when an inner function uses it: it then lives in a cell. */
+  /** True when an inner function uses it, so that it is stored in a cell. */
   captured: boolean
 }
 
-/** Where the value of a name is found. */
+/** Location of a variable's value. */
 export type VariableBinding =
   | { readonly scope: 'local'; readonly variable: DeclaredVariable }
-  /** One of the cells that the function brought along. */
+  /** A captured cell of the function. */
   | { readonly scope: 'free'; readonly index: number; readonly name: string }
   | { readonly scope: 'global'; readonly name: string }
 
@@ -31,7 +31,7 @@ export interface Literal extends SourcePosition {
 
 export interface ArgumentNode extends SourcePosition {
   readonly form: 'positional' | 'named' | 'list' | 'dict'
-  /** Of a named one. */
+  /** Name of a named argument. */
   readonly name: string
   readonly value: Expression
 }
@@ -43,10 +43,10 @@ export interface Parameter extends SourcePosition {
   readonly fallback: Expression | undefined
 }
 
-/** What the resolver knows of a function. */
+/** Results of the resolver for a function. */
 export interface FunctionVariables {
   readonly variables: DeclaredVariable[]
-  /** Cells of the enclosing function that this one brings along. */
+  /** Cells of the enclosing function that this function captures. */
   readonly free: VariableBinding[]
 }
 
@@ -114,7 +114,7 @@ export type StatementNode =
   | (SourcePosition & { readonly kind: 'expression'; readonly value: Expression })
   | (SourcePosition & {
       readonly kind: 'assign'
-      /** `=`, or the operator of an augmented assignment without it. */
+      /** `=`, or the operator of an augmented assignment without its `=`. */
       readonly op: string
       readonly target: Expression
       readonly value: Expression

@@ -1,7 +1,7 @@
-/** Literals of scripts: texts with their escapes, and numbers. Source: Starlark specification, "Lexical elements". */
+/** Parses literals: strings with escapes, and numbers. Source: Starlark specification, "Lexical elements". */
 import { encodePoint } from '../values/text.ts'
 
-/** An error in a literal, at this distance from its beginning. */
+/** An error in a literal, with its offset from the start of the literal. */
 export class LiteralError extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -24,7 +24,7 @@ const simpleEscapes: Readonly<Record<string, string>> = {
   v: '\v',
 }
 
-/** The bytes that the inside of a literal stands for. `isBytes`: escapes may stand for any byte. */
+/** Returns the bytes of a string literal's content. With `isBytes`, escapes may represent any byte. */
 export function unescape(inner: string, isBytes: boolean): string {
   let out = ''
   let at = 0
@@ -82,10 +82,10 @@ function pointEscape(inner: string, at: number, digits: RegExp): [string, number
   return [encodePoint(value), found.length + 2]
 }
 
-/** Digits of an int literal beyond this are refused. */
+/** Int literals with more digits are rejected. */
 const maxDigits = 10_000
 
-/** The value of an int literal, prefix included. Undefined when it is none. */
+/** Returns the value of an int literal including its prefix, or undefined when it is invalid. */
 export function readInt(text: string): bigint | undefined {
   if (text.length > maxDigits || !/^(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0+|[1-9]\d*)$/.test(text))
     return undefined

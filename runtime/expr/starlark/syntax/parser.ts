@@ -1,6 +1,6 @@
 /**
- * Reads a script: the text is the body of a function, so that it may return, and loops and conditions may stand anywhere.
- * Throws StarlarkError with the place of the error.
+ * Parses a script. The text is the body of a function, so it can return, and loops and conditions are allowed at top
+ * level. Throws StarlarkError with the position of the error.
  * Source: Starlark specification, "Statements" and the grammar at its end.
  */
 import type { FunctionNode, Name, StatementNode } from './ast.ts'
@@ -33,7 +33,7 @@ export function parse(source: string): FunctionNode {
 }
 
 function readStatement(tokens: TokenReader, into: StatementNode[]): void {
-  switch (tokens.present.kind) {
+  switch (tokens.current.kind) {
     case 'def':
       into.push(readDef(tokens))
       break
@@ -48,7 +48,7 @@ function readStatement(tokens: TokenReader, into: StatementNode[]): void {
   }
 }
 
-/** Statements of one line, with semicolons between them. */
+/** Reads the statements of a line, separated by semicolons. */
 function readSimpleLine(tokens: TokenReader, into: StatementNode[]): void {
   do {
     if (tokens.is('newline', 'end of file')) break
@@ -58,7 +58,7 @@ function readSimpleLine(tokens: TokenReader, into: StatementNode[]): void {
 }
 
 function readSimple(tokens: TokenReader): StatementNode {
-  const { kind, line, column } = tokens.present
+  const { kind, line, column } = tokens.current
   switch (kind) {
     case 'return': {
       tokens.take()
@@ -83,7 +83,7 @@ function readSimple(tokens: TokenReader): StatementNode {
 
 function readAssignment(tokens: TokenReader): StatementNode {
   const target = readExpression(tokens)
-  const { kind, line, column } = tokens.present
+  const { kind, line, column } = tokens.current
   if (!assignments.has(kind))
     return { kind: 'expression', value: target, line: target.line, column: target.column }
   tokens.take()
@@ -91,7 +91,7 @@ function readAssignment(tokens: TokenReader): StatementNode {
   return { kind: 'assign', op: kind === '=' ? kind : kind.slice(0, -1), target, value, line, column }
 }
 
-/** What follows a colon: an indented block, or statements of the same line. */
+/** Reads an indented block, or the statements on the line of the colon. */
 function readBody(tokens: TokenReader): StatementNode[] {
   return tokens.nested(() => {
     tokens.expect(':')

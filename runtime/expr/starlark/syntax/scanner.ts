@@ -1,8 +1,8 @@
 /**
- * Takes a script's text apart into tokens, indentation included.
+ * Splits a script's text into tokens, including indentation.
  *
- * The first statement may be indented: its column is the left margin of the script. Inside of brackets, line breaks and
- * indentation mean nothing. Throws StarlarkError with the place of the error.
+ * The first statement may be indented; its column becomes the left margin of the script. Inside brackets, line breaks
+ * and indentation are ignored. Throws StarlarkError with the position of the error.
  * Source: Starlark specification, "Lexical elements".
  */
 import { StarlarkError } from '../errors.ts'
@@ -24,7 +24,7 @@ export class Scanner {
   readonly #brackets: string[] = []
   #at = 0
   #line = 1
-  /** Where the present line begins, and the column of a place on it that was looked at last. */
+  /** Offset of the current line, and the last computed column. */
   #lineStart = 0
   #known = { at: 0, column: 1 }
 
@@ -74,7 +74,7 @@ export class Scanner {
     return pattern.exec(this.#text)
   }
 
-  /** Compares the indentation of the next line that holds anything with that of the lines before. */
+  /** Compares the indentation of the next non-empty line with that of the previous lines. */
   #indent(): void {
     let column = 0
     for (;;) {
@@ -201,7 +201,7 @@ export class Scanner {
     this.#at = end + quote.length
   }
 
-  /** Where the closing quote stands. */
+  /** Returns the position of the closing quote. */
   #stringEnd(inner: number, quote: string): number {
     const stops = quote.length === 3 ? /\\[^]|"""|'''/g : /\\[^]|["'\n]/g
     stops.lastIndex = inner

@@ -1,8 +1,8 @@
-/** The tokens of a script as the parser takes them, and the bound on how deep constructs may be nested. */
+/** The tokens of a script for the parser, and the limit on nesting. */
 import { StarlarkError } from '../errors.ts'
 import { type StarlarkToken, tokenName } from './tokens.ts'
 
-/** Deeper nesting is refused: everything that goes through the tree calls itself for each level. */
+/** Maximum nesting depth: every traversal of the tree recurses once per level. */
 const maxDepth = 200
 
 export class TokenReader {
@@ -14,33 +14,33 @@ export class TokenReader {
     this.#tokens = tokens
   }
 
-  get present(): StarlarkToken {
+  get current(): StarlarkToken {
     return this.#tokens[this.#at] ?? { kind: 'end of file', text: '', line: 1, column: 1 }
   }
 
-  get following(): StarlarkToken | undefined {
+  get next(): StarlarkToken | undefined {
     return this.#tokens[this.#at + 1]
   }
 
   take(): StarlarkToken {
-    const token = this.present
+    const token = this.current
     if (this.#at < this.#tokens.length) this.#at++
     return token
   }
 
   is(...kinds: readonly string[]): boolean {
-    return kinds.includes(this.present.kind)
+    return kinds.includes(this.current.kind)
   }
 
-  /** Takes the token when it is of this kind. */
+  /** Consumes the next token if it is of this kind. */
   has(kind: string): boolean {
-    if (this.present.kind !== kind) return false
+    if (this.current.kind !== kind) return false
     this.take()
     return true
   }
 
   expect(kind: string): StarlarkToken {
-    if (this.present.kind !== kind) throw this.unexpected(tokenName({ kind, text: '' }))
+    if (this.current.kind !== kind) throw this.unexpected(tokenName({ kind, text: '' }))
     return this.take()
   }
 
@@ -50,14 +50,14 @@ export class TokenReader {
   }
 
   unexpected(want: string): StarlarkError {
-    return this.failure(`syntax error: got ${tokenName(this.present)}, want ${want}`)
+    return this.failure(`syntax error: got ${tokenName(this.current)}, want ${want}`)
   }
 
-  failure(message: string, { line, column }: { line: number; column: number } = this.present): StarlarkError {
+  failure(message: string, { line, column }: { line: number; column: number } = this.current): StarlarkError {
     return new StarlarkError(message, { line, column })
   }
 
-  /** Runs what reads one level of nesting. Throws when that is one too many. */
+  /** Reads one level of nesting. Throws when the nesting is too deep. */
   nested<T>(read: () => T): T {
     if (++this.#depth > maxDepth) throw this.failure('the script is nested too deeply')
     const result = read()
@@ -65,7 +65,7 @@ export class TokenReader {
     return result
   }
 
-  /** For chains, whose tree is as deep as they are long. */
+  /** Checks the length of a chain, whose tree is as deep as the chain is long. */
   checkLength(length: number): void {
     if (length > maxDepth * 4)
       throw this.failure('the expression is too long; use a variable for a part of it')

@@ -1,4 +1,4 @@
-/** What the scanner makes of a script's text. Source: Starlark specification, "Lexical elements". */
+/** The token types of the scanner. Source: Starlark specification, "Lexical elements". */
 import type { SourcePosition } from '../errors.ts'
 
 export const keywordTable: ReadonlySet<string> = new Set([
@@ -20,19 +20,19 @@ export const keywordTable: ReadonlySet<string> = new Set([
   'while',
 ])
 
-/** Words of Python that Starlark keeps free, with what to do instead where that helps. */
+/** Python keywords that Starlark reserves, with a suggestion if one helps. */
 export const reserved: Readonly<Record<string, string>> = {
   as: '',
   assert: 'call fail("...") in an if statement',
   async: 'call parallel([...]) to run functions side by side',
-  await: 'calls wait by themselves',
+  await: 'calls wait automatically',
   class: 'use dicts and functions',
   del: 'use d.pop(key) or a comprehension',
   except: 'errors end the script; check values before you use them',
   finally: 'errors end the script',
-  from: 'there is nothing to import',
+  from: 'scripts cannot import modules',
   global: 'names of the script itself can be read anywhere; keep what changes in a list or dict',
-  import: 'there is nothing to import',
+  import: 'scripts cannot import modules',
   is: 'use ==',
   nonlocal: 'keep what changes in a list or dict',
   raise: 'call fail("...")',
@@ -87,8 +87,8 @@ export const punctuationMarks: readonly string[] = [
 ]
 
 /**
- * `kind` is the keyword or punctuation itself, or the name of a class of tokens. `text` is the name of an identifier or
- * the content of a literal (bytes); `number` the value of a numeric one.
+ * `kind` is the keyword or punctuation, or the name of a token class. `text` is the name of an identifier or the
+ * content of a literal (bytes). `number` is the value of a numeric literal.
  */
 export interface StarlarkToken extends SourcePosition {
   readonly kind: string
@@ -96,7 +96,7 @@ export interface StarlarkToken extends SourcePosition {
   readonly number?: number | bigint
 }
 
-/** As error messages name a token. */
+/** Returns the description of a token for error messages. */
 export function tokenName({ kind, text }: Pick<StarlarkToken, 'kind' | 'text'>): string {
   switch (kind) {
     case 'identifier':

@@ -1,6 +1,5 @@
 /**
- * Equality and order of values. What is compared is charged, element by element; structures that contain themselves, or
- * are nested beyond all sense, end in an error.
+ * Equality and order of values. Charges each compared element. Cyclic or very deeply nested structures cause an error.
  * Source: Starlark specification, "Comparisons".
  */
 import { Bytes, Float, isInt, Range } from './scalars.ts'
@@ -63,7 +62,7 @@ function equalRanges(x: Range, y: Range): boolean {
 
 export type Ordering = '<' | '<=' | '>' | '>='
 
-/** Throws when the values have no order. */
+/** Evaluates an order comparison. Throws when the values have no order. */
 export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): boolean {
   const order = compare(op, x, y, meter, 0)
   switch (op) {
@@ -78,7 +77,7 @@ export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter:
   }
 }
 
-/** Negative, zero or positive. Throws when the values have no order. */
+/** Returns a negative number, zero or a positive number. Throws when the values have no order. */
 function compare(
   op: Ordering,
   x: StarlarkValue,

@@ -1,6 +1,5 @@
 /**
- * Going through sequences. While a loop goes through a list or dict, that cannot change; whoever opens an iteration has
- * to close it.
+ * Iterates over sequences. A list or dict cannot change during an iteration, so every iteration must be closed.
  * Source: Starlark specification, "Iterables".
  */
 import { Range, TextView } from './scalars.ts'
@@ -16,7 +15,7 @@ export interface Iteration {
 
 const nothing = (): void => {}
 
-/** Undefined for values that are no sequence. */
+/** Returns undefined for values that are not sequences. */
 export function iterate(value: StarlarkValue): Iteration | undefined {
   if (value instanceof List) {
     value.iterating++
@@ -73,7 +72,7 @@ export function isSequence(value: StarlarkValue): boolean {
   return iteration !== undefined
 }
 
-/** The elements of a sequence, charged. Throws `<what>: got <type>, want iterable` when it is none. */
+/** Returns the elements of a sequence and charges them. Throws `<what>: got <type>, want iterable` for other values. */
 export function elementsOf(value: StarlarkValue, meter: ScriptMeter, what: string): StarlarkValue[] {
   if (value instanceof List || value instanceof Tuple) {
     meter.elements(value.items.length)

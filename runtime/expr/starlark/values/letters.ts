@@ -1,6 +1,6 @@
 /**
- * Upper, lower and title case of texts in bytes, and the questions about them. Letters are changed one by one, so that
- * no letter becomes two.
+ * Upper, lower and title case of texts in bytes, and tests on them. Letters are converted one by one, so that no letter
+ * becomes two.
  */
 import { decode, encode, isAscii } from './text.ts'
 
@@ -10,7 +10,7 @@ const lowerLetter = /\p{Ll}/u
 const anyLetter = /\p{L}/u
 const digit = /\p{Nd}/u
 
-/** White space, as the Go dialect knows it: each character as its bytes. */
+/** White space of the Go dialect: each character as its bytes. */
 export const spaces: ReadonlySet<string> = new Set(
   Array.from(
     '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f' +
@@ -19,7 +19,7 @@ export const spaces: ReadonlySet<string> = new Set(
   ),
 )
 
-/** The three letters of Unicode that are written as two have a form for titles. */
+/** Title forms of the three Unicode letters that are written as two letters. */
 const titleCases: Readonly<Record<string, string>> = {
   Ǆ: 'ǅ',
   ǆ: 'ǅ',
@@ -85,7 +85,7 @@ const isLetter = (letter: string): boolean => anyLetter.test(letter)
 const isDigit = (letter: string): boolean => digit.test(letter)
 const isSpace = (letter: string): boolean => spaces.has(encode(letter))
 
-/** True when there are letters with a case and all of those are of this one. */
+/** True when the text has letters with a case, and all of them have this case. */
 const cased =
   (pattern: RegExp): LetterTest =>
   (letters) => {
@@ -93,7 +93,7 @@ const cased =
     return own.length > 0 && own.every((letter) => pattern.test(letter))
   }
 
-/** Each word begins with a capital and goes on without. */
+/** True when each word starts with a capital letter and continues in lower case. */
 function isTitle(letters: readonly string[]): boolean {
   let before = false
   let any = false
@@ -119,6 +119,6 @@ const letterTests = {
 
 export type LetterQuestion = keyof typeof letterTests
 
-export function asks(question: LetterQuestion, bytes: string): boolean {
+export function testLetters(question: LetterQuestion, bytes: string): boolean {
   return letterTests[question](Array.from(decode(bytes)))
 }

@@ -1,18 +1,18 @@
 /**
- * Arithmetic. Ints are exact whatever their size, up to a bound that keeps single operations short; `/` gives a float;
- * `//` and `%` round towards negative infinity. Floats are ordered totally: nan equals itself and is above all others.
+ * Arithmetic. Ints are exact up to a bound that keeps single operations short. `/` returns a float; `//` and `%` round
+ * towards negative infinity. Floats are totally ordered: nan equals itself and is greater than all other floats.
  * Source: Starlark specification, "Integers", "Floating-point numbers".
  */
 import { StarlarkError } from '../errors.ts'
 import { Float, type Int, isInt } from './scalars.ts'
 import { type StarlarkValue, typeOf } from './values.ts'
 
-/** Ints of more bits are refused. */
+/** Ints with more bits are rejected. */
 const maxBits = 65_536
 const maxShift = 512
 const largest = 1n << BigInt(maxBits)
 
-/** The one form of an int: a number while it is safe, a bigint beyond. Throws when it is too large. */
+/** Returns the canonical form of an int: a number in the safe range, else a bigint. Throws when it is too large. */
 export function normal(value: bigint): Int {
   if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER))
     return Number(value)
@@ -26,7 +26,7 @@ export function toFloat(value: Int): number {
   return number
 }
 
-/** The number of a float or int operand; undefined for anything else. */
+/** Returns the number of a float or int operand, or undefined for other values. */
 function floatOperand(value: StarlarkValue): number | undefined {
   if (value instanceof Float) return value.value
   return isInt(value) ? toFloat(value) : undefined
@@ -34,7 +34,7 @@ function floatOperand(value: StarlarkValue): number | undefined {
 
 type Arithmetic = '+' | '-' | '*' | '/' | '//' | '%'
 
-/** Undefined when the operands are not both numbers. */
+/** Returns undefined when the operands are not both numbers. */
 export function arithmetic(
   op: Arithmetic,
   left: StarlarkValue,
@@ -112,7 +112,7 @@ function ofFloats(op: Arithmetic, x: number, y: number): number {
 
 type Bits = '&' | '|' | '^' | '<<' | '>>'
 
-/** Undefined when the operands are not both ints. */
+/** Returns undefined when the operands are not both ints. */
 export function bits(op: Bits, left: StarlarkValue, right: StarlarkValue): Int | undefined {
   if (!isInt(left) || !isInt(right)) return undefined
   const x = BigInt(left)
@@ -132,7 +132,7 @@ export function bits(op: Bits, left: StarlarkValue, right: StarlarkValue): Int |
   }
 }
 
-/** `-x`, `+x` and `~x`; undefined when the operand has no such operator. */
+/** Evaluates `-x`, `+x` and `~x`. Returns undefined when the operand does not support the operator. */
 export function unary(op: '-' | '+' | '~', value: StarlarkValue): StarlarkValue | undefined {
   if (isInt(value)) {
     if (op === '+') return value
@@ -142,7 +142,7 @@ export function unary(op: '-' | '+' | '~', value: StarlarkValue): StarlarkValue 
   return op === '+' ? value : new Float(-value.value)
 }
 
-/** Negative, zero or positive; exact between int and float. */
+/** Returns a negative number, zero or a positive number. Exact between int and float. */
 export function compareNumbers(x: Int | Float, y: Int | Float): number {
   const a = x instanceof Float ? x.value : x
   const b = y instanceof Float ? y.value : y
@@ -159,7 +159,9 @@ export function truncate({ value }: Float): Int {
   return Number.isSafeInteger(whole) ? whole + 0 : normal(BigInt(whole))
 }
 
-/** `%g`, `%e` and `%f` of a float; `g` writes as few digits as tell it apart, and always a point or an exponent. */
+/**
+ * Formats a float with `%g`, `%e` or `%f`. `g` uses the shortest unambiguous digits, and always a point or an exponent.
+ */
 export function formatFloat(value: number, verb: 'g' | 'e' | 'f' = 'g'): string {
   if (Number.isNaN(value)) return 'nan'
   if (!Number.isFinite(value)) return value > 0 ? '+inf' : '-inf'
@@ -175,7 +177,7 @@ export function formatFloat(value: number, verb: 'g' | 'e' | 'f' = 'g'): string 
   return sign + (plain.includes('.') ? plain : `${plain}.0`)
 }
 
-/** At least two digits in the exponent. */
+/** Pads the exponent to at least two digits. */
 function goExponent(text: string): string {
   return text.replace(/e([+-])(\d)$/, 'e$10$2')
 }
@@ -185,9 +187,7 @@ function fixed(size: number): string {
   return `${BigInt(size)}.000000`
 }
 
-/**
- * An index or count: an int of machine size. Throws `<name>: got <type>, want int`.
- */
+/** Returns an index or count: a machine-sized int. Throws `<name>: got <type>, want int`. */
 export function toIndex(value: StarlarkValue, what: string): number {
   if (!isInt(value)) throw new StarlarkError(`${what}: got ${typeOf(value)}, want int`)
   if (typeof value === 'bigint')

@@ -11,7 +11,7 @@ import { arithmetic, bits, unary as negate } from './numbers.ts'
 
 const maxRepeated = 2 ** 30
 
-/** Throws when the operator is not defined for the operands. */
+/** Evaluates a binary operator. Throws when the operands do not support it. */
 export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   switch (op) {
     case '==':
@@ -47,9 +47,9 @@ function combine(
   chargeInts(x, y, meter)
   switch (op) {
     case '+':
-      return arithmetic(op, x, y) ?? joined(x, y, meter)
+      return arithmetic(op, x, y) ?? concatenate(x, y, meter)
     case '*':
-      return arithmetic(op, x, y) ?? repeated(x, y, meter)
+      return arithmetic(op, x, y) ?? repeat(x, y, meter)
     case '%':
       return typeof x === 'string' ? interpolate(x, y, meter) : arithmetic(op, x, y)
     case '-':
@@ -62,7 +62,7 @@ function combine(
   }
 }
 
-/** Operations of large ints take time and space. */
+/** Charges operations on large ints, which take time and space. */
 function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): void {
   if (typeof x !== 'bigint' && typeof y !== 'bigint') return
   const digits = (value: StarlarkValue): number => (typeof value === 'bigint' ? value.toString(16).length : 1)
@@ -83,7 +83,7 @@ function merge(into: Dict, from: Dict, meter: ScriptMeter): void {
 }
 
 /** `+` of sequences. */
-function joined(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
+function concatenate(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   if (typeof x === 'string' && typeof y === 'string') {
     meter.joined(x.length, y.length)
     return x + y
@@ -100,11 +100,11 @@ function joined(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): Starlar
 }
 
 /** `*` of a sequence and an int, in either order. */
-function repeated(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
+function repeat(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   const [sequence, count] = isInt(x) ? [y, x] : [x, y]
   if (!isInt(count)) return undefined
-  if (typeof sequence === 'string') return repeatedText(sequence, count, meter)
-  if (sequence instanceof Bytes) return new Bytes(repeatedText(sequence.data, count, meter))
+  if (typeof sequence === 'string') return repeatText(sequence, count, meter)
+  if (sequence instanceof Bytes) return new Bytes(repeatText(sequence.data, count, meter))
   if (!(sequence instanceof List || sequence instanceof Tuple)) return undefined
   const times = timesOf(sequence.items.length, count)
   meter.elements(sequence.items.length * times)
@@ -113,7 +113,7 @@ function repeated(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): Starl
   return sequence instanceof List ? new List(items) : new Tuple(items)
 }
 
-function repeatedText(text: string, count: number | bigint, meter: ScriptMeter): string {
+function repeatText(text: string, count: number | bigint, meter: ScriptMeter): string {
   const times = timesOf(text.length, count)
   meter.text(text.length * times)
   return text.repeat(times)
@@ -150,7 +150,7 @@ function counted(meter: ScriptMeter): true {
   return true
 }
 
-/** A value that cannot be a key is in no dict. */
+/** An unhashable value is in no dict. */
 function inDict(x: StarlarkValue, dict: Dict, meter: ScriptMeter): boolean {
   if (x instanceof List || x instanceof Dict || x instanceof Range) return false
   return dict.get(x, meter) !== undefined
@@ -177,7 +177,7 @@ function inBytes(x: StarlarkValue, { data }: Bytes, meter: ScriptMeter): boolean
   return data.includes(String.fromCharCode(Number(x)))
 }
 
-/** `x op= y`: a list or dict on the left is changed itself. */
+/** `x op= y`: modifies a list or dict on the left in place. */
 export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (op === '+' && x instanceof List && isSequence(y)) {
     const items = elementsOf(y, meter, '+=')

@@ -1,4 +1,4 @@
-/** Values as text: `repr` for all of a value, `str` the same but for texts as they are. Cycles are written as `...`. */
+/** Converts values to text. `repr` quotes strings, `str` returns a string unchanged. Cycles are written as `...`. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'
@@ -37,7 +37,7 @@ function write(value: StarlarkValue, meter: ScriptMeter, open: object[]): string
   }
 }
 
-/** Writing a large int in decimal takes time beyond its length. */
+/** Charges large ints, because converting them to decimal takes more than linear time. */
 function bigText(value: bigint, meter: ScriptMeter): string {
   const text = value.toString()
   meter.text(text.length)
@@ -74,7 +74,7 @@ function writeObject(
 
 function writeStructure(value: Tuple | List | Dict, meter: ScriptMeter, open: object[]): string {
   if (open.includes(value)) return value instanceof Dict ? '{...}' : value instanceof List ? '[...]' : '(...)'
-  if (open.length >= maxDepth) throw new StarlarkError('value is nested too deeply to be written')
+  if (open.length >= maxDepth) throw new StarlarkError('value is nested too deeply to print')
   open.push(value)
   const parts: string[] = []
   const add = (part: string): void => {

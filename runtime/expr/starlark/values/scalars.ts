@@ -1,9 +1,9 @@
 /**
- * Values that hold no other values. None, bool, small int and string are JavaScript's own null, boolean, integral number
- * and string (one character for each byte, see text.ts).
+ * Values that contain no other values. None, bool, small int and string are JavaScript's null, boolean, integral number
+ * and string (one character per byte, see text.ts).
  *
- * An int is a number as long as it is a safe integer, a bigint beyond; never both. A float is a `Float`, so that the
- * two stay apart.
+ * An int is a number in the safe range and a bigint outside of it, never both. A float is a `Float`, to distinguish it
+ * from an int.
  * Source: Starlark specification, "Data types".
  */
 export class Float {
@@ -13,7 +13,7 @@ export class Float {
   }
 }
 
-/** A sequence of bytes that is no text. */
+/** A sequence of bytes that is not a string. */
 export class Bytes {
   readonly data: string
   constructor(data: string) {
@@ -21,7 +21,7 @@ export class Bytes {
   }
 }
 
-/** An arithmetic sequence that is not laid out. */
+/** An arithmetic sequence that is not expanded. */
 export class Range {
   readonly start: number
   readonly stop: number
@@ -40,11 +40,11 @@ export class Range {
   }
 }
 
-/** What `elems`, `codepoints` and their likes answer: a text seen as a sequence. */
+/** Result of `elems`, `codepoints` and similar methods: a text as a sequence. */
 export class TextView {
   readonly text: string
   readonly method: 'elems' | 'elem_ords' | 'codepoints' | 'codepoint_ords'
-  /** True for the view of bytes. */
+  /** True for a view of bytes. */
   readonly ofBytes: boolean
   constructor(
     text: string,

@@ -1,8 +1,8 @@
-/** What counts as true, and how many elements a value has. */
+/** Truth and length of values. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { List, type StarlarkValue, Tuple } from './values.ts'
 
-/** What counts as true in conditions. */
+/** Returns the truth value in conditions. */
 export function truth(value: StarlarkValue): boolean {
   if (value === null || typeof value === 'boolean') return value === true
   if (typeof value === 'number') return value !== 0
@@ -16,7 +16,7 @@ export function truth(value: StarlarkValue): boolean {
   return value.type !== 'dict' || value.size > 0
 }
 
-/** Number of elements; undefined for what has none, or does not know. */
+/** Returns the number of elements, or undefined for values without a length. */
 export function lengthOf(value: StarlarkValue): number | undefined {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null || value instanceof Float) return undefined

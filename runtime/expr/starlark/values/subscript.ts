@@ -37,7 +37,7 @@ function checkedIndex(of: StarlarkValue, index: StarlarkValue, length: number): 
   return checkRange(typeOf(of), given, length)
 }
 
-/** Counts negative indices from the end. Throws when there is no such element. */
+/** Resolves negative indices from the end. Throws when the index is out of range. */
 export function checkRange(type: string, given: number, length: number, caller = ''): number {
   const at = given < 0 ? given + length : given
   if (at >= 0 && at < length) return at
@@ -102,7 +102,7 @@ function slicedText(text: string, first: number, last: number, step: number, met
   return parts.join('')
 }
 
-/** Where a slice begins and ends, within the sequence. */
+/** Returns the start and end of a slice within the sequence. */
 export function bounds(
   from: StarlarkValue,
   to: StarlarkValue,

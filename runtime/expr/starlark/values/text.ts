@@ -1,8 +1,8 @@
 /**
- * Texts of scripts. As in the Go dialect a string is a sequence of bytes, normally UTF-8; here it is a JavaScript
- * string with one character for each byte, so that indexing, slicing and comparing work on bytes by themselves.
+ * Strings of scripts. As in the Go dialect, a string is a sequence of bytes, normally UTF-8. It is represented by a
+ * JavaScript string with one character per byte, so that indexing, slicing and comparing operate on bytes.
  *
- * `encode` and `decode` stand at the border; nothing else may mix the two kinds of string.
+ * `encode` and `decode` convert at the boundary; no other code may mix the two kinds of string.
  * Source: Starlark specification, "Strings".
  */
 
@@ -15,17 +15,17 @@ export function isAscii(text: string): boolean {
   return !notAscii.test(text)
 }
 
-/** A JavaScript text as bytes of UTF-8. */
+/** Encodes a JavaScript string as UTF-8 bytes. */
 export function encode(text: string): string {
   return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** Bytes as a JavaScript text; what is no UTF-8 becomes U+FFFD. */
+/** Decodes bytes to a JavaScript string. Invalid UTF-8 becomes U+FFFD. */
 export function decode(bytes: string): string {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
 }
 
-/** The bytes of one code point; those that are none become U+FFFD. */
+/** Returns the bytes of a code point. Invalid code points become U+FFFD. */
 export function encodePoint(point: number): string {
   const isSurrogate = point >= 0xd800 && point <= 0xdfff
   return encode(String.fromCodePoint(isSurrogate || point < 0 || point > 0x10ffff ? 0xfffd : point))
@@ -33,7 +33,7 @@ export function encodePoint(point: number): string {
 
 const replacement = encode('\ufffd')
 
-/** Code points in order, with the bytes that each was read from; a byte that begins none gives U+FFFD. */
+/** Yields the code points in order, with the number of bytes of each. An invalid byte yields U+FFFD. */
 export function* points(bytes: string): Generator<{ readonly point: number; readonly length: number }> {
   for (let at = 0; at < bytes.length; ) {
     const read = pointAt(bytes, at)
@@ -42,7 +42,7 @@ export function* points(bytes: string): Generator<{ readonly point: number; read
   }
 }
 
-/** The bytes of each code point; a byte that begins none stands for itself. */
+/** Returns the bytes of each code point. An invalid byte is returned unchanged. */
 export function pointsOf(bytes: string): string[] {
   const parts: string[] = []
   let at = 0
@@ -54,7 +54,7 @@ export function pointsOf(bytes: string): string[] {
 }
 
 const invalid = { point: 0xfffd, length: 1 } as const
-/** Least code point of an encoding with so many bytes: longer encodings of smaller ones are not valid. */
+/** Smallest code point per encoding length: overlong encodings are invalid. */
 const least = [0, 0, 0x80, 0x800, 0x10000]
 
 function pointAt(bytes: string, at: number): { point: number; length: number } {
@@ -72,31 +72,31 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
   return valid ? { point, length } : invalid
 }
 
-/** Native functions that go through a whole text take many times its memory at once: they get so much at a time. */
+/** Native functions over a whole text temporarily use many times its memory, so they receive it in slices. */
 const sliceLength = 32 * 1024
 const maxPointBytes = 4
 
-/** Changes a text slice by slice; no slice ends inside of a code point. What it grows by is charged. */
+/** Transforms a text slice by slice, without splitting code points. Charges the growth. */
 export function inSlices(bytes: string, change: (slice: string) => string, meter: ScriptMeter): string {
-  if (bytes.length <= sliceLength) return grown(bytes, change(bytes), meter)
+  if (bytes.length <= sliceLength) return chargeGrowth(bytes, change(bytes), meter)
   const parts: string[] = []
   for (let at = 0; at < bytes.length; ) {
     let end = Math.min(at + sliceLength, bytes.length)
     const last = Math.min(end + maxPointBytes, bytes.length)
     while (end < last && (bytes.charCodeAt(end) & 0xc0) === 0x80) end++
     const slice = bytes.slice(at, end)
-    parts.push(grown(slice, change(slice), meter))
+    parts.push(chargeGrowth(slice, change(slice), meter))
     at = end
   }
   return parts.join('')
 }
 
-function grown(before: string, after: string, meter: ScriptMeter): string {
+function chargeGrowth(before: string, after: string, meter: ScriptMeter): string {
   meter.allocate(Math.max(0, after.length - before.length))
   return after
 }
 
-/** The same text with U+FFFD for everything that is no UTF-8. */
+/** Returns the text with U+FFFD for invalid UTF-8. */
 export function repaired(bytes: string): string {
   if (isValid(bytes)) return bytes
   const parts: string[] = []
@@ -123,10 +123,10 @@ const escapeTable: Readonly<Record<string, string>> = {
   '"': '\\"',
   '\\': '\\\\',
 }
-/** Everything that is not written as it is. */
+/** Characters that must be escaped. */
 const unprintable = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 
-/** A literal for a text. `asBytes`: for bytes. */
+/** Returns the literal of a text. `asBytes`: of bytes. */
 export function quote(
   bytes: string,
   meter: ScriptMeter,

@@ -1,7 +1,4 @@
-/**
- * The values of scripts. Those that can hold others stand in one file, because their types name one another: sequences,
- * dicts and functions.
- */
+/** The values of scripts. Sequences, dicts and functions share a file, because their types refer to each other. */
 import type { Bytecode } from '../compiler/code.ts'
 import { StarlarkError } from '../errors.ts'
 import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
@@ -18,7 +15,7 @@ export class Tuple {
 
 export class List {
   items: StarlarkValue[]
-  /** Loops that go through the list now: it must not change. */
+  /** Number of active iterations over the list; it must not change meanwhile. */
   iterating = 0
   constructor(items: StarlarkValue[]) {
     this.items = items
@@ -31,34 +28,34 @@ export class List {
   }
 }
 
-/** Dicts: what an entry is found by. */
+/** Key of a dict entry in the underlying Map. */
 type Key = null | boolean | number | bigint | string | object
 
-/** How deep tuples may be nested in a key. */
+/** Maximum nesting depth of a tuple that is a key. */
 const maxDepth = 100
 
 /**
- * Keyed by value, in the order of insertion. Equal keys (1 and 1.0 too) lead to one entry because each becomes the same
- * JavaScript key: numbers and texts stand for themselves, tuples for a text that begins with a character beyond every
- * byte.
+ * Maps values to values in insertion order. Equal keys (including 1 and 1.0) share an entry, because they map to the
+ * same JavaScript key: numbers and texts map to themselves, tuples to a text that starts with a character greater than
+ * any byte.
  * Source: Starlark specification, "Dictionaries", "Hashing".
  */
 export class Dict {
   readonly type = 'dict'
   readonly #entries = new Map<Key, [StarlarkValue, StarlarkValue]>()
-  /** Loops that go through the dict now: no key may come or go. */
+  /** Number of active iterations over the dict; keys must not be added or removed meanwhile. */
   iterating = 0
 
   get size(): number {
     return this.#entries.size
   }
 
-  /** Throws for keys that cannot be hashed. */
+  /** Throws for unhashable keys. */
   get(key: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
     return this.#entries.get(keyOf(key, meter))?.[1]
   }
 
-  /** Throws for keys that cannot be hashed, and for new ones while a loop goes through the dict. */
+  /** Throws for unhashable keys, and for new keys during an iteration. */
   set(key: StarlarkValue, value: StarlarkValue, meter: ScriptMeter): void {
     const hashed = keyOf(key, meter)
     const entry = this.#entries.get(hashed)
@@ -79,7 +76,7 @@ export class Dict {
     return entry?.[1]
   }
 
-  /** Takes the oldest entry out. */
+  /** Removes and returns the oldest entry. */
   shift(): [StarlarkValue, StarlarkValue] | undefined {
     for (const [hashed, entry] of this.#entries) {
       this.#writable('delete from')
@@ -119,7 +116,7 @@ export class Dict {
   }
 }
 
-/** Throws `unhashable type` for lists, dicts and the like. */
+/** Throws `unhashable type` for lists, dicts and similar values. */
 function keyOf(value: StarlarkValue, meter: ScriptMeter): Key {
   if (value === null || typeof value !== 'object') return value
   if (value instanceof Float) return floatKey(value.value)
@@ -131,12 +128,12 @@ function keyOf(value: StarlarkValue, meter: ScriptMeter): Key {
   return value
 }
 
-/** Throws for values that cannot be keys. */
+/** Throws for unhashable values. */
 export function requireHashable(value: StarlarkValue, meter: ScriptMeter): void {
   keyOf(value, meter)
 }
 
-/** Integral floats equal ints, of whatever size. */
+/** Integral floats equal ints of any size. */
 function floatKey(value: number): Key {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value === 0 ? 0 : value
   return BigInt(value)
@@ -164,7 +161,7 @@ function tupleKey(tuple: Tuple, meter: ScriptMeter, depth: number): string {
   return text
 }
 
-/** A variable that outlives its function's frame, because an inner function uses it. */
+/** A variable that outlives the frame of its function, because an inner function uses it. */
 export class Cell {
   value: StarlarkValue | undefined
   constructor(value: StarlarkValue | undefined) {
@@ -176,7 +173,7 @@ export class Func {
   readonly type = 'function'
   readonly code: Bytecode
   readonly name: string
-  /** Defaults of the last parameters that can have one; undefined: the parameter is required. */
+  /** Defaults of the last parameters that can have one. Undefined: the parameter is required. */
   readonly defaults: readonly (StarlarkValue | undefined)[]
   readonly free: readonly Cell[]
   constructor(code: Bytecode, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
@@ -189,22 +186,22 @@ export class Func {
 
 export type Named = readonly (readonly [name: string, value: StarlarkValue])[]
 
-/** One call of a built-in function. */
+/** A call of a built-in function. */
 export interface NativeCall {
   readonly name: string
   readonly args: readonly StarlarkValue[]
   readonly named: Named
   readonly meter: ScriptMeter
-  /** Takes one line of `print`. */
+  /** Receives each line of `print`. */
   readonly print: (line: string) => void
 }
 
-/** What a built-in function asks of the machine; it goes on with the response. */
+/** A request of a built-in function to the machine. The function continues with the response. */
 export type TaskEffect =
   | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
-  /** Something outside: `begin` starts it, and calls `settle` once. */
+  /** An external operation: `begin` starts it and calls `settle` once. */
   | { readonly kind: 'wait'; readonly begin: (settle: (outcome: Settled) => void) => void }
-  /** Functions to be carried out side by side; the response is the list of results. */
+  /** Functions to run concurrently. The response is the list of results. */
   | { readonly kind: 'parallel'; readonly callables: readonly StarlarkValue[] }
 
 export type Settled = { readonly value: StarlarkValue } | { readonly error: Error }
@@ -213,7 +210,7 @@ export type ScriptWork = Generator<TaskEffect, StarlarkValue, StarlarkValue>
 export class Builtin {
   readonly type = 'builtin_function_or_method'
   readonly name: string
-  /** Type of the value that a method belongs to. */
+  /** Type of the receiver of a method. */
   readonly receiver: string | undefined
   readonly run: (call: NativeCall) => StarlarkValue | ScriptWork
   constructor(name: string, run: (call: NativeCall) => StarlarkValue | ScriptWork, receiver?: string) {

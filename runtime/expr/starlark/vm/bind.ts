@@ -1,5 +1,5 @@
 /**
- * Gives the arguments of a call to the parameters of a script's function.
+ * Binds the arguments of a call to the parameters of a script function.
  * Source: Starlark specification, "Functions", "Function and method calls".
  */
 import { Cell, Dict, type Func, type Named, type StarlarkValue, Tuple } from '../values/values.ts'
@@ -9,7 +9,7 @@ import { likely } from '../compiler/spelling.ts'
 
 export type VariableSlot = StarlarkValue | Cell | undefined
 
-/** The variables of a new frame. Throws when the arguments do not fit. */
+/** Returns the variables of a new frame. Throws when the arguments do not match the parameters. */
 export function bind(
   fn: Func,
   args: readonly StarlarkValue[],
@@ -53,10 +53,10 @@ function takePositional(
   }
 }
 
-/** Where a parameter is, by name. */
+/** Indexes of parameters, by name. */
 const positions = new WeakMap<Func['code'], ReadonlyMap<string, number>>()
 
-/** Star parameters come where they were declared among the variables; named arguments never fill them. */
+/** Star parameters are numbered in the order of declaration; named arguments never fill them. */
 function positionsOf({ code }: Func): ReadonlyMap<string, number> {
   const known = positions.get(code)
   if (known) return known
@@ -66,7 +66,7 @@ function positionsOf({ code }: Func): ReadonlyMap<string, number> {
   return made
 }
 
-/** Variables that hold the plain parameters, in order. */
+/** Returns the indexes of the plain parameters, in order. */
 function slotsOf({ parameters }: Func['code']): number[] {
   const { positional, namedOnly, list, dict } = parameters
   const slots: number[] = []

@@ -1,9 +1,9 @@
-/** What a task is working on: functions of the script and built-in functions in flight. */
+/** The call frames of a task: script functions and built-in functions. */
 import type { VariableSlot } from './bind.ts'
 import type { Func, StarlarkValue, ScriptWork } from '../values/values.ts'
 import type { Iteration } from '../values/iterate.ts'
 
-/** A function of the script in flight. */
+/** The frame of a script function. */
 export class Frame {
   readonly fn: Func
   readonly variables: VariableSlot[]
@@ -20,7 +20,7 @@ export class Frame {
   }
 }
 
-/** A built-in function in flight that has asked for something. */
+/** The frame of a built-in function that waits for the response to a request. */
 export class NativeFrame {
   readonly work: ScriptWork
   constructor(work: ScriptWork) {

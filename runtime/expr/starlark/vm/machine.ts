@@ -1,9 +1,9 @@
 /**
- * Carries out compiled functions. Frames lie on the heap, so a run can stop at any call that has to wait and go on later,
+ * Executes compiled functions. Frames are on the heap, so a run can suspend at any call that waits and resume later,
  * and no script can exhaust the stack of the host.
  *
- * `run` works until the task ends or waits; what it waits for is an effect that the scheduler sees to (scheduler.ts).
- * Functions may not call themselves, directly or through others.
+ * `run` executes until the task ends or waits. The scheduler handles the effects that a task waits for (scheduler.ts).
+ * Functions must not call themselves, directly or indirectly.
  * Source: Starlark specification, "Function definitions".
  */
 import { isCallable } from '../builtins/arguments.ts'
@@ -35,7 +35,7 @@ import { getIndex, setIndex, slice } from '../values/subscript.ts'
 import { Frame, NativeFrame } from './frames.ts'
 import type { ScriptTask } from './task.ts'
 
-/** How far a task came: to its end, or to something that it waits for. */
+/** Result of running a task: it ended, or waits for an effect. */
 export type TaskProgress =
   | { readonly kind: 'done'; readonly value: StarlarkValue }
   | Exclude<TaskEffect, { kind: 'call' }>
@@ -46,11 +46,11 @@ export interface ExecutionContext {
   readonly print: (task: ScriptTask, line: string) => void
 }
 
-/** Runs a task on, giving it `input` as the response to what it waited for. Throws StarlarkError. */
+/** Resumes a task with `input` as the response to its last request. Throws StarlarkError. */
 export function run(
   task: ScriptTask,
   input: StarlarkValue | undefined,
-  around: ExecutionContext,
+  context: ExecutionContext,
 ): TaskProgress {
   let response = input
   for (;;) {
@@ -63,26 +63,26 @@ export function run(
         task.frames.pop()
         response = step.value
       } else if (step.value.kind === 'call')
-        response = call(task, step.value.callee, step.value.args, [], around)
+        response = call(task, step.value.callee, step.value.args, [], context)
       else return step.value
       continue
     }
     if (response !== undefined) top.stack.push(response)
-    response = runFrame(task, top, around)
+    response = runFrame(task, top, context)
   }
 }
 
-/** Starts a call: built-in functions answer at once when they can, others become the top frame. */
+/** Starts a call. Built-in functions return a result immediately if possible; other functions become the top frame. */
 export function call(
   task: ScriptTask,
   callee: StarlarkValue,
   args: readonly StarlarkValue[],
   named: Named,
-  around: ExecutionContext,
+  context: ExecutionContext,
 ): StarlarkValue | undefined {
   if (callee instanceof Func) {
     if (task.isRunning(callee.code)) throw new StarlarkError(`function ${callee.name} called recursively`)
-    task.frames.push(new Frame(callee, bind(callee, args, named, around.meter)))
+    task.frames.push(new Frame(callee, bind(callee, args, named, context.meter)))
     return undefined
   }
   if (!(callee instanceof Builtin))
@@ -91,8 +91,8 @@ export function call(
     name: callee.name,
     args,
     named,
-    meter: around.meter,
-    print: (line) => around.print(task, line),
+    meter: context.meter,
+    print: (line) => context.print(task, line),
   }
   const result = callee.run(request)
   if (!isWork(result)) return result
@@ -101,11 +101,11 @@ export function call(
 }
 
 /**
- * Runs the top frame until it ends (the result), or another frame lies on top of it (undefined). One function on purpose:
- * stack and code stay in local variables, and no instruction costs a call.
+ * Runs the top frame until it ends (returns the result) or calls another function (returns undefined). Deliberately a
+ * single function: stack and code stay in local variables, and no instruction costs a call.
  */
-function runFrame(task: ScriptTask, frame: Frame, around: ExecutionContext): StarlarkValue | undefined {
-  const { meter } = around
+function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): StarlarkValue | undefined {
+  const { meter } = context
   const { stack, variables, iterations, fn } = frame
   const { ops, constants, names, variables: variableNames } = fn.code
   const pop = (): StarlarkValue => stack.pop() ?? null
@@ -160,7 +160,7 @@ function runFrame(task: ScriptTask, frame: Frame, around: ExecutionContext): Sta
         break
       }
       case opcode.global:
-        stack.push(around.globals.get(names[argument] ?? '') ?? null)
+        stack.push(context.globals.get(names[argument] ?? '') ?? null)
         break
       case opcode.list:
       case opcode.tuple: {
@@ -192,7 +192,7 @@ function runFrame(task: ScriptTask, frame: Frame, around: ExecutionContext): Sta
         closure(frame, argument, meter)
         break
       case opcode.call: {
-        const result = callFromStack(task, frame, argument, around)
+        const result = callFromStack(task, frame, argument, context)
         if (result === undefined) return undefined
         stack.push(result)
         break
@@ -206,7 +206,7 @@ function runFrame(task: ScriptTask, frame: Frame, around: ExecutionContext): Sta
         break
       }
       case opcode.setIndex: {
-        // Augmented: sequence, index, value. Otherwise the value lies below.
+        // Augmented: sequence, index, value. Otherwise the value is below the index.
         const c = pop()
         const b = pop()
         const a = pop()
@@ -272,7 +272,7 @@ function runFrame(task: ScriptTask, frame: Frame, around: ExecutionContext): Sta
         task.frames.pop()
         return pop()
       default:
-        throw new StarlarkError('internal: no such instruction')
+        throw new StarlarkError('internal error: unknown instruction')
     }
   }
 }
@@ -313,12 +313,12 @@ function callFromStack(
   task: ScriptTask,
   frame: Frame,
   index: number,
-  around: ExecutionContext,
+  context: ExecutionContext,
 ): StarlarkValue | undefined {
   const shape = frame.fn.code.calls[index]
   if (!shape) return undefined
   const { stack } = frame
-  const { meter } = around
+  const { meter } = context
   const dict = shape.dict ? (stack.pop() ?? null) : undefined
   const list = shape.list ? (stack.pop() ?? null) : undefined
   const values = shape.names.length === 0 ? [] : stack.splice(-shape.names.length)
@@ -329,7 +329,7 @@ function callFromStack(
   if (!isCallable(callee)) throw new StarlarkError(`invalid call of non-function (${typeOf(callee)})`)
   if (dict !== undefined) addNamed(named, dict, meter)
   if (list !== undefined) addPositional(args, list, meter)
-  return call(task, callee, args, named, around)
+  return call(task, callee, args, named, context)
 }
 
 function addNamed(named: [string, StarlarkValue][], dict: StarlarkValue, meter: ScriptMeter): void {
@@ -347,7 +347,7 @@ function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: Script
   for (const item of elementsOf(list, meter, '*')) args.push(item)
 }
 
-/** Puts the elements on the stack, the first on top. */
+/** Pushes the elements on the stack, the first one on top. */
 function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: ScriptMeter): void {
   if (!isSequence(value)) throw new StarlarkError(`got ${typeOf(value)} in sequence assignment`)
   const items = elementsOf(value, meter, 'unpack')
@@ -359,7 +359,7 @@ function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number,
   for (let i = length - 1; i >= 0; i--) stack.push(items[i] ?? null)
 }
 
-/** The function that makes a whole script. */
+/** Returns the function of a whole script. */
 export function scriptFunction(code: Bytecode): Func {
   return new Func(code, [], [])
 }

@@ -1,9 +1,9 @@
 /**
- * What a script has used of what it may use: steps of computation, and memory.
+ * Meters a script's use of computation steps and memory.
  *
- * One meter for a whole script, everything that it starts side by side included. A step is one instruction of the
- * machine, or one element that a built-in function goes through. Memory is what was ever asked for, in estimated bytes:
- * nothing is given back, so that the sum bounds what can be alive at any time.
+ * One meter covers a whole script, including the functions that it runs concurrently. A step is one instruction of the
+ * machine, or one element visited by a built-in function. Memory is the total ever allocated, in estimated bytes. It is
+ * never credited back, so the total bounds the live memory.
  */
 import { LimitError } from '../errors.ts'
 
@@ -13,8 +13,9 @@ export interface StarlarkLimits {
 }
 
 /**
- * Estimated sizes of what scripts make, near what V8 takes: a worker whose heap is full before the meter says so can take
- * the whole process with it. `grown`: the places that a list gets with its first element; `function`: a range, too.
+ * Estimated sizes of script values, close to those of V8: a worker whose heap overflows before the meter throws can
+ * crash the whole process. `firstElement`: the capacity that a list allocates for its first element. `function`: also
+ * used for a range.
  */
 export const sizeOf = {
   text: 24,
@@ -22,12 +23,12 @@ export const sizeOf = {
   entry: 144,
   object: 64,
   dict: 240,
-  grown: 136,
+  firstElement: 136,
   float: 40,
   function: 112,
 } as const
 
-/** Characters that a native search goes through in the time of one step. */
+/** Characters that a native search visits in the time of one step. */
 const textPerStep = 256
 const searchPerStep = 16_384
 const sharedPerByte = 64
@@ -43,27 +44,27 @@ export class ScriptMeter {
     this.maxBytes = maxBytes
   }
 
-  /** Throws LimitError when there are no more steps. */
+  /** Throws LimitError when no steps are left. */
   step(count: number): void {
     this.steps += count
     if (this.steps > this.maxSteps) throw tooManySteps()
   }
 
-  /** Throws LimitError when there is no more memory. */
+  /** Throws LimitError when no memory is left. */
   allocate(bytes: number): void {
     this.bytes += bytes
     if (this.bytes > this.maxBytes) throw new LimitError('Starlark computation cancelled: out of memory')
   }
 
-  /** A new text of so many bytes. */
+  /** Charges a new text. */
   text(length: number): void {
     this.allocate(sizeOf.text + length)
     this.step(Math.floor(length / textPerStep))
   }
 
   /**
-   * A new text made of two. The longer one is shared and not copied, so that building a text piece by piece costs about
-   * what the pieces cost; its part of the price pays for the copy that is made once the text is read.
+   * Charges a concatenation. V8 shares the longer text instead of copying it, so building a text piece by piece costs
+   * about as much as the pieces. The charge for the shared text pays for the copy that V8 makes when the text is read.
    */
   joined(a: number, b: number): void {
     const [shorter, longer] = [Math.min(a, b), Math.max(a, b)]
@@ -71,18 +72,18 @@ export class ScriptMeter {
     this.step(Math.floor(shorter / textPerStep) + Math.floor(longer / searchPerStep))
   }
 
-  /** A new list, tuple or argument list. */
+  /** Charges a new list, tuple or argument list. */
   elements(count: number): void {
     this.allocate(sizeOf.object + sizeOf.element * count)
     this.step(count)
   }
 
-  /** One more element for a list that has so many. */
+  /** Charges an element appended to a list of this length. */
   appended(length: number): void {
-    this.allocate(length === 0 ? sizeOf.grown + sizeOf.element : sizeOf.element)
+    this.allocate(length === 0 ? sizeOf.firstElement + sizeOf.element : sizeOf.element)
   }
 
-  /** Looking for one text in another; native searches take the product of the lengths at worst. */
+  /** Charges a search for a text in another. In the worst case native search takes the product of the lengths. */
   search(length: number, needle: number): void {
     this.step(Math.floor(length / textPerStep) + Math.floor((length * needle) / searchPerStep))
   }

@@ -1,9 +1,9 @@
 /**
- * Carries out a script: its tasks take turns on one thread, what is outside is waited for side by side.
+ * Executes a script: its tasks take turns on one thread, and external operations run concurrently.
  *
- * One meter and one bound on waits at a time for the whole script, however deep `parallel` is nested. The functions of
- * one `parallel` all run to their end even when one fails; then the failure of the first of them, in list order, is that
- * of the call.
+ * The whole script shares one meter and one limit on concurrent waits, however deeply `parallel` is nested. All
+ * functions of a `parallel` call run to the end even when one fails; the call then fails with the first failure in list
+ * order.
  */
 import { LimitError, StarlarkError } from '../errors.ts'
 import type { CompiledScript } from '../compiler/compiler.ts'
@@ -14,11 +14,14 @@ import { ScriptTask } from './task.ts'
 import { universalNames } from '../builtins/universe.ts'
 
 export interface SchedulerOptions extends StarlarkLimits {
-  /** How many waits may be in flight at once. */
+  /** Maximum number of waits in flight. */
   readonly maxWaits: number
-  /** What the script can name besides what the language offers. Names that the script assigns to begin with them. */
+  /**
+   * Names available to the script in addition to those of the language. Script variables of the same name start with
+   * these values.
+   */
   readonly globals: ReadonlyMap<string, StarlarkValue>
-  /** Takes a printed line; lines sort by `path`, element by element, into the order of a run one after another. */
+  /** Receives a printed line. Sorting lines by `path`, element by element, yields the order of a sequential run. */
   readonly print: (line: string, path: readonly number[]) => void
 }
 
@@ -48,7 +51,7 @@ class Execution {
   readonly #ended: (outcome: Settled) => void
   readonly #ready: Ready[] = []
   readonly #running = new Map<ScriptTask, (outcome: Settled) => void>()
-  /** Waits that have to wait until another one is over. */
+  /** Waits that are queued until another one ends. */
   readonly #queue: (() => void)[] = []
   readonly #given: ReadonlyMap<string, StarlarkValue>
   #waits = 0
@@ -76,7 +79,7 @@ class Execution {
       call(task, fn, [], [], this.#around)
       const [frame] = task.frames
       if (!frame || !('variables' in frame)) return
-      // The script may assign to what it was given; until then it reads what it was given.
+      // The script may assign to a given name. Until then the variable has the given value.
       code.variables.forEach((name, slot) => {
         const given = this.#given.get(name)
         if (given === undefined) return
@@ -101,7 +104,7 @@ class Execution {
   #end(task: ScriptTask, outcome: Settled): void {
     const ended = this.#running.get(task)
     this.#running.delete(task)
-    // Nobody can go on when a limit is reached, so nobody is waited for.
+    // No task can continue after a limit is reached, so stop without waiting for the others.
     if ('error' in outcome && outcome.error instanceof LimitError) this.#stop(outcome)
     else ended?.(outcome)
   }
@@ -113,7 +116,7 @@ class Execution {
     this.#ended(outcome)
   }
 
-  /** Lets every task run that can, one after the other. */
+  /** Runs every runnable task, one after the other. */
   #drain(): void {
     if (this.#busy) return
     this.#busy = true
@@ -155,7 +158,7 @@ class Execution {
     else this.#queue.push(start)
   }
 
-  /** Starts the callables in order, so many at a time; a turn ends when one of them does. */
+  /** Starts the callables in order, with a limited number at a time. A slot becomes free when one ends. */
   #parallel(parent: ScriptTask, callables: readonly StarlarkValue[]): void {
     const group = {
       place: parent.printed++,

@@ -1,4 +1,4 @@
-/** One line of execution: the script itself, or one function that `parallel` started. */
+/** A thread of execution: the script itself, or a function started by `parallel`. */
 import type { Bytecode } from '../compiler/code.ts'
 import { StarlarkError, type Trace } from '../errors.ts'
 import { Frame, type NativeFrame } from './frames.ts'
@@ -7,11 +7,11 @@ import type { StarlarkValue } from '../values/values.ts'
 export class ScriptTask {
   readonly frames: (Frame | NativeFrame)[] = []
   readonly parent: ScriptTask | undefined
-  /** Orders what tasks print: places of the starting calls, from the script inwards. */
+  /** Orders the output of tasks: positions of the starting calls, from the script inwards. */
   readonly path: readonly number[]
-  /** Lines printed and tasks started so far. */
+  /** Number of printed lines and started tasks so far. */
   printed = 0
-  /** What the function answered at once, when it is built in. */
+  /** Immediate result of a built-in function. */
   entry: StarlarkValue | undefined
 
   constructor(parent: ScriptTask | undefined, path: readonly number[]) {
@@ -19,15 +19,15 @@ export class ScriptTask {
     this.path = path
   }
 
-  /** True when a function is in flight here or in a task that waits for this one. */
+  /** True when the function is running here or in a task that waits for this one. */
   isRunning(code: Bytecode): boolean {
     for (const frame of this.frames) if (frame instanceof Frame && frame.fn.code === code) return true
     return this.parent?.isRunning(code) ?? false
   }
 
-  /** Ends the task because of an error, which gets the place where it happened. */
+  /** Ends the task with an error and adds the position to it. */
   fail(error: unknown): StarlarkError {
-    const failure = error instanceof StarlarkError ? error : foreign(error)
+    const failure = error instanceof StarlarkError ? error : toScriptError(error)
     const trace = this.frames
       .filter((frame) => frame instanceof Frame)
       .map(placeOf)
@@ -45,14 +45,14 @@ export class ScriptTask {
   }
 }
 
-/** The instruction that was carried out last. */
+/** Returns the position of the last executed instruction. */
 function placeOf({ fn, at }: Frame): Trace {
   const pair = Math.max(at - 2, 0)
   return { name: fn.name, line: fn.code.places[pair] ?? 1, column: fn.code.places[pair + 1] ?? 1 }
 }
 
-/** What is no error of the script's: the host's own bounds, or ours. */
-function foreign(error: unknown): StarlarkError {
+/** Converts errors that are not the script's: stack overflows, and internal errors. */
+function toScriptError(error: unknown): StarlarkError {
   const isBound = error instanceof RangeError
   const failure = new StarlarkError(isBound ? 'value is too deep or too large' : 'internal error')
   failure.cause = error

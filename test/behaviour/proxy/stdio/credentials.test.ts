@@ -143,7 +143,7 @@ await t.test(
     t.match(late, { code: 3, stderr: /failed to authenticate to remote server/ })
     t.match(JSON.parse(late.stdout), { id: 1, error: { code: -32603 } }, 'the pending request is answered')
     const both = await runGatehouse([...args, '--remote-auth-bearer-token', 'x', `${target.url}/mcp`])
-    t.match(both, { code: 2, stdout: '', stderr: /exclude one another/ })
+    t.match(both, { code: 2, stdout: '', stderr: /mutually exclusive/ })
     t.match(
       await runGatehouse([
         'proxy',

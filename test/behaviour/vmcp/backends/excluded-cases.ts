@@ -102,7 +102,7 @@ export function excludedCases(dir: string): readonly Case[] {
     {
       what: 'its upstream provider does not exist',
       strategy: { type: 'upstream_inject', upstreamInject: { providerName: 'corp' } },
-      problem: /needs an embedded authorization server/,
+      problem: /requires an embedded authorization server/,
     },
     {
       what: 'its token service is not https',

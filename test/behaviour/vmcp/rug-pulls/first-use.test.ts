@@ -115,7 +115,7 @@ t.test('a lock that cannot be written opens nothing, and is told', async (t) => 
   for (const client of clients) t.equal(await called(client, 'read'), 'error 403', client.era)
   t.match(await vmcp.event('tool_lock'), {
     backend: 'files',
-    failure: /cannot read .*: a part of the path is no folder/,
+    failure: /cannot read .*: a part of the path is not a directory/,
   })
 })
 
