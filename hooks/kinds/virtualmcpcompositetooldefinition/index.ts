@@ -1,6 +1,6 @@
 /**
- * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow and
- * says which servers use it.
+ * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow
+ * and lists the servers that use it.
  */
 import {
   formatViolations,
@@ -41,7 +41,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
     'Ready',
     failure && { reason: 'WorkflowNotReady', message: failure.message },
     'WorkflowReady',
-    'The workflow can be used',
+    'The workflow is usable',
   )
   reportProgress(context, { failures: failure ? [failure] : [] })
   return {
@@ -58,7 +58,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
 
 function reasonOf(violations: readonly Violation[]): string {
   const some = (pattern: RegExp) => violations.some(({ message }) => pattern.test(message))
-  if (some(/in a circle/)) return 'DependencyCycle'
+  if (some(/circular dependency/)) return 'DependencyCycle'
   if (some(/^is not a template/)) return 'TemplateInvalid'
   if (some(/JSON Schema/)) return 'SchemaInvalid'
   return 'ValidationFailed'

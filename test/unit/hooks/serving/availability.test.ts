@@ -112,7 +112,7 @@ t.test('what cannot be scaled is refused, each with its reason', async (t) => {
     [virtual({ autoscaling: { maxReplicas: 2 } }), /minReplicas: is required/],
     [virtual({ autoscaling, replicas: 3 }), /spec\.replicas: .*mutually exclusive/],
     [virtual({ autoscaling, sessionStorage: { provider: 'memory' } }), /provider: .*needs provider redis/],
-    [server('files', { autoscaling, transport: 'stdio' }), /spec\.autoscaling: a stdio server/],
+    [server('files', { autoscaling, transport: 'stdio' }), /spec\.autoscaling: transport stdio/],
     [server('files', { autoscaling: { ...autoscaling, targetSessions: 3 } }), /targetSessions/],
     [remote('crm', { autoscaling, replicas: 1 }), /spec\.replicas: .*mutually exclusive/],
   ]
@@ -167,7 +167,7 @@ t.test('the proxy of an MCPServer has a pod template of its own', async (t) => {
     /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec\.spec\.priorityClassName: must be a string/,
   ])
   t.match(problemsOf(remote('crm', over({ priorityClassName: 'gateways' }))), [
-    /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec: is for MCPServer/,
+    /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec: is only for MCPServer/,
   ])
   const broken = world(
     server('files', over({ containers: [{ name: 'gatehouse', $patch: 'delete' }] })),
