@@ -216,7 +216,7 @@ t.test('gatehouse-hooks: two ports, a client certificate for one, a token for th
   t.equal(await status(hooksPort, '/validate', own), 404, 'not on this port')
   rmSync(file('token'))
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file is gone')
-  await running.line(/"level":"error".*--token-file cannot be read or is empty/)
+  await running.line(/"level":"error".*--token-file is unreadable or empty/)
   put('token', 'new')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'and back')
 
