@@ -1,6 +1,6 @@
 /**
- * Public API of the hooks half: for the command line, the generator of manifests, and tests. The server (`hooks/server/`) is not
- * among it: a program that asks hooks in its own process is without Express.
+ * Public API of the hooks half for the command line, the manifest generator and tests. Excludes the server
+ * (`hooks/server/`), so that programs that call hooks in their own process do not load Express.
  */
 export { validateResource, type AdmissionVerdict } from './admission/validate.ts'
 export { type AdmissionReview, allowDelete, reviewAdmission } from './admission/review.ts'
@@ -15,7 +15,7 @@ export { type HookEntry, type HookRegistry, makeHooks } from './registry/hook-re
 export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './base/settings.ts'
 export type { ClusterResponse, ResourcePath, ApiServer } from './base/api-server.ts'
 
-/** Requests to the API server of a kubeconfig. Loaded only when a cluster is spoken to. */
+/** Loads the client for the API server of a kubeconfig. Only call it when a cluster is needed. */
 export function loadApiServer(): Promise<typeof import('./base/api-server.ts')> {
   return import('./base/api-server.ts')
 }

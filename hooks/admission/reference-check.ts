@@ -1,14 +1,14 @@
 /**
- * Checks offline what manifests refer to: other objects of this project in the same namespace, and the backends that a
- * virtual server names. Only the given manifests are known. A reference is an error where others of its kind are among
- * them, and a warning where none is: the object may be on the cluster already.
+ * Checks the references of manifests offline: to other Gatehouse objects in the same namespace, and to the backends of
+ * a virtual server. The check only sees the given manifests. A dangling reference is an error when they contain other
+ * objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
  *
- * Documents may be of any state.
+ * Documents do not have to be valid.
  */
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import { kindOfField } from '../kinds/referrers.ts'
-import { foreign, secretFindings, secretReferences, type Unchecked } from './secret-check.ts'
+import { foreignFields, secretFindings, secretReferences, type Unchecked } from './secret-check.ts'
 import {
   unknownBackendsOf,
   unknownPolicyBackends,
@@ -19,14 +19,14 @@ import { groupMembers } from '../references/members.ts'
 export interface ReferenceFindings {
   readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
-  /** Secrets and ConfigMaps that are not given. */
+  /** Secrets and ConfigMaps that are missing from the given manifests. */
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Nesting that is looked into; references lie at most five levels deep. */
+/** Maximum search depth; references are nested at most five levels deep. */
 const maxDepth = 10
 
-/** A check of single documents against all of them. */
+/** Returns a function that checks one document against all of them. */
 export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => ReferenceFindings {
   const objects = docs.map(fieldsOf).filter(isNamed)
   const inNamespace = (namespace: string) => (kind: string) =>
@@ -66,13 +66,13 @@ function namespaceOf(doc: Fields): string {
   return typeof namespace === 'string' && namespace !== '' ? namespace : 'default'
 }
 
-/** An object that a spec names. */
+/** An object that a spec refers to by name. */
 export interface SpecReference {
   readonly kind: KindName | 'Secret' | 'ConfigMap'
   readonly name: string
 }
 
-/** Everything that a spec refers to by name, each once, in the order of the spec. It may be of any state. */
+/** Lists the references in a spec without duplicates, in the order of the spec. The spec does not have to be valid. */
 export function referencesOf(spec: unknown): readonly SpecReference[] {
   const all = [...referencesIn(spec, 'spec', maxDepth), ...secretReferences(spec)]
   return [...new Map(all.map(({ kind, name }) => [`${kind}/${name}`, { kind, name }])).values()]
@@ -90,7 +90,7 @@ function referencesIn(value: unknown, path: string, depth: number): readonly Ref
     return value.flatMap((item, i) => referencesIn(item, below(path, i), depth - 1))
   }
   return Object.entries(fieldsOf(value)).flatMap(([field, inner]) => {
-    if (foreign.has(field)) return []
+    if (foreignFields.has(field)) return []
     const at = below(path, field)
     const kind = kindOfField.get(field)
     if (kind === undefined) return referencesIn(inner, at, depth - 1)
@@ -114,7 +114,7 @@ function findingOf({ path, kind, name }: Reference, given: readonly string[]) {
   }
   const similar = nearest(name, given)
   const guess = similar === undefined ? '' : `; did you mean "${similar}"?`
-  return { violation: { path, message: `there is no ${kind} ${quoted} among the given files${guess}` } }
+  return { violation: { path, message: `${kind} ${quoted} is not among the given files${guess}` } }
 }
 
 function backendViolations(
@@ -132,7 +132,7 @@ function backendViolations(
   )
 }
 
-/** Warnings, because other servers may share the MCPWebhookConfig. */
+/** Returns warnings instead of errors, because other servers may share the MCPWebhookConfig. */
 function webhookWarnings(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const known =
     server['kind'] === 'VirtualMCPServer'
@@ -146,14 +146,16 @@ function webhookWarnings(server: Fields, given: (kind: string) => readonly KubeO
   return unknown.map((violation) => formatViolations([violation]))
 }
 
-/** Warnings, because a policy may be about a backend that is still to come. */
+/** Returns warnings instead of errors, because a policy may refer to a backend that is added later. */
 function policyWarnings(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const known = server['kind'] === 'VirtualMCPServer' ? knownBackends(server, given) : []
   if (known.length === 0) return []
-  return unknownPolicyBackends(fieldsOf(server['spec']), known).map((one) => formatViolations([one]))
+  return unknownPolicyBackends(fieldsOf(server['spec']), known).map((violation) =>
+    formatViolations([violation]),
+  )
 }
 
-/** None where no member of the group is given: all of them may be on the cluster. */
+/** Returns an empty list when no member of the group is given, because all of them may be on the cluster. */
 function knownBackends(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const spec = fieldsOf(server['spec'])
   const group = fieldsOf(spec['groupRef'])['name']

@@ -1,9 +1,9 @@
 /**
- * AdmissionReview v1: request in, verdict out. All errors at once, none of them about other objects: a reference may be
- * created after what refers to it.
+ * Handles AdmissionReview v1. Reports all errors of an object at once. References to other objects are not checked,
+ * because an object may be created after the objects that refer to it.
  *
- * An update is let through when the object is being deleted or its spec has not changed: finalizers must be removable
- * from an object that newer rules would refuse. Source: Kubernetes admission.k8s.io/v1.
+ * Accepts an update when the object is being deleted or its spec has not changed, so that finalizers can be removed
+ * from an object that newer rules would reject. Source: Kubernetes admission.k8s.io/v1.
  */
 import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../base/kube.ts'
@@ -26,7 +26,7 @@ export interface AdmissionReview {
 const maxWarning = 120
 const maxMessage = 8_000
 
-/** Checks one review. Throws GatehouseError BAD_REQUEST when the body is not an AdmissionReview v1. */
+/** Reviews one request. Throws GatehouseError BAD_REQUEST when the body is not an AdmissionReview v1. */
 export function reviewAdmission(
   registry: { readonly settings: HookSettings },
   body: unknown,
@@ -47,24 +47,27 @@ export function reviewAdmission(
   return { review, kind: isKindName(kind) ? kind : 'unknown' }
 }
 
-const accepted: AdmissionVerdict = { violations: [], warnings: [] }
+const acceptedVerdict: AdmissionVerdict = { violations: [], warnings: [] }
 
 function check(request: Readonly<Record<string, unknown>>, settings: HookSettings): AdmissionVerdict {
   const { operation, object, oldObject } = request
-  if (operation === 'DELETE') return deletion(oldObject)
-  if (operation !== 'CREATE' && operation !== 'UPDATE') return accepted
-  if (typeof request['subResource'] === 'string' && request['subResource'] !== '') return accepted
+  if (operation === 'DELETE') return reviewDeletion(oldObject)
+  if (operation !== 'CREATE' && operation !== 'UPDATE') return acceptedVerdict
+  if (typeof request['subResource'] === 'string' && request['subResource'] !== '') return acceptedVerdict
   return validateResource(object, { old: operation === 'UPDATE' ? oldObject : undefined, settings })
 }
 
 export const allowDelete = 'gatehouse.dev/allow-delete'
 
-/** Refuses to delete what the object's own status says is in use, unless the object is marked for it. */
-function deletion(old: unknown): AdmissionVerdict {
+/**
+ * Rejects the deletion of an object that is in use according to its status, unless the object has the `allowDelete`
+ * annotation.
+ */
+function reviewDeletion(old: unknown): AdmissionVerdict {
   if (!isFields(old) || !isFields(old['metadata']) || isTerminating(old as unknown as KubeObject))
-    return accepted
+    return acceptedVerdict
   const annotations = old['metadata']['annotations']
-  if (isFields(annotations) && annotations[allowDelete] === 'true') return accepted
+  if (isFields(annotations) && annotations[allowDelete] === 'true') return acceptedVerdict
   const referrers = referrersOf(old['status'])
   if (referrers.length === 0) return { violations: [], warnings: groupWarnings(old) }
   const shown = referrers.slice(0, 20).join(', ') + (referrers.length > 20 ? ', …' : '')
@@ -73,8 +76,8 @@ function deletion(old: unknown): AdmissionVerdict {
 }
 
 /**
- * A group holds nothing that is lost with it, and is deleted together with its members as often as not: what refers to
- * it keeps running, says so in a condition, and goes on when the group is back. So its deletion is allowed with a warning.
+ * Allows the deletion of a group with a warning. A group holds no data, and is often deleted together with its members.
+ * The objects that refer to it keep running, report a condition, and recover when the group returns.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
   const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []

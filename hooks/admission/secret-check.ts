@@ -1,12 +1,11 @@
 /**
- * Secrets and ConfigMaps that a spec names, as far as such objects are among the given manifests. One that is not given is
- * on the cluster as a rule, which is where Secrets belong: its name is told as unchecked, and as a warning where a given one
- * has a similar name.
+ * Checks references to Secrets and ConfigMaps against the given manifests. Secrets usually exist only on the cluster,
+ * so a missing one is listed as unchecked. It becomes a warning when a given object has a similar name.
  */
 import { below, formatViolations, nearest, type Violation } from '../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../base/kube.ts'
 
-/** The name of an object that is not given. */
+/** A referenced object that is missing from the given manifests. */
 export interface Unchecked {
   readonly kind: 'Secret' | 'ConfigMap'
   readonly name: string
@@ -18,11 +17,11 @@ export interface SecretFindings {
   readonly unchecked: readonly Unchecked[]
 }
 
-/** A field that holds `name`, and mostly `key`, of such an object. */
+/** Fields that hold the `name` of a ConfigMap, and usually a `key`. */
 const configMapField = /^configMap(Ref)?$/
 const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
-/** Fields whose content has other rules than this project's. */
-export const foreign: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
+/** Fields whose content does not follow Gatehouse's schemas. */
+export const foreignFields: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
 const maxDepth = 12
 
 export function secretFindings(
@@ -58,13 +57,13 @@ interface Reference extends Unchecked {
   readonly key: unknown
 }
 
-/** Every Secret and ConfigMap that a spec names. */
+/** Lists the Secrets and ConfigMaps that a spec refers to. */
 export function secretReferences(spec: unknown): readonly Reference[] {
   return referencesIn(spec, 'spec', '', maxDepth)
 }
 
 function referencesIn(value: unknown, path: string, field: string, depth: number): readonly Reference[] {
-  if (depth === 0 || foreign.has(field)) return []
+  if (depth === 0 || foreignFields.has(field)) return []
   if (Array.isArray(value)) {
     return value.flatMap((item, i) => referencesIn(item, below(path, i), field, depth - 1))
   }
@@ -82,7 +81,7 @@ function referencesIn(value: unknown, path: string, field: string, depth: number
 
 const members = ['data', 'stringData', 'binaryData']
 
-/** The content of an object without any of the members is made elsewhere: by a generator, or by a controller. */
+/** Returns true for an object without any data members, because a generator or a controller fills it. */
 function mayHaveKey(object: KubeObject, key: string): boolean {
   if (!members.some((member) => object[member] !== undefined)) return true
   return members.some((member) => Object.hasOwn(fieldsOf(object[member]), key))

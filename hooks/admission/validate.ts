@@ -1,6 +1,4 @@
-/**
- * The code behind /validate, usable without a server: what is wrong with one resource, and what its author should know.
- */
+/** Validates one resource. This is the code behind /validate, usable without a server. */
 import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../base/kube.ts'
 import { kindHooks } from '../registry/registry.ts'
@@ -8,9 +6,9 @@ import { type CheckSettings, defaultSettings } from '../base/settings.ts'
 import { resourceViolations } from '../registry/violations.ts'
 
 export interface AdmissionVerdict {
-  /** Reasons to refuse; empty when the resource is valid. */
+  /** Reasons for rejection; empty when the resource is valid. */
   readonly violations: readonly Violation[]
-  /** At most 120 characters each are shown by kubectl. */
+  /** kubectl displays at most 120 characters of each. */
   readonly warnings: readonly string[]
 }
 
@@ -20,7 +18,7 @@ export interface ValidateOptions {
   readonly settings?: CheckSettings
 }
 
-/** Checks a manifest of any kind of this project. Never throws for a bad manifest. */
+/** Validates a manifest of any Gatehouse kind. Never throws for an invalid manifest. */
 export function validateResource(
   doc: unknown,
   { old, settings = defaultSettings }: ValidateOptions = {},
@@ -32,7 +30,10 @@ export function validateResource(
   return { violations, warnings: kindHooks(resource.kind).warnings?.(resource) ?? [] }
 }
 
-/** An object under deletion, or whose spec stays as it is: its finalizers and labels must remain changeable. */
+/**
+ * Returns true when the object is being deleted or its spec has not changed, so that its finalizers and labels can
+ * still be changed.
+ */
 function isLetThrough(doc: unknown, old: unknown): boolean {
   if (!isFields(doc) || !isFields(old) || !isFields(doc['metadata'])) return false
   if (isTerminating(doc as unknown as KubeObject)) return true

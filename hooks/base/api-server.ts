@@ -1,9 +1,9 @@
 /**
- * Requests to the API server of a kubeconfig, or of the pod's own cluster.
+ * Sends requests to the API server of a kubeconfig, or of the pod's own cluster.
  *
- * The official client finds the cluster and presents the credentials; the few requests are made here, because its typed
- * calls bring a table of every Kubernetes type along (1.8 MB of script). Imported only when a cluster is spoken to.
- * Nothing is repeated, redirects are not followed.
+ * The official client resolves the cluster and its credentials. The requests themselves are sent here, because the
+ * client's typed API bundles every Kubernetes type (1.8 MB of script). Import this module only when a cluster is
+ * needed. Requests are not retried and redirects are not followed.
  * Source: Kubernetes API concepts, "Resource URIs"; API conventions, "Patch operations".
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -16,23 +16,23 @@ export { KubeConfig }
 
 export interface ClusterResponse {
   readonly status: number
-  /** The object, or the Status that says why there is none. Empty when the body is no JSON object. */
+  /** The object, or a Status that explains its absence. Empty when the body is not a JSON object. */
   readonly body: Fields
 }
 
 export interface ClusterRequest {
   /** Default GET. */
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string
   readonly body?: unknown
-  /** Of the body; default application/json. A patch names its kind here. */
+  /** Media type of the body, default application/json. A patch sets its patch type here. */
   readonly contentType?: string
-  /** Of what is read, only the metadata is sent: of a Secret, for example, no value. */
+  /** Requests only the metadata, so that a Secret, for example, is read without its values. */
   readonly only?: 'metadata'
 }
 
-/** Rejects when the API server cannot be reached; resolves whatever the status. */
+/** Resolves for any HTTP status. Rejects when the API server cannot be reached. */
 export type ApiServer = (request: ClusterRequest) => Promise<ClusterResponse>
 
 export interface ResourcePath {
@@ -40,26 +40,27 @@ export interface ResourcePath {
   readonly group: string
   readonly version: string
   readonly plural: string
-  /** Absent: cluster-scoped, or all namespaces. */
+  /** Omit for cluster-scoped objects or for all namespaces. */
   readonly namespace?: string | undefined
-  /** Absent: the list. */
+  /** Omit to address the list. */
   readonly name?: string | undefined
 }
 
 const timeoutMs = 60_000
-/** With no other type to fall back to. Source: Kubernetes API concepts, "Metadata-only fetches". */
+/** Without a fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
 const metadataType = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
-/** The API server of the current context. Throws INVALID_CONFIG when the configuration names no cluster. */
+/** Connects to the API server of the current context. Throws INVALID_CONFIG when the configuration has no cluster. */
 export function apiServer(config: KubeConfig): ApiServer {
   const cluster = config.getCurrentCluster()
-  if (!cluster) throw invalidConfig('the Kubernetes configuration names no cluster')
+  if (!cluster) throw invalidConfig('the Kubernetes configuration has no cluster for its current context')
   const base = cluster.server.replace(/\/$/, '')
   return async ({ method = 'GET', path, body, contentType = 'application/json', only }) => {
     const headers: Record<string, string> = {}
     const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
-    // The client keeps an agent with the authority and certificate of its first request; Node's own goes by what is asked.
+    // The client pins its agent to the CA and certificate of the first request. Node's default agent uses those of each
+    // request.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     headers['accept'] = only === 'metadata' ? metadataType : 'application/json'
@@ -73,7 +74,7 @@ export function apiServer(config: KubeConfig): ApiServer {
   }
 }
 
-/** `/apis/<group>/<version>/…`, the parts escaped, with the query where there is one. */
+/** Builds the path of a resource with escaped segments and an optional query. */
 export function apiPath(resource: ResourcePath, query: Readonly<Record<string, string>> = {}): string {
   const { group, version, plural, namespace, name } = resource
   const parts = [

@@ -1,8 +1,8 @@
 /**
- * Bounds JSON while it arrives, before it becomes values: `[],[],…` of sixty mebibytes is a gibibyte of lists.
+ * Limits JSON while it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
  *
- * Counts what makes values (commas, colons and opening brackets outside of strings; each costs 70 bytes at most once it is
- * parsed) and how deep they nest. Does not check the syntax: what is no JSON is for the parser to refuse.
+ * Counts the tokens that create values (commas, colons and opening brackets outside of strings; each costs at most 70
+ * bytes after parsing) and tracks the nesting depth. Does not check the syntax; the parser does that.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 
@@ -14,7 +14,7 @@ export interface JsonLimits {
 
 const [plain, quote, backslash, opener, closer, separator] = [0, 1, 2, 3, 4, 5] as const
 
-/** What each byte is. Bytes of longer characters are plain. */
+/** Token kind of each byte. Bytes of multi-byte characters are plain. */
 const kinds = new Uint8Array(256)
 for (const [characters, kind] of [
   ['"', quote],
@@ -37,18 +37,18 @@ export class JsonBounds {
     this.#limits = limits
   }
 
-  /** Counted so far. */
+  /** Number of values seen so far. */
   get values(): number {
     return this.#values
   }
 
-  /** Takes the next bytes. Throws REQUEST_TOO_LARGE or BAD_REQUEST naming the limit. */
-  take(chunk: Uint8Array): void {
+  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST with the exceeded limit. */
+  scan(chunk: Uint8Array): void {
     const { bytes, values, depth } = this.#limits
     this.#bytes += chunk.length
     if (this.#bytes > bytes) throw tooLarge(`the request body is larger than ${bytes / 1024 / 1024} MiB`)
     this.#scan(chunk)
-    if (this.#values > values) throw tooLarge(`the request body holds more than ${values} JSON values`)
+    if (this.#values > values) throw tooLarge(`the request body contains more than ${values} JSON values`)
     if (this.#depth > depth) {
       throw new GatehouseError('BAD_REQUEST', {
         detail: `the request body is nested more than ${depth} levels deep`,
@@ -56,7 +56,7 @@ export class JsonBounds {
     }
   }
 
-  /** Stops at the byte that is too deep; the values of a whole chunk may be counted beyond their limit. */
+  /** Stops at the byte that exceeds the depth. The value limit is only checked at the end of a chunk. */
   #scan(chunk: Uint8Array): void {
     let values = this.#values
     let depth = this.#depth
@@ -88,18 +88,21 @@ function tooLarge(detail: string): GatehouseError {
   return new GatehouseError('REQUEST_TOO_LARGE', { detail })
 }
 
-/** As much as a ConfigMap can hold. */
+/** The maximum size of a ConfigMap. */
 const textLimits: JsonLimits = { bytes: 1024 * 1024, values: 200_000, depth: 128 }
 
-/** The JSON in a text that is part of an object (an annotation, a ConfigMap); undefined when there is none within bounds. */
-export function jsonIn(text: string): unknown {
+/**
+ * Parses JSON embedded in an object, such as an annotation or a ConfigMap. Returns undefined when the text is not JSON
+ * or exceeds the limits.
+ */
+export function parseEmbeddedJson(text: string): unknown {
   try {
     if (text.length <= textLimits.bytes) {
-      new JsonBounds(textLimits).take(Buffer.from(text))
+      new JsonBounds(textLimits).scan(Buffer.from(text))
       return JSON.parse(text)
     }
   } catch {
-    // Not JSON, or too much of it.
+    // Not JSON, or too large.
   }
   return undefined
 }

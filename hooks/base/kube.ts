@@ -1,8 +1,8 @@
 /**
- * Shapes of Kubernetes objects as hooks read and write them.
+ * Shapes of the Kubernetes objects that hooks read and write.
  *
- * Only the members that a hook needs are named; everything else stays `unknown` and is read through guards, because a
- * hook request is written by many hands.
+ * Only the fields that a hook needs are typed. All others stay `unknown` and are read through type guards, because a
+ * hook request is untrusted.
  */
 export { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
 

@@ -1,23 +1,26 @@
 /**
- * What an installation decides once, for all hooks. Passed in, never read from the environment, so that the same hooks
- * run in the server, in `gatehouse render` and in `gatehouse dev`.
+ * Settings of an installation, shared by all hooks. They are passed in and never read from the environment, so that the
+ * same hooks run in the server, in `gatehouse render` and in `gatehouse dev`.
  */
 export interface HookSettings {
-  /** Image of the runtime: virtual servers, proxies, the stdio bridge. */
+  /** Image for virtual servers, proxies and the stdio bridge. */
   readonly runtimeImage: string
-  /** Version of this build; only telemetry sees it. */
+  /** Version of this build, for telemetry only. */
   readonly version: string
-  /** Ships the on-behalf-of handler (GATEHOUSE_ENABLE_OBO). Without it type obo is Valid=False, EnterpriseRequired. */
+  /**
+   * Enables the on-behalf-of handler (GATEHOUSE_ENABLE_OBO). Otherwise the type `obo` is Valid=False,
+   * EnterpriseRequired.
+   */
   readonly enableObo: boolean
-  /** Session store for resources that name none. Explicit `memory` in the resource wins. */
+  /** Session store for resources without their own. An explicit `memory` in the resource wins. */
   readonly defaultRedis?: DefaultRedis
-  /** Added to every generated pod and service account, after the resource's own. */
+  /** Added to every generated pod and service account, after the resource's own secrets. */
   readonly imagePullSecrets: readonly string[]
-  /** Leaves numeric user ids to the platform. */
+  /** Lets the platform assign numeric user ids. */
   readonly openshift: boolean
-  /** Servers run local commands in place of their images (`gatehouse dev`), so no image has to be looked into. */
+  /** Servers run local commands instead of images (`gatehouse dev`), so images are not inspected. */
   readonly localCommands: boolean
-  /** An MCPServerEntry may name a server on the loopback interface (`gatehouse dev`), which a pod never reaches. */
+  /** Allows an MCPServerEntry on the loopback interface (`gatehouse dev`), which a pod could never reach. */
   readonly allowLoopback: boolean
   /** The Gateway API is installed, and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
   readonly gatewayApi: boolean
@@ -27,19 +30,19 @@ export interface HookSettings {
   readonly clusterDomain: string
 }
 
-/** What the checks of one object depend on. */
+/** Settings that affect the validation of a single object. */
 export type CheckSettings = Pick<HookSettings, 'enableObo'> & Partial<Pick<HookSettings, 'allowLoopback'>>
 
 export interface DefaultRedis {
   /** host:port. */
   readonly address: string
-  /** Secret in the namespace of each resource; left out: no password. */
+  /** Name of a Secret in the namespace of each resource. Omit it for a store without a password. */
   readonly secretName?: string
   /** Key in that Secret. */
   readonly secretKey?: string
 }
 
-/** Fills in what an installation usually leaves open. */
+/** Applies the defaults. */
 export function hookSettings(
   given: Pick<HookSettings, 'runtimeImage' | 'version'> & Partial<HookSettings>,
 ): HookSettings {
@@ -56,7 +59,7 @@ export function hookSettings(
   }
 }
 
-/** Settings for the command line: those of an installation that decided nothing, and servers may run local commands. */
+/** Settings for the command line: defaults, with local commands and the Gateway API enabled. */
 export const defaultSettings: HookSettings = hookSettings({
   runtimeImage: 'ghcr.io/gatehouse-dev/gatehouse:latest',
   version: 'dev',

@@ -1,10 +1,10 @@
 /**
- * The few objects of a Kubernetes cluster that certificates live in, read and written by name.
+ * Reads and writes the Kubernetes objects that hold certificates, by name.
  *
- * Uses the official client, loaded when it is needed. Needs: get and update on one Secret; get and patch on one
- * ValidatingWebhookConfiguration and on named CompositeControllers. It lists, watches and creates nothing: the Secret
- * comes empty with the manifests, so that the rights can be limited to its name.
- * Errors name the object and the HTTP status, never a body: a response may repeat the Secret that was sent.
+ * Loads the official client on demand. Needs get and update on one Secret, and get and patch on one
+ * ValidatingWebhookConfiguration and on named CompositeControllers. Never lists, watches or creates objects: the
+ * manifests contain an empty Secret, so that the permissions can be limited to its name. Errors contain the object's
+ * name and the HTTP status but never a body, because a response may echo the Secret.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { ClusterResponse, ClusterRequest, ResourcePath, ApiServer } from '../base/api-server.ts'
@@ -17,14 +17,17 @@ export interface CertificateClusterOptions {
   readonly secret: string
   readonly webhookConfigurations: readonly string[]
   readonly compositeControllers: readonly string[]
-  /** Path of a kubeconfig; without it the pod's service account, or the user's own configuration. */
+  /** Path of a kubeconfig. Default: the pod's service account or the user's own configuration. */
   readonly kubeconfig?: string | undefined
 }
 
 const sinceAnnotation = 'gatehouse.dev/certificates-since'
 const managedKeys = ['tls.crt', 'tls.key', 'next.crt', 'next.key', 'ca.crt'] as const
 
-/** Connects lazily: nothing is sent before the first read. Throws INVALID_CONFIG when no cluster is configured. */
+/**
+ * Returns a lazy connection; the first read sends the first request. Throws INVALID_CONFIG when no cluster is
+ * configured.
+ */
 export async function connect(options: CertificateClusterOptions): Promise<Cluster> {
   const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')
   const config = new KubeConfig()
@@ -67,7 +70,10 @@ const compositeControllers = {
   plural: 'compositecontrollers',
 }
 
-/** One object of the cluster. Its methods throw an error that names it and the HTTP status, the latter as `data` too. */
+/**
+ * One object of the cluster. Errors of its methods contain the label and the HTTP status; `data` holds the status as
+ * well.
+ */
 interface StoredObject {
   readonly label: string
   readonly read: () => Promise<Fields>
@@ -148,9 +154,10 @@ function webhookTarget(object: StoredObject): TrustTarget {
   const webhooks = async () => listOf((await object.read())['webhooks']).map(fieldsOf)
   return {
     name: object.label,
-    read: async () => (await webhooks()).map((one) => decoded(fieldsOf(one['clientConfig'])['caBundle'])),
+    read: async () =>
+      (await webhooks()).map((webhook) => decoded(fieldsOf(webhook['clientConfig'])['caBundle'])),
     write: async (bundle) => {
-      // A list of webhooks: each change is guarded by the name at its index.
+      // Webhooks are a list, so each change first tests the name at its index.
       const patch = (await webhooks()).flatMap((one, index) => [
         { op: 'test', path: `/webhooks/${index}/name`, value: one['name'] },
         { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value: encoded(bundle) },

@@ -1,15 +1,15 @@
 /**
  * The `certificates` commands of the hooks program, run by a Job at install and by a CronJob for rotation.
  *
- *   certificates issue    makes, spreads and rotates the serving certificate of the hooks server
- *   certificates publish  spreads the authority of a certificate that somebody else manages, such as cert-manager
+ *   certificates issue    issues, distributes and rotates the serving certificate of the hooks server
+ *   certificates publish  distributes the authority of an externally managed certificate, such as cert-manager's
  *
- * Prints one line per step to standard output; exit code 1 when something is left to do that this run could not do.
+ * Prints one line per step to standard output. Exits with code 1 when this run could not finish its work.
  */
 import type { Command } from 'commander'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { connect } from './cluster.ts'
-import { publish, rotate } from './rotate.ts'
+import { publishAuthority, rotateCertificate } from './rotate.ts'
 
 interface TargetFlags {
   readonly namespace: string
@@ -29,31 +29,35 @@ interface IssueFlags extends TargetFlags {
   readonly force: boolean
 }
 
-/** Adds `certificates issue` and `certificates publish` to the hooks program. `report` gets each line of what is done. */
+/**
+ * Adds `certificates issue` and `certificates publish` to the hooks program. Calls `report` with each line of progress.
+ */
 export function addCertificatesCommand(program: Command, report: (line: string) => void = printLine): void {
   const certificates = program
     .command('certificates')
-    .description('issue, spread and rotate the serving certificate of the hooks server')
+    .description('issue, distribute and rotate the serving certificate of the hooks server')
 
   withTargets(certificates.command('issue'))
-    .description('make the certificate, make every client trust it, rotate it when it is due; safe to repeat')
+    .description(
+      'issue the certificate, update every client to trust it, and rotate it when due; safe to repeat',
+    )
     .requiredOption('--service <name>', 'Service in front of the hooks server')
     .option('--cluster-domain <domain>', 'DNS domain of the cluster', 'cluster.local')
-    .option('--dns-name <name...>', 'further DNS names for the certificate', [])
+    .option('--dns-name <name...>', 'additional DNS names for the certificate', [])
+    .option('--lifetime <duration>', 'lifetime of a certificate, such as 2160h', parseDuration, hours(2160))
     .option(
-      '--lifetime <duration>',
-      'how long a certificate is valid, such as 2160h',
+      '--renew-before <duration>',
+      'rotate when less than this lifetime remains',
       parseDuration,
-      hours(2160),
+      hours(720),
     )
-    .option('--renew-before <duration>', 'rotate when less than this is left', parseDuration, hours(720))
     .option(
       '--settle <duration>',
-      'time that clients and servers get to reload a step',
+      'wait between steps, for clients and servers to reload',
       parseDuration,
       hours(1),
     )
-    .option('--force', 'rotate now although it is not due', false)
+    .option('--force', 'rotate now even if not due', false)
     .action(async (flags: IssueFlags) => {
       if (flags.renewBefore >= flags.lifetime) {
         throw new GatehouseError('INVALID_CONFIG', {
@@ -62,7 +66,7 @@ export function addCertificatesCommand(program: Command, report: (line: string) 
       }
       const names = serviceNames(flags)
       const { lifetime: lifetimeMs, renewBefore: renewBeforeMs, settle: settleMs, force } = flags
-      await rotate(await connect(clusterOf(flags)), {
+      await rotateCertificate(await connect(clusterOf(flags)), {
         names,
         lifetimeMs,
         renewBeforeMs,
@@ -74,19 +78,19 @@ export function addCertificatesCommand(program: Command, report: (line: string) 
     })
 
   withTargets(certificates.command('publish'))
-    .description("make every client trust the Secret's ca.crt; safe to repeat")
+    .description("update every client to trust the Secret's ca.crt; safe to repeat")
     .action(async (flags: TargetFlags) => {
-      await publish(await connect(clusterOf(flags)), { now: () => new Date(), report })
+      await publishAuthority(await connect(clusterOf(flags)), { now: () => new Date(), report })
     })
 }
 
 function withTargets(command: Command): Command {
   return command
     .requiredOption('--namespace <name>', 'namespace of the Secret and the Service')
-    .requiredOption('--secret <name>', 'Secret that holds the certificate; it must exist, empty or not')
+    .requiredOption('--secret <name>', 'Secret that holds the certificate; it must exist but may be empty')
     .option('--webhook-configuration <name...>', 'ValidatingWebhookConfigurations to keep up to date', [])
     .option('--composite-controller <name...>', 'CompositeControllers to keep up to date', [])
-    .option('--kubeconfig <file>', 'how to reach the cluster (default: the pod, then the usual places)')
+    .option('--kubeconfig <file>', 'kubeconfig file (default: in-cluster, then the usual locations)')
 }
 
 function clusterOf(flags: TargetFlags) {
@@ -99,7 +103,7 @@ function clusterOf(flags: TargetFlags) {
   }
 }
 
-/** The names under which a Service is reached inside its cluster, the one that API servers use first. */
+/** Lists the names of a Service inside its cluster, starting with the name that API servers use. */
 export function serviceNames(flags: {
   readonly service: string
   readonly namespace: string

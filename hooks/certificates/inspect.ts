@@ -1,12 +1,12 @@
 /**
- * Reads certificates that somebody stored: which are there, whether a pair is fit to serve, who signed it.
+ * Inspects stored certificates: splits bundles, checks whether a pair is fit to serve, and finds its issuer.
  *
- * Everything here treats its input as untrusted text: what does not parse is "not there", never an exception.
- * Does not talk to a cluster and does not look at the clock: `now` is passed in.
+ * All input is untrusted: text that does not parse is treated as absent and never throws. Uses neither the cluster nor
+ * the clock; `now` is passed in.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 
-/** Certificates of a PEM bundle in order, without doubles; text that is not a certificate is left out. */
+/** Returns the certificates of a PEM bundle in order, without duplicates and without text that is not a certificate. */
 export function splitBundle(bundle: string): readonly string[] {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   const found = new Map<string, string>()
@@ -21,22 +21,22 @@ export function joinBundle(certificates: readonly string[]): string {
   return splitBundle(certificates.join('\n')).join('')
 }
 
-/** True when both bundles hold the same certificates, whatever their order. */
+/** True when both bundles contain the same certificates in any order. */
 export function sameBundle(a: string, b: string): boolean {
   const left = new Set(splitBundle(a))
   const right = new Set(splitBundle(b))
   return left.size === right.size && left.isSubsetOf(right)
 }
 
-/** Certificates of the bundle that are valid at `now`. */
-export function current(bundle: string, now: Date): readonly string[] {
-  return splitBundle(bundle).filter((one) => {
-    const parsed = parse(one)
-    return parsed !== undefined && within(parsed, now)
+/** Returns the certificates of the bundle that are valid at `now`. */
+export function currentCertificates(bundle: string, now: Date): readonly string[] {
+  return splitBundle(bundle).filter((certificate) => {
+    const parsed = parse(certificate)
+    return parsed !== undefined && isValidAt(parsed, now)
   })
 }
 
-/** A certificate and its key, as stored. */
+/** A certificate and its key, both PEM. */
 export interface Pair {
   readonly certificate: string
   readonly key: string
@@ -46,17 +46,17 @@ export type Fitness =
   | { readonly fit: true; readonly issuer: string; readonly notAfter: Date }
   | { readonly fit: false; readonly why: string }
 
-/** Decides whether `pair` may serve `names` to clients that trust `bundle`; `issuer` is the one that signed it. */
-export function fitness(pair: Pair, bundle: string, names: readonly string[], now: Date): Fitness {
+/** Checks whether `pair` can serve `names` to clients that trust `bundle`. `issuer` is the authority that signed it. */
+export function checkFitness(pair: Pair, bundle: string, names: readonly string[], now: Date): Fitness {
   if (!pair.certificate || !pair.key) return { fit: false, why: 'there is no certificate yet' }
   const leaf = parse(pair.certificate)
   if (!leaf) return { fit: false, why: 'the stored certificate does not parse' }
   if (!keyMatches(leaf, pair.key))
     return { fit: false, why: 'the stored key does not belong to the certificate' }
-  if (!within(leaf, now)) return { fit: false, why: 'the certificate is not valid now' }
+  if (!isValidAt(leaf, now)) return { fit: false, why: 'the certificate is not valid now' }
   const missing = names.filter((name) => leaf.checkHost(name) === undefined)
   if (missing.length) return { fit: false, why: `the certificate does not name ${missing.join(', ')}` }
-  const issuer = current(bundle, now).find((ca) => signed(ca, leaf))
+  const issuer = currentCertificates(bundle, now).find((ca) => isSignedBy(ca, leaf))
   if (!issuer) return { fit: false, why: 'no trusted authority signed the certificate' }
   const ca = new X509Certificate(issuer)
   return {
@@ -82,11 +82,11 @@ function keyMatches(leaf: X509Certificate, key: string): boolean {
   }
 }
 
-function within(certificate: X509Certificate, now: Date): boolean {
+function isValidAt(certificate: X509Certificate, now: Date): boolean {
   return certificate.validFromDate <= now && now < certificate.validToDate
 }
 
-function signed(ca: string, leaf: X509Certificate): boolean {
+function isSignedBy(ca: string, leaf: X509Certificate): boolean {
   const authority = new X509Certificate(ca)
   return authority.ca && leaf.checkIssued(authority) && leaf.verify(authority.publicKey)
 }

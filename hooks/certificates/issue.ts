@@ -1,8 +1,8 @@
 /**
- * Issues the serving certificate of the hooks server: a fresh certificate authority, and one leaf signed by it.
+ * Issues the serving certificate of the hooks server: a new certificate authority and one leaf that it signs.
  *
- * The authority's private key never leaves this function: an authority signs exactly one leaf and is then forgotten,
- * so no key that could sign for another name is stored anywhere. Rotation makes a new authority.
+ * The authority's private key never leaves this function. Each authority signs exactly one leaf and is then discarded,
+ * so no stored key can sign for another name. Rotation creates a new authority.
  * Source: RFC 5280 sections 4.1 and 4.2 (profile), RFC 9525 (names live in subjectAltName).
  */
 import { randomBytes } from 'node:crypto'
@@ -18,22 +18,22 @@ export interface IssuedCertificate {
 }
 
 export interface IssueRequest {
-  /** DNS names for subjectAltName; the first one is also the common name. At least one. */
+  /** DNS names for subjectAltName, at least one. The first is also the common name. */
   readonly names: readonly string[]
   readonly now: Date
-  /** From `now`, for both certificates. */
+  /** Lifetime of both certificates, counted from `now`. */
   readonly lifetimeMs: number
 }
 
 const keys = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const signing = { name: 'ECDSA', hash: 'SHA-256' } as const
-/** Clocks of a cluster's nodes differ a little: a certificate must be valid on all of them at once. */
+/** Backdates certificates, because the clocks of a cluster's nodes differ slightly. */
 const skewMs = 5 * 60_000
-/** A common name holds 64 characters at most (RFC 5280, appendix A.1). */
+/** Maximum length of a common name (RFC 5280, appendix A.1). */
 const commonNameMax = 64
 
-/** Makes an authority and a leaf; both end `lifetimeMs` after `now`. */
-export async function issue(request: IssueRequest): Promise<IssuedCertificate> {
+/** Creates an authority and a leaf that both expire `lifetimeMs` after `now`. */
+export async function issueCertificate(request: IssueRequest): Promise<IssuedCertificate> {
   provideReflectMetadata()
   const { default: x509 } = await import('@peculiar/x509')
   const [authority, leaf] = await Promise.all([
@@ -45,7 +45,7 @@ export async function issue(request: IssueRequest): Promise<IssuedCertificate> {
     notAfter: new Date(request.now.getTime() + request.lifetimeMs),
     signingAlgorithm: signing,
   }
-  // Distinct subjects let a client hold the old and the new authority at once without mistaking one for the other.
+  // With distinct subjects, a client can trust the old and the new authority at once without confusing them.
   const authorityName = [{ CN: [`gatehouse-hooks-ca-${randomBytes(6).toString('hex')}`] }]
   const ca = await x509.X509CertificateGenerator.createSelfSigned({
     ...validity,
@@ -84,7 +84,7 @@ export async function issue(request: IssueRequest): Promise<IssuedCertificate> {
   }
 }
 
-/** 16 random bytes with the top bit clear: positive, as RFC 5280 section 4.1.2.2 asks. */
+/** Returns 16 random bytes with the top bit clear, so that the serial is positive (RFC 5280 section 4.1.2.2). */
 function serial(): string {
   const bytes = randomBytes(16)
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x01

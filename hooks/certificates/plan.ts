@@ -1,40 +1,41 @@
 /**
- * Decides the next step in the life of the serving certificate. Pure: state and clock in, one step out.
+ * Decides the next step in the lifecycle of the serving certificate. Pure: takes the state and the time, returns one
+ * step.
  *
- * The order of a rotation is the point: every client trusts the new authority before any server shows its leaf, and
- * trusts the old one until every server has stopped showing its own.
+ * The order of a rotation matters. Every client trusts the new authority before any server presents its leaf, and
+ * trusts the old authority until no server presents the old leaf.
  *
  *   steady --(renewal due)--> stage: next pair stored, old and new authority trusted
  *   staged --(settled, and trusted everywhere)--> promote: the next pair is served, both authorities still trusted
  *   promoted --(settled)--> retire: only the new authority is trusted
  *   unfit (first run, expired, other names) --> issue: trust the new authority at once, then serve its leaf
  *
- * All state is in one Secret, so a run may stop anywhere and the next one goes on from what is stored.
+ * All state is in one Secret, so a run may stop anywhere and the next run continues from the stored state.
  */
-import { current, fitness, joinBundle, type Pair } from './inspect.ts'
+import { currentCertificates, checkFitness, joinBundle, type Pair } from './inspect.ts'
 
-/** Content of the Secret. Empty strings where a key is absent. */
+/** Content of the Secret. Absent keys are empty strings. */
 export interface Stored {
-  /** What servers show: `tls.crt`, `tls.key`. */
+  /** The pair that servers present: `tls.crt`, `tls.key`. */
   readonly serving: Pair
-  /** What they will show next: `next.crt`, `next.key`. */
+  /** The pair that servers will present next: `next.crt`, `next.key`. */
   readonly next: Pair
-  /** What clients are to trust: `ca.crt`. */
+  /** The authorities that clients should trust: `ca.crt`. */
   readonly bundle: string
-  /** When the last step was taken; undefined when unknown, which counts as long ago. */
+  /** Time of the last step. Undefined, when unknown, is treated as long ago. */
   readonly since: Date | undefined
 }
 
 export interface PlanInput {
   readonly stored: Stored
-  /** True when every client configuration holds exactly `stored.bundle`. */
+  /** True when every client configuration contains exactly `stored.bundle`. */
   readonly trustedEverywhere: boolean
   readonly names: readonly string[]
   readonly now: Date
   readonly renewBeforeMs: number
-  /** How long clients and servers get to reload a change. */
+  /** How long clients and servers need to reload a change. */
   readonly settleMs: number
-  /** Rotate although renewal is not due; the caller clears it once a rotation is in flight. */
+  /** Rotates even when renewal is not due. The caller clears it after a rotation has started. */
   readonly force: boolean
 }
 
@@ -47,17 +48,17 @@ export type RotationStep =
 
 const none: Pair = { certificate: '', key: '' }
 
-/** The next step; `keep` are the authorities to go on trusting beside the one about to be made. */
-export function plan(input: PlanInput): RotationStep {
+/** Returns the next step. `keep` lists the authorities that clients must trust in addition to the new one. */
+export function nextStep(input: PlanInput): RotationStep {
   const { stored, names, now } = input
-  const serving = fitness(stored.serving, stored.bundle, names, now)
-  const next = fitness(stored.next, stored.bundle, names, now)
+  const serving = checkFitness(stored.serving, stored.bundle, names, now)
+  const next = checkFitness(stored.next, stored.bundle, names, now)
   const settled = !stored.since || now.getTime() - stored.since.getTime() >= input.settleMs
 
   if (!serving.fit) {
-    // A staged pair is trusted already: showing it now is quicker and safer than making a third authority.
+    // Clients already trust a staged pair, so serving it is faster and safer than creating a third authority.
     if (next.fit) return promote(stored, now, serving.why)
-    return { do: 'issue', why: serving.why, keep: current(stored.bundle, now).slice(-2) }
+    return { do: 'issue', why: serving.why, keep: currentCertificates(stored.bundle, now).slice(-2) }
   }
   if (next.fit) {
     if (!settled)
@@ -69,14 +70,14 @@ export function plan(input: PlanInput): RotationStep {
     if (!settled) return { do: 'wait', why: 'servers are reloading the new certificate' }
     return {
       do: 'retire',
-      why: 'the former authority is no longer in use',
+      why: 'the previous authority is no longer in use',
       stored: { ...stored, next: none, bundle: joinBundle([serving.issuer]), since: now },
     }
   }
   const leftMs = serving.notAfter.getTime() - now.getTime()
   if (leftMs <= input.renewBeforeMs) return { do: 'stage', why: 'renewal is due', keep: [serving.issuer] }
-  if (input.force) return { do: 'stage', why: 'rotation was asked for', keep: [serving.issuer] }
-  return { do: 'wait', why: `the certificate is good until ${serving.notAfter.toISOString()}` }
+  if (input.force) return { do: 'stage', why: 'rotation was requested', keep: [serving.issuer] }
+  return { do: 'wait', why: `the certificate is valid until ${serving.notAfter.toISOString()}` }
 }
 
 function promote(stored: Stored, now: Date, why: string): RotationStep {

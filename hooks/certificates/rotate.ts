@@ -1,17 +1,17 @@
 /**
- * Carries out the plan against a cluster until there is nothing left to do.
+ * Executes rotation steps against a cluster until none is left.
  *
- * Safe to run twice at once: the Secret is written with its resource version, the loser reads again, and the last act
- * of every run is to make the clients' configurations match the Secret. Needs rights on named objects only.
+ * Concurrent runs are safe: the Secret is written with its resource version, the losing run reads it again, and every
+ * run ends by syncing the clients' configurations with the Secret. Needs permissions on named objects only.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { current, joinBundle, sameBundle } from './inspect.ts'
-import { issue } from './issue.ts'
-import { plan, type RotationStep, type Stored } from './plan.ts'
+import { currentCertificates, joinBundle, sameBundle } from './inspect.ts'
+import { issueCertificate } from './issue.ts'
+import { nextStep, type RotationStep, type Stored } from './plan.ts'
 
-/** A place that holds what a client trusts: one webhook configuration, or one CompositeController. */
+/** An object that stores the authorities a client trusts: a webhook configuration or a CompositeController. */
 export interface TrustTarget {
-  /** For messages: `compositecontroller/gatehouse-mcpservers`. */
+  /** Label for messages, such as `compositecontroller/gatehouse-mcpservers`. */
   readonly name: string
   /** PEM bundles of every client entry in the object; '' for an entry without one. */
   read(): Promise<readonly string[]>
@@ -19,7 +19,7 @@ export interface TrustTarget {
   write(bundle: string): Promise<void>
 }
 
-/** The Secret as read, with what is needed to write it back. */
+/** The Secret as read, with its resource version for the write. */
 export interface HeldCertificate {
   readonly stored: Stored
   readonly version: string
@@ -27,7 +27,7 @@ export interface HeldCertificate {
 
 export interface Cluster {
   readSecret(): Promise<HeldCertificate>
-  /** False when somebody else wrote the Secret since `version`. */
+  /** Returns false when another run wrote the Secret after `version`. */
   writeSecret(version: string, stored: Stored): Promise<boolean>
   readonly targets: readonly TrustTarget[]
 }
@@ -43,27 +43,31 @@ export interface RotateOptions {
   readonly report: (line: string) => void
 }
 
-/** A healthy run takes at most issue or stage, promote, retire, wait, and a few lost races. */
+/** A healthy run needs at most issue or stage, promote, retire, wait, and retries after lost races. */
 const stepsMax = 12
 
-/** Brings Secret and clients to where they should be. Throws INTERNAL, naming the targets that could not be reached. */
-export async function rotate(cluster: Cluster, options: RotateOptions): Promise<void> {
+/**
+ * Rotates until the Secret and all clients are up to date. Throws INTERNAL when a client does not trust the Secret's
+ * authorities yet.
+ */
+export async function rotateCertificate(cluster: Cluster, options: RotateOptions): Promise<void> {
   let force = options.force
   for (let count = 0; count < stepsMax; count += 1) {
     const { stored, version } = await cluster.readSecret()
     const now = options.now()
-    const trusted = stored.bundle === '' || (await spread(cluster.targets, stored.bundle, options.report))
-    const step = plan({ ...options, stored, trustedEverywhere: trusted, now, force })
+    const trusted =
+      stored.bundle === '' || (await distributeBundle(cluster.targets, stored.bundle, options.report))
+    const step = nextStep({ ...options, stored, trustedEverywhere: trusted, now, force })
     options.report(`${step.do}: ${step.why}`)
-    if (step.do === 'wait') return refuseUntrusted(trusted)
-    const written = await take(step, stored, cluster, version, options)
+    if (step.do === 'wait') return throwIfUntrusted(trusted)
+    const written = await executeStep(step, stored, cluster, version, options)
     if (!written) options.report('retry: another run changed the Secret')
     else if (step.do === 'stage') force = false
   }
-  throw new GatehouseError('INTERNAL', { detail: 'certificates: no stable state was reached; run again' })
+  throw new GatehouseError('INTERNAL', { detail: 'certificates: did not reach a stable state; run again' })
 }
 
-async function take(
+async function executeStep(
   step: Exclude<RotationStep, { do: 'wait' }>,
   stored: Stored,
   cluster: Cluster,
@@ -72,21 +76,21 @@ async function take(
 ): Promise<boolean> {
   if (step.do === 'promote' || step.do === 'retire') return cluster.writeSecret(version, step.stored)
   const now = options.now()
-  const made = await issue({ names: options.names, now, lifetimeMs: options.lifetimeMs })
+  const made = await issueCertificate({ names: options.names, now, lifetimeMs: options.lifetimeMs })
   const pair = { certificate: made.certificate, key: made.key }
   if (step.do === 'stage') {
     const bundle = joinBundle([...step.keep, made.ca])
     return cluster.writeSecret(version, { ...stored, next: pair, bundle, since: now })
   }
   const bundle = joinBundle([made.ca, ...step.keep])
-  // Trust first. A target that cannot be written now is written by the next turn, from the Secret.
-  await spread(cluster.targets, bundle, options.report)
+  // Update trust first. The next iteration retries failed targets from the Secret.
+  await distributeBundle(cluster.targets, bundle, options.report)
   const next = { certificate: '', key: '' }
   return cluster.writeSecret(version, { serving: pair, next, bundle, since: now })
 }
 
-/** Writes the bundle where it differs; true when every target holds it. */
-async function spread(
+/** Writes the bundle where it differs. Returns true when every target is up to date. */
+async function distributeBundle(
   targets: readonly TrustTarget[],
   bundle: string,
   report: (line: string) => void,
@@ -94,8 +98,8 @@ async function spread(
   let all = true
   for (const target of targets) {
     try {
-      const held = await target.read()
-      if (held.every((one) => sameBundle(one, bundle))) continue
+      const bundles = await target.read()
+      if (bundles.every((stored) => sameBundle(stored, bundle))) continue
       await target.write(bundle)
       report(`trust: ${target.name} updated`)
     } catch (error) {
@@ -106,7 +110,7 @@ async function spread(
   return all
 }
 
-function refuseUntrusted(trusted: boolean): void {
+function throwIfUntrusted(trusted: boolean): void {
   if (trusted) return
   throw new GatehouseError('INTERNAL', {
     detail: 'certificates: at least one client does not trust the hooks server yet; run again',
@@ -114,16 +118,16 @@ function refuseUntrusted(trusted: boolean): void {
 }
 
 /**
- * Spreads an authority that somebody else manages (cert-manager): the Secret's `ca.crt`, beside the authority that was
- * trusted until now as long as that one is valid. Throws INTERNAL when the Secret holds none, or a target failed.
+ * Distributes an externally managed authority (cert-manager): the Secret's `ca.crt`, plus the previously trusted
+ * authority while it is valid. Throws INTERNAL when the Secret has no valid authority or a target failed.
  */
-export async function publish(
+export async function publishAuthority(
   cluster: Cluster,
   options: Pick<RotateOptions, 'now' | 'report'>,
 ): Promise<void> {
   const now = options.now()
   const { stored } = await cluster.readSecret()
-  const wanted = current(stored.bundle, now)
+  const wanted = currentCertificates(stored.bundle, now)
   if (wanted.length === 0) {
     throw new GatehouseError('INTERNAL', {
       detail: 'certificates: the Secret holds no valid ca.crt yet; run again',
@@ -131,10 +135,10 @@ export async function publish(
   }
   let all = true
   for (const target of cluster.targets) {
-    const former = (await target.read().catch(() => [])).flatMap((bundle) => current(bundle, now))
+    const former = (await target.read().catch(() => [])).flatMap((bundle) => currentCertificates(bundle, now))
     const known = new Set(wanted)
     const previous = [...new Set(former)].filter((one) => !known.has(one)).slice(0, 1)
-    all = (await spread([target], joinBundle([...wanted, ...previous]), options.report)) && all
+    all = (await distributeBundle([target], joinBundle([...wanted, ...previous]), options.report)) && all
   }
-  refuseUntrusted(all)
+  throwIfUntrusted(all)
 }

@@ -1,21 +1,22 @@
-/** Does the API server ask the webhook, and act on its response? Two dry runs: nothing is stored. */
+/** Verifies with two dry runs that the API server calls the webhook and enforces its response. Nothing is stored. */
 import { apiGroup, apiVersion, GatehouseError } from '../../schemas/index.ts'
 import type { ApiServer, ClusterResponse } from '../base/api-server.ts'
 
-/** The definition of the kind takes both; of a policy only the webhook can tell whether it is one. */
-const policies = { good: 'permit(principal, action, resource);', wrong: 'permit(' } as const
+/** Both match the CRD schema; only the webhook detects the invalid policy. */
+const policies = { valid: 'permit(principal, action, resource);', invalid: 'permit(' } as const
 
-/** Throws with the reason when a good object is refused, or a wrong one is admitted or refused by somebody else. */
+/** Throws when a valid object is rejected, or an invalid one is admitted or rejected for another reason. */
 export async function assertAdmission(api: ApiServer, namespace: string): Promise<void> {
-  const good = await created(api, namespace, policies.good)
-  if (good.status !== 201) throw failed('a good object was not admitted', good)
-  const wrong = await created(api, namespace, policies.wrong)
-  if (wrong.status === 201) throw failed('a wrong object was admitted: the webhook is not asked', wrong)
-  if (!messageOf(wrong).includes(`validate.${apiGroup}`) || !messageOf(wrong).includes('policies'))
-    throw failed('a wrong object was refused, but not for what is wrong with it', wrong)
+  const valid = await createPolicy(api, namespace, policies.valid)
+  if (valid.status !== 201) throw failed('the API server rejected a valid object', valid)
+  const invalid = await createPolicy(api, namespace, policies.invalid)
+  if (invalid.status === 201)
+    throw failed('the API server admitted an invalid object; it does not call the webhook', invalid)
+  if (!messageOf(invalid).includes(`validate.${apiGroup}`) || !messageOf(invalid).includes('policies'))
+    throw failed('the API server rejected an invalid object, but for another reason', invalid)
 }
 
-function created(api: ApiServer, namespace: string, policy: string): Promise<ClusterResponse> {
+function createPolicy(api: ApiServer, namespace: string, policy: string): Promise<ClusterResponse> {
   return api({
     method: 'POST',
     path: `/apis/${apiVersion}/namespaces/${encodeURIComponent(namespace)}/mcpauthzconfigs?dryRun=All`,

@@ -1,10 +1,10 @@
 /**
- * The `check` command of the hooks program, which `helm test` runs in a pod: does this installation answer?
+ * The `check` command of the hooks program. `helm test` runs it in a pod to verify the installation.
  *
- *   1. The hooks server is ready, behind its Service, with the certificate of its Secret.
- *   2. The API server asks the webhook: a good object is admitted, a wrong one refused. Both are dry runs; nothing is stored.
+ *   1. The hooks server is ready behind its Service and presents the certificate of its Secret.
+ *   2. The API server calls the webhook: it admits a valid object and rejects an invalid one. Both are dry runs.
  *
- * Prints a line for each step; exit code 1 when one has not succeeded in time.
+ * Prints a line per step. Exits with code 1 when a step does not succeed in time.
  */
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:https'
@@ -23,38 +23,38 @@ interface Flags {
   readonly kubeconfig?: string
 }
 
-const betweenMs = 1000
+const retryDelayMs = 1000
 const requestTimeoutMs = 10_000
 
-/** Adds `check` to the hooks program. `report` gets a line for each step that has succeeded. */
+/** Adds `check` to the hooks program. Calls `report` after each successful step. */
 export function addCheckCommand(program: Command, report: (line: string) => void = printLine): void {
   program
     .command('check')
-    .description('ask the hooks server and the API server whether this installation answers')
+    .description('verify that the hooks server is ready and that the API server calls its webhook')
     .requiredOption('--namespace <name>', 'namespace of the installation')
     .requiredOption('--service <name>', 'Service in front of the hooks server')
-    .requiredOption('--ca-file <file>', 'authority of its certificate, PEM')
-    .option('--timeout <duration>', 'how long to try, such as 60s', parseDuration, 60_000)
-    .option('--kubeconfig <file>', 'how to reach the cluster (default: the pod, then the usual places)')
+    .requiredOption('--ca-file <file>', 'CA certificate of the hooks server, PEM')
+    .option('--timeout <duration>', 'time limit for all steps, such as 60s', parseDuration, 60_000)
+    .option('--kubeconfig <file>', 'kubeconfig file (default: in-cluster, then the usual locations)')
     .action(async (flags: Flags) => {
-      const until = Date.now() + flags.timeout
+      const deadline = Date.now() + flags.timeout
       const url = `https://${flags.service}.${flags.namespace}.svc/readyz`
-      await tried(until, async () => assertReady(url, await readFile(flags.caFile)))
-      report(`${url} says that the hooks server is ready`)
+      await retryUntil(deadline, async () => assertReady(url, await readFile(flags.caFile)))
+      report(`${url} reports that the hooks server is ready`)
       const api = await connect(flags.kubeconfig)
-      await tried(until, () => assertAdmission(api, flags.namespace))
-      report('the API server admits a good object and refuses a wrong one, as the webhook tells it')
+      await retryUntil(deadline, () => assertAdmission(api, flags.namespace))
+      report('the API server admits a valid object and rejects an invalid one, as the webhook decides')
     })
 }
 
-/** Tries again until it succeeds or time is over; throws what was wrong at last. */
-async function tried(until: number, step: () => Promise<void>): Promise<void> {
+/** Retries `step` deadline the deadline, then throws its last error. */
+async function retryUntil(deadline: number, step: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await step()
     } catch (error) {
-      if (Date.now() + betweenMs > until) throw error
-      await pause(betweenMs)
+      if (Date.now() + retryDelayMs > deadline) throw error
+      await pause(retryDelayMs)
     }
   }
 }
@@ -80,8 +80,8 @@ async function assertReady(url: string, ca: Buffer): Promise<void> {
   })
     .once('error', reject)
     .end()
-  const refusal = await promise.catch((error: unknown) => String(error))
-  if (refusal !== '') throw new GatehouseError('INTERNAL', { detail: `${url}: ${refusal}` })
+  const failure = await promise.catch((error: unknown) => String(error))
+  if (failure !== '') throw new GatehouseError('INTERNAL', { detail: `${url}: ${failure}` })
 }
 
 function printLine(line: string): void {

@@ -1,6 +1,6 @@
 /**
- * Labels of generated objects. Label values are limited to 63 characters, names of resources are not: a longer name is
- * cut and gets a hash.
+ * Labels of generated objects. A label value has at most 63 characters, so longer resource names are truncated and
+ * hashed.
  */
 import { shortName } from '../../schemas/index.ts'
 
@@ -8,12 +8,12 @@ export interface ObjectLabels {
   readonly [label: string]: string
 }
 
-/** Labels of everything that belongs to one resource; `app` is the kind in lower case. */
+/** Returns the labels of all objects of one resource. `app` is the kind in lower case. */
 export function ownLabels(app: string, name: string, component?: string): ObjectLabels {
   return { ...selectorLabels(app, name, component), 'app.kubernetes.io/managed-by': 'gatehouse' }
 }
 
-/** The subset that selects pods. Immutable in a Deployment: never add to it. */
+/** Returns the subset that selects pods. A Deployment's selector is immutable, so never add a label here. */
 export function selectorLabels(app: string, name: string, component?: string): ObjectLabels {
   const instance = shortName(name, 63)
   return {
@@ -26,8 +26,8 @@ export function selectorLabels(app: string, name: string, component?: string): O
   }
 }
 
-/** Of the ConfigMaps that running virtual servers write their reports into. */
+/** Labels of the ConfigMaps that running virtual servers write their reports to. */
 export const reportLabels = { 'app.kubernetes.io/component': 'vmcp-report' }
 
-/** Of the ConfigMaps in which proxies that are attached to a server keep their reports. */
+/** Labels of the ConfigMaps that proxies attached to a server write their reports to. */
 export const attachReportLabels = { 'app.kubernetes.io/component': 'attach-report' }

@@ -1,14 +1,14 @@
 /**
- * Makes what the hooks write into a pod arrive as it stands.
+ * Escapes what the hooks write into a pod, so that it arrives literally.
  *
- * Kubernetes replaces `$(NAME)` in values of variables, in commands and in arguments by the variable of that name, and
- * `$$` by `$`. What a resource says is literal: a `$` in a password must stay one, and `$(NAME)` must not fetch another
- * backend's secret. A user's podTemplateSpec is a piece of a pod and keeps the rules of pods.
+ * In environment values, commands and arguments, Kubernetes replaces `$(NAME)` with a variable and `$$` with `$`.
+ * Values of a resource are literal: a `$` in a password must survive, and `$(NAME)` must not read another backend's
+ * secret. A user's podTemplateSpec is not escaped, because it follows the rules of pods.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
 import type { ContainerSpec, ContainerEnvVar, PodTemplateSpec } from './pod.ts'
 
-/** A copy of a generated template in which nothing is expanded. */
+/** Returns a copy of a generated template without variable expansion. */
 export function literalTemplate(template: PodTemplateSpec): PodTemplateSpec {
   const { initContainers, containers } = template.spec
   return {
@@ -25,17 +25,17 @@ function literalContainer(container: ContainerSpec): ContainerSpec {
   const { command, args, env } = container
   return {
     ...container,
-    ...(command && { command: command.map(escaped) }),
-    ...(args && { args: args.map(escaped) }),
+    ...(command && { command: command.map(escapeVariables) }),
+    ...(args && { args: args.map(escapeVariables) }),
     ...(env && { env: env.map(literalVariable) }),
   }
 }
 
 function literalVariable(variable: ContainerEnvVar): ContainerEnvVar {
-  return variable.value === undefined ? variable : { ...variable, value: escaped(variable.value) }
+  return variable.value === undefined ? variable : { ...variable, value: escapeVariables(variable.value) }
 }
 
-/** A text that the kubelet, and what expands like it, leaves as it is. */
-export function escaped(text: string): string {
+/** Escapes a text for the kubelet and everything that expands variables like it. */
+export function escapeVariables(text: string): string {
   return text.replaceAll('$', '$$$$')
 }

@@ -1,24 +1,24 @@
 /**
- * Names of generated objects, distinct between kinds and from one resource to another.
+ * Names of generated objects, unique across kinds and resources.
  *
- * Resource names may have dots and 253 characters, Services at most 63 and no dots: what does not fit gets a hash of the
- * whole name. Every kind has a prefix or suffix that no other kind can produce, so that an MCPServer, an MCPRemoteProxy
- * and a VirtualMCPServer of one name never claim the same object.
+ * A resource name may have dots and 253 characters, a Service name no dots and at most 63 characters. Names that do not
+ * fit get a hash of the full name. Each kind has its own prefix or suffix, so that an MCPServer, an MCPRemoteProxy and
+ * a VirtualMCPServer with the same name never claim the same object.
  */
 import { hashOf, shortName } from '../../schemas/index.ts'
 
-/** `<prefix><name><suffix>` as a DNS label. */
+/** Returns `<prefix><name><suffix>` as a DNS label. */
 function label(prefix: string, name: string, suffix: string, max = 63): string {
-  const plain = name.includes('.') ? hashed(name.replaceAll('.', '-'), name) : name
+  const plain = name.includes('.') ? withHash(name.replaceAll('.', '-'), name) : name
   return shortName(`${prefix}${plain}`, max - suffix.length) + suffix
 }
 
-/** 32 bits, as `shortName`: hooks/sync/conflicts.ts reports two resources that claim one object. */
-function hashed(text: string, source: string): string {
+/** Appends 32 bits of hash, like `shortName`. hooks/sync/conflicts.ts reports two resources that claim one object. */
+function withHash(text: string, source: string): string {
   return `${text}-${hashOf(source).slice(0, 8)}`
 }
 
-/** A StatefulSet's name becomes part of a pod label together with an 11-character revision. */
+/** Kubernetes appends an 11-character revision to a StatefulSet's name to form a pod label. */
 const maxStatefulSet = 52
 
 export interface ServerNames {
@@ -29,15 +29,15 @@ export interface ServerNames {
   readonly server: string
   /** ConfigMap of the stdio bridge. */
   readonly serverConfig: string
-  /** ConfigMap that a proxy which is attached to the server writes its report into. */
+  /** ConfigMap that an attached proxy writes its report to. */
   readonly report: string
   readonly headless: string
 }
 
-/** Children of an MCPServer. */
+/** Returns the names of an MCPServer's children. */
 export function serverNames(name: string): ServerNames {
-  // `mcp-x-remote-proxy` is what an MCPRemoteProxy called x has.
-  const own = name.endsWith('-remote') ? hashed(name, name) : name
+  // An MCPRemoteProxy named x owns `mcp-x-remote-proxy`.
+  const own = name.endsWith('-remote') ? withHash(name, name) : name
   return {
     proxy: label('mcp-', own, '-proxy'),
     proxyConfig: label('mcp-', own, '-proxy-config'),
@@ -48,7 +48,7 @@ export function serverNames(name: string): ServerNames {
   }
 }
 
-/** Children of an MCPRemoteProxy. */
+/** Returns the names of an MCPRemoteProxy's children. */
 export function remoteProxyNames(name: string): { readonly proxy: string; readonly proxyConfig: string } {
   return {
     proxy: label('mcp-', name, '-remote-proxy'),
@@ -62,11 +62,11 @@ export interface VirtualServerNames {
   /** Service account, Role and RoleBinding. */
   readonly account: string
   readonly config: string
-  /** ConfigMap that the running server writes its report into. */
+  /** ConfigMap that the running server writes its report to. */
   readonly report: string
 }
 
-/** Children of a VirtualMCPServer. */
+/** Returns the names of a VirtualMCPServer's children. */
 export function virtualServerNames(name: string): VirtualServerNames {
   return {
     server: label('vmcp-', name, ''),
@@ -76,12 +76,12 @@ export function virtualServerNames(name: string): VirtualServerNames {
   }
 }
 
-/** Children of an EmbeddingServer. */
+/** Returns the names of an EmbeddingServer's children. */
 export function embeddingNames(name: string): { readonly server: string } {
   return { server: label('embedding-', name, '', maxStatefulSet) }
 }
 
-/** `http://<service>.<namespace>.svc.<domain>:<port>`. */
+/** Returns `http://<service>.<namespace>.svc.<domain>:<port>`. */
 export function serviceUrl(service: string, namespace: string, clusterDomain: string, port: number): string {
   return `http://${service}.${namespace}.svc.${clusterDomain}:${port}`
 }

@@ -1,11 +1,11 @@
 /**
- * Writes a pod template the way the API server stores it, so that a literal comparison finds no difference: canonical
- * quantities, no empty environment values, no empty lists, no null.
+ * Normalizes a pod template to the form that the API server stores, so that a literal comparison finds no difference:
+ * canonical quantities, and no empty environment values, empty lists or nulls.
  */
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 import { canonicalQuantity } from './quantity.ts'
 
-/** Members whose presence means something even when empty. */
+/** Fields that have a meaning even when empty. */
 const meaningfulWhenEmpty = new Set([
   'emptyDir',
   'securityContext',
@@ -15,25 +15,25 @@ const meaningfulWhenEmpty = new Set([
 ])
 
 export function normalizeTemplate(template: Fields): Fields {
-  return fieldsOf(clean(template, ''))
+  return fieldsOf(normalizeValue(template, ''))
 }
 
-function clean(value: unknown, key: string): unknown {
+function normalizeValue(value: unknown, key: string): unknown {
   if (Array.isArray(value))
-    return value.map((item: unknown) => clean(item, '')).filter((item) => item !== undefined)
+    return value.map((item: unknown) => normalizeValue(item, '')).filter((item) => item !== undefined)
   if (!isFields(value)) return value === null ? undefined : value
   const entries = Object.entries(value).flatMap(([name, item]): [string, unknown][] => {
-    const next = cleanMember(key, name, item)
+    const next = normalizeField(key, name, item)
     return next === undefined ? [] : [[name, next]]
   })
   return Object.fromEntries(entries)
 }
 
-function cleanMember(owner: string, name: string, item: unknown): unknown {
+function normalizeField(owner: string, name: string, item: unknown): unknown {
   if (isAmount(owner, name) && (typeof item === 'string' || typeof item === 'number'))
     return canonicalQuantity(item)
   if (name === 'value' && item === '') return undefined
-  const next = clean(item, name)
+  const next = normalizeValue(item, name)
   if (Array.isArray(next) && next.length === 0) return undefined
   if (isFields(next) && Object.keys(next).length === 0 && !meaningfulWhenEmpty.has(name)) return undefined
   return next

@@ -1,8 +1,8 @@
 /**
- * Builders of the small children: ConfigMap, ServiceAccount, Role, RoleBinding, Service.
+ * Builders for small children: ConfigMap, ServiceAccount, Role, RoleBinding, Service.
  *
- * Every builder emits only fields that are meant, no null and no empty collection: what the API server would leave out
- * or fill in differs from what is stored, and would be written again at each sync.
+ * Builders omit nulls and empty collections. Fields that the API server drops or defaults would differ from the stored
+ * object and cause a write at every sync.
  */
 import type { KubeObject, StringMap } from '../base/kube.ts'
 import { unlessEmpty } from './pod.ts'
@@ -14,13 +14,13 @@ export interface ChildMeta {
   readonly annotations?: StringMap
 }
 
-/** Metadata without an empty annotations map. */
+/** Drops an empty annotations map. */
 export function childMeta(meta: ChildMeta): ChildMeta {
   const { annotations, ...rest } = meta
   return annotations && Object.keys(annotations).length > 0 ? meta : rest
 }
 
-/** `data` left out: a map that somebody else fills, whose content is never ours. */
+/** Omit `data` for a map that a running pod fills; the hooks then never change its content. */
 export function configMap(meta: ChildMeta, data?: StringMap): KubeObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: childMeta(meta), ...(data && { data }) }
 }
@@ -63,12 +63,12 @@ export interface ServiceOptions {
   readonly selector: StringMap
   readonly port: number
   readonly targetPort: string | number
-  /** Further ports, each of the container port of its name. */
+  /** Additional ports. Each targets the container port of the same name. */
   readonly ports?: readonly { readonly name: string; readonly port: number }[]
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer'
   readonly sessionAffinity?: 'ClientIP' | 'None'
   readonly headless?: boolean
-  /** The ports serve HTTPS. */
+  /** True when the ports serve HTTPS. */
   readonly secure?: boolean
 }
 

@@ -1,10 +1,9 @@
 /**
- * Puts a user's podTemplateSpec over a generated pod template, and refuses what would break the pod.
+ * Merges a user's podTemplateSpec into a generated pod template, and rejects changes that would break the pod.
  *
- * The user's part wins wherever the pod still does its work: resources, scheduling, extra containers, environment,
- * security. What it may not do is remove the main container or what the container needs to start (its mounts and their
- * volumes), or change the labels that select the pod. Type errors are found here, because the API server
- * would refuse the whole Deployment for them and say so to nobody.
+ * The user's fields win as long as the pod still works: resources, scheduling, extra containers, environment, security.
+ * They must not remove the main container or its mounts and volumes, or change the labels that select the pod. Types
+ * are checked here, because the API server would reject the whole Deployment without a trace on the resource.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'
@@ -20,7 +19,7 @@ export type PodTemplateResult =
   | { readonly template?: undefined; readonly violations: readonly string[] }
 
 interface TemplateMerge {
-  /** spec.podTemplateSpec as given. */
+  /** The `spec.podTemplateSpec` of the resource. */
   readonly user: unknown
   /** Name of the main container. */
   readonly container: string
@@ -30,8 +29,8 @@ interface TemplateMerge {
 }
 
 /**
- * Merges the user's template over `plain`, whose variables, commands and arguments are literal. Every generated pod passes
- * through here.
+ * Merges the user's template into `plain`, whose variables, commands and arguments are literal. Every generated pod
+ * passes through this function.
  */
 export function mergePodTemplate(
   plain: PodTemplateSpec,
@@ -74,8 +73,8 @@ function mergeErrors(
 }
 
 /**
- * A user who says how pods are spread says all of it: constraints of ours would only hold beside theirs. And a container
- * has one action before it ends.
+ * Drops generated topology spread constraints and `preStop` hooks that the user's template replaces. Both sets of
+ * constraints would apply at once, and a container has only one `preStop` hook.
  */
 function withoutReplaced(generated: PodTemplateSpec, user: unknown): PodTemplateSpec {
   const own = fieldsOf(fieldsOf(user)['spec'])
@@ -94,7 +93,7 @@ function withoutReplaced(generated: PodTemplateSpec, user: unknown): PodTemplate
   }
 }
 
-/** What the generated template has, the container needs, and the merged one lost. */
+/** Reports parts of the generated template that the container needs and the merge removed. */
 function missingParts(generated: PodTemplateSpec, merged: Fields, name: string): string[] {
   const spec = fieldsOf(merged['spec'])
   const before = generated.spec.containers.find((container) => container.name === name)
@@ -120,8 +119,8 @@ function named(list: unknown, name: string): Fields | undefined {
 }
 
 /**
- * Errors of a user's podTemplateSpec by itself, as violations of a manifest. `generated` are the containers that it is put
- * over; `owner` is the path of the object that has it.
+ * Validates a user's podTemplateSpec on its own. `generated` lists the containers that it is merged into; `owner` is
+ * the path of the object that contains it.
  */
 function podTemplateViolations(user: unknown, generated: readonly string[], owner = 'spec'): Violation[] {
   if (user === undefined || user === null) return []
@@ -144,7 +143,7 @@ export interface TemplateCheck {
   readonly generated: () => PodTemplateSpec
   /** Name of the main container. */
   readonly container: string
-  /** Path of the object that has the template. Default: `spec`. */
+  /** Path of the object that contains the template. Default: `spec`. */
   readonly owner?: string
 }
 

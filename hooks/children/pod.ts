@@ -1,5 +1,5 @@
 /**
- * The parts of a pod that hooks generate, typed. Only what hooks write is listed.
+ * Types for the parts of a pod that hooks generate.
  * Source: Kubernetes core/v1.
  */
 export interface SecretKeySelector {
@@ -97,7 +97,7 @@ export interface PodSpec {
   readonly automountServiceAccountToken?: boolean
   readonly enableServiceLinks?: boolean
   readonly terminationGracePeriodSeconds?: number
-  /** A user's own list takes the place of this one. */
+  /** A user's list replaces this one. */
   readonly topologySpreadConstraints?: readonly object[]
   readonly securityContext?: Readonly<Record<string, unknown>>
   readonly imagePullSecrets?: readonly { readonly name: string }[]
@@ -114,7 +114,7 @@ export interface PodTemplateSpec {
   readonly spec: PodSpec
 }
 
-/** The same probe over HTTPS; the kubelet does not look at who signed the certificate. */
+/** Returns the same probe over HTTPS. The kubelet does not verify the certificate. */
 export function httpsProbe(probe: Probe): Probe {
   return probe.httpGet ? { ...probe, httpGet: { ...probe.httpGet, scheme: 'HTTPS' } } : probe
 }
@@ -141,7 +141,9 @@ export function httpProbe(path: string, { delay, period, timeout, failures }: Pr
   }
 }
 
-/** Leaves out a list that is empty: the API server omits it, and a literal diff would see a change each time. */
+/**
+ * Omits an empty list. The API server drops it as well, so the comparison would otherwise find a change at every sync.
+ */
 export function unlessEmpty<K extends string, T>(
   key: K,
   list: readonly T[],
@@ -149,7 +151,7 @@ export function unlessEmpty<K extends string, T>(
   return (list.length > 0 ? { [key]: list } : {}) as { readonly [P in K]?: readonly T[] }
 }
 
-/** The Secrets that images are pulled with: those of the resource, then those of the installation, each once. */
+/** Returns the image pull Secrets of the resource, then those of the installation, without duplicates. */
 export function pullSecrets(
   own: readonly { readonly name: string }[] | undefined,
   installation: readonly string[],

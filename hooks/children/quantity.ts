@@ -1,8 +1,8 @@
 /**
- * Canonical form of Kubernetes quantities, as the API server stores them: `1000m` is `1`, `1024Mi` is `1Gi`, `0.5` is
- * `500m`. A child that says it differently would look changed at every sync.
+ * Converts Kubernetes quantities to the canonical form that the API server stores: `1000m` is `1`, `1024Mi` is `1Gi`,
+ * `0.5` is `500m`. A child with another form would differ at every sync.
  *
- * Values that cannot be made canonical without loss (exponents, more than nine decimals) are given back as they are.
+ * Returns values unchanged when the conversion would lose precision (exponents, more than nine decimals).
  * Source: k8s.io/apimachinery resource.Quantity, "canonical form".
  */
 const decimalSuffixes: readonly string[] = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
@@ -17,14 +17,14 @@ export function canonicalQuantity(value: string | number): string {
   const digits = BigInt(`${whole}${fraction.padEnd(9, '0')}` || '0')
   if (digits === 0n) return '0'
   const minus = sign === '-' ? '-' : ''
-  return suffix.endsWith('i') ? minus + binary(digits, suffix) : minus + decimal(digits, suffix)
+  return suffix.endsWith('i') ? minus + formatBinary(digits, suffix) : minus + formatDecimal(digits, suffix)
 }
 
-/** `nano` is the number times 10^9 in units of the suffix. */
-function decimal(nano: bigint, suffix: string): string {
+/** Formats `nano`, the number times 10^9 in units of the suffix. */
+function formatDecimal(nano: bigint, suffix: string): string {
   let index = decimalSuffixes.indexOf(suffix) - 3
   let amount = nano
-  // Three steps down make the digits whole: from here the value is amount × 1000^index.
+  // The units start three steps lower because of the 10^9: the value is amount × 1000^index.
   while (amount % 1000n === 0n && index < decimalSuffixes.length - 1) {
     amount /= 1000n
     index += 1
@@ -36,7 +36,7 @@ function decimal(nano: bigint, suffix: string): string {
   return `${amount}${decimalSuffixes[index] ?? ''}`
 }
 
-function binary(nano: bigint, suffix: string): string {
+function formatBinary(nano: bigint, suffix: string): string {
   let index = binarySuffixes.indexOf(suffix)
   let amount = nano
   while (amount % 1_000_000_000n !== 0n && index > 0) {
@@ -51,7 +51,10 @@ function binary(nano: bigint, suffix: string): string {
   return `${amount}${binarySuffixes[index] ?? ''}`
 }
 
-/** Below zero when `a` is less, above when it is more; zero when equal, or when one of them is no quantity. */
+/**
+ * Returns a negative number when `a` is smaller, positive when it is larger, and zero when both are equal or one is not
+ * a quantity.
+ */
 export function compareQuantities(a: string, b: string): number {
   const difference = amountOf(a) - amountOf(b)
   return Number.isNaN(difference) ? 0 : difference
@@ -59,7 +62,7 @@ export function compareQuantities(a: string, b: string): number {
 
 const amountForm = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|(Ki|Mi|Gi|Ti|Pi|Ei)|([numkMGTPE]))?$/
 
-/** Close enough to compare: the seventeenth digit of an amount of memory is nobody's limit. */
+/** Returns an approximate number. No real memory limit depends on the 17th digit. */
 function amountOf(text: string): number {
   const [, digits = '', exponent = '', binary = '', decimal = ''] = amountForm.exec(text) ?? []
   if (digits === '') return Number.NaN

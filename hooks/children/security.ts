@@ -1,13 +1,13 @@
 /**
- * Security contexts of generated pods: the "restricted" Pod Security Standard.
+ * Security contexts of generated pods, which follow the "restricted" Pod Security Standard.
  *
- * On OpenShift the numeric ids are left out, because the platform assigns them from the namespace's range.
+ * OpenShift assigns numeric ids from the namespace's range, so they are omitted there.
  */
 import type { HookSettings } from '../base/settings.ts'
 
 const uid = 1000
 
-/** Pod-level context. */
+/** Returns the pod-level context. */
 export function podSecurity(settings: Pick<HookSettings, 'openshift'>): Readonly<Record<string, unknown>> {
   return {
     runAsNonRoot: true,
@@ -16,14 +16,14 @@ export function podSecurity(settings: Pick<HookSettings, 'openshift'>): Readonly
   }
 }
 
-/** Context of a container of the runtime image: nothing but /tmp can be written. */
+/** Returns the context for containers of the runtime image, which may only write to /tmp. */
 export function runtimeContainerSecurity(
   settings: Pick<HookSettings, 'openshift'>,
 ): Readonly<Record<string, unknown>> {
   return { ...serverContainerSecurity(settings), readOnlyRootFilesystem: true }
 }
 
-/** Context of a container of somebody else's image, which may write to its own file system. */
+/** Returns the context for containers of third-party images, which may write to their own file system. */
 export function serverContainerSecurity(
   settings: Pick<HookSettings, 'openshift'>,
 ): Readonly<Record<string, unknown>> {

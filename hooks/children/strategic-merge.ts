@@ -1,16 +1,16 @@
 /**
- * Strategic merge of a user's pod template over a generated one: lists of containers, environment, volumes, mounts and
- * ports are merged item by item, by the keys that Kubernetes declares for them; other lists are replaced whole.
+ * Merges a user's pod template into a generated one (strategic merge). Containers, environment variables, volumes,
+ * mounts and ports are merged item by item with the merge keys that Kubernetes declares. All other lists are replaced.
  *
- * Directives: `$patch: delete` removes a list item or an object, `$patch: replace` puts the rest of the object (or of
- * the list that holds the item) in place of the generated value, null removes a member. The result holds no null, no
- * directive, and no empty list or object that was not there before.
+ * Directives: `$patch: delete` removes a list item or an object. `$patch: replace` replaces the generated object, or
+ * the list that contains the item, with the remaining fields or items. Null removes a field. The result contains no
+ * nulls and no directives, and no empty lists or objects that were not there before.
  * Source: Kubernetes "Strategic Merge Patch"; merge keys of core/v1 PodSpec.
  */
 import { own } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 
-/** Merge keys by the name of the list. `ports` differs between containers and everything else, but only occurs there. */
+/** Merge keys by list name. `ports` only occurs in containers here, so its other keys are not needed. */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],
@@ -31,10 +31,10 @@ const defaults: Readonly<Record<string, unknown>> = { protocol: 'TCP' }
 
 const directive = '$patch'
 
-/** Deepest nesting that is followed; a pod template needs about twelve. */
+/** Maximum nesting; a real pod template is about twelve levels deep. */
 const maxDepth = 40
 
-/** `patch` over `base`. Neither is changed. */
+/** Merges `patch` into a copy of `base`. */
 export function strategicMerge(base: Fields, patch: Fields, depth = 0): Fields {
   if (depth > maxDepth) return base
   if (patch[directive] === 'delete') return {}
@@ -74,7 +74,7 @@ function mergeList(
       result.push(item)
       continue
     }
-    const at = result.findIndex((other) => isFields(other) && sameKey(other, item, keys))
+    const at = result.findIndex((entry) => isFields(entry) && sameKey(entry, item, keys))
     if (item[directive] === 'delete') {
       if (at >= 0) result.splice(at, 1)
     } else if (at >= 0) result[at] = strategicMerge(fieldsOf(result[at]), item, depth)

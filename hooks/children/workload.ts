@@ -1,19 +1,19 @@
 /**
- * Builders of Deployment and StatefulSet, and the rule for their replica count.
+ * Builders for Deployments and StatefulSets, and the rule for their replica count.
  *
- * An unset replica count leaves the number to an autoscaler. But a field that was applied once and is then left out is
- * removed and defaulted to 1 by the API server, so after a count has been applied the observed one is given back.
+ * An unset replica count leaves the number to an autoscaler. But when a field was applied once and is then omitted, the
+ * API server removes it and defaults to 1. So after a count has been applied, the hooks return the observed one.
  */
 import { lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../base/kube.ts'
-import type { Count } from './serving/availability.ts'
+import type { DesiredReplicas } from './serving/availability.ts'
 import type { ChildMeta } from './objects.ts'
 import { childMeta } from './objects.ts'
 
 export interface WorkloadOptions {
   readonly selector: StringMap
   readonly template: Fields
-  /** Left out of the object when undefined. */
+  /** Undefined omits the field. */
   readonly replicas: number | undefined
 }
 
@@ -56,9 +56,9 @@ export function statefulSet(
   }
 }
 
-/** The replica count to apply; undefined leaves it to others. An autoscaler starts from its least number. */
+/** Returns the replica count to apply, or undefined to leave it unmanaged. An autoscaler starts at its minimum. */
 export function replicasToApply(
-  { replicas, autoscaling }: Count,
+  { replicas, autoscaling }: DesiredReplicas,
   observed: KubeObject | undefined,
 ): number | undefined {
   const wanted = autoscaling ? (observed ? undefined : autoscaling.minReplicas) : replicas

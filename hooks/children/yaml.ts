@@ -1,14 +1,14 @@
 /**
- * Writes JSON values as block YAML with sorted keys: the same value always gives the same bytes.
+ * Writes JSON values as block YAML with sorted keys; the same value always results in the same bytes.
  *
- * Only what this needs: maps, lists, and scalars that are plain when no YAML reader could take them for something else,
- * and double-quoted otherwise. A general YAML writer takes fifty times as long over a group of five hundred backends,
- * and every sync writes one. Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
+ * Supports maps, lists and scalars only. A scalar is plain when it is unambiguous for every YAML reader, and
+ * double-quoted otherwise. A general YAML writer needs fifty times as long for a group of five hundred backends, and
+ * every sync writes one. Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
  */
 import { byText } from '../../schemas/index.ts'
 import { isFields } from '../base/kube.ts'
 
-/** Text of a document whose top is a map. Members with the value undefined are left out. */
+/** Formats a document whose root is a map. Omits undefined values. */
 export function toYaml(value: Readonly<Record<string, unknown>>): string {
   const lines: string[] = []
   writeMap(lines, value, '', '')
@@ -29,7 +29,7 @@ function writeMap(
   }
 }
 
-/** Writes ` value` after `head`, or the block below it. */
+/** Writes ` value` after `head`, or the value as a block below it. */
 function writeMember(lines: string[], head: string, value: unknown, indent: string): void {
   if (Array.isArray(value) && value.length > 0) {
     lines.push(head)

@@ -1,10 +1,10 @@
 /** Type `basicAuth`: user name and password (RFC 7617). */
 import { definedFields } from '../children/defined.ts'
-import { type ExternalAuthModule, present } from './module.ts'
+import { type ExternalAuthModule, definedItems } from './module.ts'
 
 export const basicAuth: ExternalAuthModule = {
   validate: () => [],
-  secrets: ({ basicAuth: config }) => present([config?.usernameSecretRef, config?.passwordSecretRef]),
+  secrets: ({ basicAuth: config }) => definedItems([config?.usernameSecretRef, config?.passwordSecretRef]),
   toRuntime({ basicAuth: config }, { needs, variable }) {
     if (!config) return { value: undefined }
     const { username, usernameSecretRef, passwordSecretRef } = config

@@ -24,6 +24,8 @@ function matcherViolations({ matcher }: RoleMapping, path: string): Violation[] 
     compileBoundedCel(matcher)
     return []
   } catch (error) {
-    return [{ path, message: error instanceof GatehouseError ? error.message : 'is not a CEL expression' }]
+    return [
+      { path, message: error instanceof GatehouseError ? error.message : 'is not a valid CEL expression' },
+    ]
   }
 }

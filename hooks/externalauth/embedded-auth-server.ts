@@ -1,6 +1,6 @@
 /**
- * Type `embeddedAuthServer`: not a way to authenticate to a backend, but a server of its own. Its checks also serve
- * spec.authServerConfig of a VirtualMCPServer.
+ * Type `embeddedAuthServer`. It does not authenticate to a backend but configures an authorization server. A
+ * VirtualMCPServer's spec.authServerConfig uses the same checks.
  */
 import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Violation } from '../../schemas/index.ts'
 import { authServerSecrets } from '../runtime-config/auth-server.ts'
@@ -14,7 +14,7 @@ export const embeddedAuthServer: ExternalAuthModule = {
   toRuntime: () => ({ value: undefined }),
 }
 
-/** Problems that the schema cannot say. An http issuer is not among them: that one is found at reconcile. */
+/** Returns violations that the schema cannot express. Reconciliation, not admission, rejects an http issuer. */
 export function authServerViolations(config: EmbeddedAuthServerConfig, path: string): Violation[] {
   return [
     ...urlViolations(config.issuer, `${path}.issuer`),
@@ -26,12 +26,12 @@ export function authServerViolations(config: EmbeddedAuthServerConfig, path: str
 }
 
 function urlViolations(url: string, path: string): Violation[] {
-  if (!URL.canParse(url)) return [{ path, message: 'is not a URL' }]
+  if (!URL.canParse(url)) return [{ path, message: 'is not a valid URL' }]
   const { username, password } = new URL(url)
-  return username === '' && password === '' ? [] : [{ path, message: 'must not carry credentials' }]
+  return username === '' && password === '' ? [] : [{ path, message: 'must not contain credentials' }]
 }
 
-/** An upstream that has no name is called `default`, so among several nobody may have that name. */
+/** An unnamed upstream is called `default`, so the name is reserved when there are several. */
 function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: string): Violation[] {
   if (upstreamProviders.length < 2) return []
   return upstreamProviders.flatMap(({ name }, index) =>
@@ -39,19 +39,19 @@ function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: str
       ? [
           {
             path: `${path}.upstreamProviders[${index}].name`,
-            message: '"default" is reserved when there are several',
+            message: '"default" is reserved when there are several providers',
           },
         ]
       : [],
   )
 }
 
-/** What the author of valid settings should know; `where` names them. */
+/** Returns admission warnings for valid settings. `where` is the path of the settings. */
 export function authServerWarnings(config: EmbeddedAuthServerConfig, where: string): string[] {
   const found: string[] = []
   if (issuerFailure(config) !== undefined) {
     found.push(
-      `${where}.issuer: http needs insecureAllowHTTP on this host; the server will not start without it`,
+      `${where}.issuer: http on this host requires insecureAllowHTTP; without it the server does not start`,
     )
   }
   if (!config.signingKeySecretRefs?.length) {
@@ -67,7 +67,7 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
   return found
 }
 
-/** Why the issuer may not be used: http on a host that is not local, without insecureAllowHTTP. */
+/** Returns an error for an http issuer on a host that is not local, unless insecureAllowHTTP is set. */
 export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefined {
   const insecure = [config.issuer, config.authorizationEndpointBaseUrl].find(
     (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),
@@ -82,7 +82,7 @@ function isLocal(url: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
-/** Sets the condition that names the oauth2 upstreams whose users get a synthetic identity. */
+/** Sets the condition that lists the oauth2 upstreams whose users get a synthetic identity. */
 export function checkUserIdentities(conditions: Conditions, config: EmbeddedAuthServerConfig): void {
   const names = config.upstreamProviders
     .filter(({ oauth2Config }) => oauth2Config !== undefined && !hasIdentity(oauth2Config))
@@ -93,7 +93,7 @@ export function checkUserIdentities(conditions: Conditions, config: EmbeddedAuth
       ? ([
           'True',
           'OAuth2UpstreamWithoutUserInfo',
-          `Users get an identity derived from their access token at: ${names.join(', ')}`,
+          `These upstreams derive user identities from access tokens: ${names.join(', ')}`,
         ] as const)
       : (['False', 'AllUpstreamsHaveUserInfo', 'Every upstream identifies its users'] as const)
   conditions.set('IdentitySynthesized', status, reason, message)

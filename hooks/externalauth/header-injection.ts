@@ -1,9 +1,9 @@
 /** Type `headerInjection`: one header, whose value comes from a Secret. */
-import { type ExternalAuthModule, present } from './module.ts'
+import { type ExternalAuthModule, definedItems } from './module.ts'
 
 export const headerInjection: ExternalAuthModule = {
   validate: () => [],
-  secrets: ({ headerInjection: config }) => present([config?.valueSecretRef]),
+  secrets: ({ headerInjection: config }) => definedItems([config?.valueSecretRef]),
   toRuntime({ headerInjection: config }, { needs, variable }) {
     if (!config) return { value: undefined }
     const headerValueEnv = needs.secretEnv(

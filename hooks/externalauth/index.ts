@@ -1,6 +1,4 @@
-/**
- * The types of MCPExternalAuthConfig, one module each. A new type is a row here and a file beside it.
- */
+/** The types of MCPExternalAuthConfig, one module each. To add a type, add a file here and a row in `modules`. */
 import type {
   MCPExternalAuthConfig,
   MCPExternalAuthConfigSpec,
@@ -44,7 +42,7 @@ const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthMo
   xaa,
 }
 
-/** Problems of the settings by themselves, beyond the schema. */
+/** Validates settings on their own, beyond the schema. */
 export function externalAuthViolations(
   { spec }: MCPExternalAuthConfig,
   settings: Pick<HookSettings, 'enableObo'>,
@@ -52,12 +50,12 @@ export function externalAuthViolations(
   return modules[spec.type].validate(spec, settings)
 }
 
-/** Secrets that the settings name. */
+/** Lists the Secrets that the settings refer to. */
 export function externalAuthSecrets({ spec }: MCPExternalAuthConfig): readonly SecretRef[] {
   return modules[spec.type].secrets(spec)
 }
 
-/** The outgoing strategy; its value is undefined when the type is not one. */
+/** Builds the outgoing strategy; the value is undefined when the type does not authenticate to backends. */
 export function toStrategy(
   config: MCPExternalAuthConfig,
   target: Omit<StrategyTarget, 'variable'>,

@@ -1,8 +1,8 @@
 /**
- * What each type of MCPExternalAuthConfig provides.
+ * Interface of each type of MCPExternalAuthConfig.
  *
- * `validate` checks the settings by themselves; `toRuntime` makes the outgoing strategy of one consumer, with names of
- * variables in place of secrets, which it asks of the pod.
+ * `validate` checks the settings on their own. `toRuntime` builds the outgoing strategy of one consumer. It requests
+ * secrets from the pod and refers to them by variable name.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { PodNeeds } from '../runtime-config/needs.ts'
@@ -10,10 +10,10 @@ import type { ConfigPart } from '../sync/conditions.ts'
 import type { HookSettings } from '../base/settings.ts'
 
 export interface StrategyTarget {
-  /** Part of variable names that stands for the MCPExternalAuthConfig. */
+  /** Identifies the MCPExternalAuthConfig in variable names. */
   readonly variable: string
   readonly needs: PodNeeds
-  /** Upstream names of the consumer's embedded authorization server, first one first; undefined without a server. */
+  /** Upstream names of the consumer's embedded authorization server in order; undefined without a server. */
   readonly upstreams: readonly string[] | undefined
   readonly enableObo: boolean
 }
@@ -21,26 +21,26 @@ export interface StrategyTarget {
 export type Strategy = input.OutgoingStrategy
 
 export interface ExternalAuthModule {
-  /** Problems that the schema cannot say, with paths from `spec`. */
+  /** Returns violations that the schema cannot express, with paths from `spec`. */
   readonly validate: (
     spec: MCPExternalAuthConfigSpec,
     settings: Pick<HookSettings, 'enableObo'>,
   ) => readonly Violation[]
-  /** Secrets that the settings name. */
+  /** Lists the Secrets that the settings refer to. */
   readonly secrets: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
-  /** The strategy; undefined when the type is not a way to authenticate to a backend. */
+  /** Builds the strategy; undefined when the type does not authenticate to backends. */
   readonly toRuntime: (
     spec: MCPExternalAuthConfigSpec,
     target: StrategyTarget,
   ) => ConfigPart<Strategy | undefined>
 }
 
-/** The members of a reference list that are there. */
-export function present<T>(items: readonly (T | undefined)[]): readonly T[] {
+/** Drops undefined references. */
+export function definedItems<T>(items: readonly (T | undefined)[]): readonly T[] {
   return items.filter((item) => item !== undefined)
 }
 
-/** A subject provider: the one named, which must exist, or the first upstream of an embedded server. */
+/** Returns the named subject provider, which must exist, or by default the embedded server's first upstream. */
 export function subjectProvider(
   named: string | undefined,
   { upstreams }: StrategyTarget,
@@ -50,7 +50,7 @@ export function subjectProvider(
     return {
       failure: {
         reason: 'SubjectProviderUnknown',
-        message: `The upstream provider ${named} is named, but there is no embedded authorization server`,
+        message: `The upstream provider ${named} requires an embedded authorization server`,
       },
     }
   }

@@ -1,22 +1,22 @@
 /**
- * Type `obo`: on-behalf-of exchange at a directory provider.
+ * Type `obo`: on-behalf-of exchange with a directory provider.
  *
- * Every field is optional in the schema, so the rules are here. A build without the handler refuses the type before
- * anything else. Source: docs/reference/specification/external-auth.md#obo, "spec.obo".
+ * Every field is optional in the schema, so the rules are enforced here. A build without the handler rejects the type
+ * before any other check. Source: docs/reference/specification/external-auth.md#obo, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
 import { failed } from '../sync/conditions.ts'
 import { definedFields } from '../children/defined.ts'
-import { type ExternalAuthModule, present } from './module.ts'
+import { type ExternalAuthModule, definedItems } from './module.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'
 
 export const enterpriseRequired =
-  'On-behalf-of exchange needs a build with the handler; set GATEHOUSE_ENABLE_OBO=true'
+  'On-behalf-of exchange requires a build with the handler; set GATEHOUSE_ENABLE_OBO=true'
 
 export const obo: ExternalAuthModule = {
   validate: () => [],
-  secrets: ({ obo: config }) => present([config?.clientSecretRef]),
+  secrets: ({ obo: config }) => definedItems([config?.clientSecretRef]),
   toRuntime({ obo: config }, { needs, variable, upstreams, enableObo }) {
     if (!enableObo) return failed('EnterpriseRequired', enterpriseRequired)
     const violations = oboViolations(config)
@@ -25,7 +25,7 @@ export const obo: ExternalAuthModule = {
     if (!config?.clientSecretRef) return { value: undefined }
     const provider = config.subjectTokenProviderName
     if (provider !== undefined && !(upstreams ?? []).includes(provider)) {
-      return failed('SubjectProviderUnknown', `There is no upstream provider ${provider}`)
+      return failed('SubjectProviderUnknown', `Unknown upstream provider ${provider}`)
     }
     const settings = definedFields({
       tokenUrl: `${config.authority ?? defaultAuthority}/${config.tenantId}/oauth2/v2.0/token`,
@@ -41,7 +41,7 @@ export const obo: ExternalAuthModule = {
   },
 }
 
-/** What the operator enforces at reconcile. */
+/** Returns violations that are reported during reconciliation. */
 export function oboViolations(config: OboConfig | undefined): Violation[] {
   const violations: Violation[] = []
   const refuse = (field: string, message: string) => violations.push({ path: `spec.obo${field}`, message })
@@ -51,7 +51,7 @@ export function oboViolations(config: OboConfig | undefined): Violation[] {
   if (!config?.clientSecretRef) refuse('.clientSecretRef', 'clientSecretRef is required')
   if (!config?.tenantId) refuse('.tenantId', 'tenantId is required')
   if (config?.cacheSkew !== undefined && !isDuration(config.cacheSkew)) {
-    refuse('.cacheSkew', 'cacheSkew must be a duration such as 30s, not negative')
+    refuse('.cacheSkew', 'cacheSkew must be a non-negative duration such as 30s')
   }
   return violations
 }

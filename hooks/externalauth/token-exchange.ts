@@ -1,6 +1,6 @@
-/** Type `tokenExchange`: RFC 8693. Short subject token types become the full URNs. */
+/** Type `tokenExchange`: RFC 8693. Expands short subject token types to full URNs. */
 import { definedFields } from '../children/defined.ts'
-import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
+import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
 
@@ -9,7 +9,7 @@ export const tokenExchange: ExternalAuthModule = {
     if (!config?.clientSecretRef || config.clientId) return []
     return [{ path: 'spec.tokenExchange.clientId', message: 'is required with clientSecretRef' }]
   },
-  secrets: ({ tokenExchange: config }) => present([config?.clientSecretRef]),
+  secrets: ({ tokenExchange: config }) => definedItems([config?.clientSecretRef]),
   toRuntime({ tokenExchange: config }, target) {
     if (!config) return { value: undefined }
     const provider = subjectProvider(config.subjectProviderName, target)

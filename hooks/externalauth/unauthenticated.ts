@@ -1,4 +1,4 @@
-/** Type `unauthenticated`: the backend gets no credentials. Admission warns about it. */
+/** Type `unauthenticated`: sends no credentials to the backend. Admission warns about it. */
 import type { ExternalAuthModule } from './module.ts'
 
 export const unauthenticated: ExternalAuthModule = {

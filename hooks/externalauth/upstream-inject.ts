@@ -1,4 +1,4 @@
-/** Type `upstreamInject`: the caller's token of an upstream provider, which an embedded authorization server holds. */
+/** Type `upstreamInject`: sends the caller's upstream token, which an embedded authorization server stores. */
 import { type ExternalAuthModule, subjectProvider } from './module.ts'
 
 export const upstreamInject: ExternalAuthModule = {

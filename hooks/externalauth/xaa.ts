@@ -1,18 +1,21 @@
-/** Type `xaa`: cross-application access. It needs an id token, so it refuses to guess between several upstreams. */
+/**
+ * Type `xaa`: cross-application access. Requires an explicit provider for the id token when there are several
+ * upstreams.
+ */
 import { failed } from '../sync/conditions.ts'
 import { definedFields } from '../children/defined.ts'
-import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
+import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 
 export const xaa: ExternalAuthModule = {
   validate: () => [],
-  secrets: ({ xaa: config }) => present([config?.idpClientSecretRef, config?.targetClientSecretRef]),
+  secrets: ({ xaa: config }) => definedItems([config?.idpClientSecretRef, config?.targetClientSecretRef]),
   toRuntime({ xaa: config }, target) {
     if (!config) return { value: undefined }
     const { needs, variable, upstreams } = target
     if (!config.subjectProviderName && (upstreams ?? []).length > 1) {
       return failed(
         'AmbiguousSubjectProvider',
-        `subjectProviderName must say which of ${(upstreams ?? []).join(', ')} gives the id token`,
+        `subjectProviderName must select one of ${(upstreams ?? []).join(', ')} for the id token`,
       )
     }
     const provider = subjectProvider(config.subjectProviderName, target)

@@ -1,9 +1,9 @@
 /**
- * The hooks of configuration kinds: check the object, resolve the Secrets and ConfigMaps it names, put a hash of it all
- * into the status, and say who refers to it. They have no children.
+ * Hooks of configuration kinds. They validate the object, resolve its Secrets and ConfigMaps, and write a hash and the
+ * list of referrers to the status. Configuration kinds have no children.
  *
- * The hash covers the resource versions of what the object names, so that a rotated Secret changes it, and with it every
- * consumer's pods. An invalid object keeps its last hash.
+ * The hash covers the resource versions of referenced objects, so that rotating a Secret changes the hash and rolls
+ * every consumer's pods. An invalid object keeps its last hash.
  */
 import {
   type CABundleSource,
@@ -28,11 +28,11 @@ import { observedFields } from '../sync/status.ts'
 interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'validate' | 'warnings'> {
   readonly validReason: string
   readonly invalidReason: string
-  /** Secrets that the object names. Called on a valid object. */
+  /** Secrets that the object refers to. Called with a valid object. */
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
-  /** ConfigMaps with trust anchors that the object names. Called on a valid object. */
+  /** ConfigMaps with trust anchors that the object refers to. Called with a valid object. */
   readonly caBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
-  /** Errors and conditions beyond the manifest's own violations. Called on a valid object. */
+  /** Errors and conditions beyond `validate`. Called with a valid object. */
   readonly check?: (context: SyncContext<K>) => SyncFailure | undefined
 }
 

@@ -1,8 +1,8 @@
 /**
- * The references of all kinds, read backwards: which resources of the namespace refer to an object.
+ * Reverse references: finds the resources of the namespace that refer to an object.
  *
- * Specs are read through guards, because referrers may have any state. A referrer that is being deleted does not count.
- * Entries count but are not listed, because the status has three kinds of workloads.
+ * Specs are read through type guards, because referrers may be invalid. Referrers that are being deleted are ignored.
+ * Entries are counted but not listed, because the status supports three kinds of workloads.
  * Source: docs/reference/specification/external-auth.md#status, "status", "Incoming references".
  */
 import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'
@@ -19,7 +19,7 @@ const tables = {
   VirtualMCPServer: virtualServerReferences,
 } as const satisfies Partial<Record<KindName, ReferenceTable<never>>>
 
-/** The kind that each reference field names, by the name of the field. */
+/** The referenced kind by the name of the reference field. */
 export const kindOfField: ReadonlyMap<string, KindName> = new Map(
   Object.values(tables)
     .flatMap((table: ReferenceTable<never>) => Object.values(table))
@@ -30,7 +30,7 @@ export const kindOfField: ReadonlyMap<string, KindName> = new Map(
     ),
 )
 
-/** Kinds with a field that names objects of `kind`. */
+/** Lists the kinds with a field that refers to objects of `kind`. */
 export function kindsReferringTo(kind: KindName): readonly (keyof typeof tables)[] {
   return (Object.keys(tables) as (keyof typeof tables)[]).filter((referring) =>
     Object.values<{ readonly kind: KindName }>(tables[referring]).some(

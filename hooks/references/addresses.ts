@@ -1,9 +1,9 @@
-/** Which addresses a remote server's resource may name: the rule of schemas/addresses.ts, by the resource's settings. */
+/** Applies the address rules of schemas/addresses.ts with the settings of a remote server's resource. */
 import { type AddressPolicy, addressViolation, endpointPolicy } from '../../schemas/index.ts'
 
 export interface AllowedAddresses {
   readonly allowPrivateEndpoint: boolean
-  /** This machine stands for the cluster, and servers on it may be named. */
+  /** Allows servers on this machine, which replaces the cluster in `gatehouse dev`. */
   readonly allowLoopback?: boolean | undefined
 }
 
@@ -12,12 +12,12 @@ export function policyFor(url: string, allowed: AllowedAddresses): AddressPolicy
   return allowLoopback && isLoopback(url) ? 'any' : endpointPolicy(allowPrivateEndpoint)
 }
 
-/** Why the address is refused, as the end of a sentence; undefined when it is fine. */
+/** Returns the reason why the address is rejected, as the end of a sentence; undefined when it is allowed. */
 export function addressFailure(url: string, allowed: AllowedAddresses): string | undefined {
   return addressViolation(url, policyFor(url, allowed))
 }
 
-/** Refused by `private`, and by nothing that `any` allows. */
+/** True when `private` rejects the URL and `any` allows it. */
 function isLoopback(url: string): boolean {
   return addressViolation(url, 'any') === undefined && addressViolation(url, 'private') !== undefined
 }

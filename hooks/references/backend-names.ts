@@ -1,4 +1,4 @@
-/** Backends that the spec of a virtual server names, and the workflows that it refers to. */
+/** Checks the backend names in the spec of a virtual server and in the workflows that it refers to. */
 import {
   below,
   formatViolations,
@@ -18,7 +18,7 @@ type NamingConfig = Pick<
   readonly compositeToolRefs?: unknown
 }
 
-/** The parts of the spec that name backends; may be of any state. */
+/** The parts of the spec that contain backend names. They may be invalid. */
 interface NamingSpec {
   readonly outgoingAuth?: unknown
   readonly incomingAuth?: unknown
@@ -29,8 +29,8 @@ interface NamingSpec {
 export type FindDefinition = (name: string) => KubeObject | undefined
 
 /**
- * One violation for each name in the webhooks of an MCPWebhookConfig that is not among `known`. Told apart from those of the
- * spec: other servers may share it, so that a name can be right there.
+ * Returns a violation for each unknown name in the webhooks of an MCPWebhookConfig. These are separate from the spec's
+ * violations, because the name may be valid for another server that shares the config.
  */
 export function unknownWebhookBackends(
   reference: unknown,
@@ -48,13 +48,13 @@ export function unknownWebhookBackends(
   return unknownBackends({ webhookConfig }, known)
 }
 
-/** One violation for each name that is not among `known`. Workflows that `find` does not know are not checked. */
+/** Returns a violation for each name that is not in `known`. Skips workflows that `find` does not return. */
 export function unknownBackendsOf(
   { outgoingAuth, incomingAuth, config }: NamingSpec,
   known: readonly string[],
   find: FindDefinition = () => undefined,
 ): readonly UnknownBackend[] {
-  // config.outgoingAuth is superseded: nothing reads it.
+  // config.outgoingAuth is superseded and ignored.
   const { aggregation, operational, compositeTools, compositeToolRefs, quotas, costs, guardrails } =
     config ?? {}
   const definitions = definitionsOf(compositeToolRefs, find)
@@ -69,7 +69,10 @@ export function unknownBackendsOf(
   ]
 }
 
-/** The same of the server's own policies. Those of an MCPAuthzConfig are shared: they may be about other servers. */
+/**
+ * Returns a violation for each unknown name in the server's own policies. Policies of an MCPAuthzConfig are shared and
+ * may refer to other servers.
+ */
 export function unknownPolicyBackends(
   { incomingAuth }: Pick<NamingSpec, 'incomingAuth'>,
   known: readonly string[],
@@ -102,8 +105,8 @@ function definitionsOf(references: unknown, find: FindDefinition): readonly Work
 }
 
 /**
- * Sets the condition when anything names backends. `known` are the names of all backends, usable or not. An unknown name
- * never stops the sync, because the backend may follow.
+ * Sets the condition when the spec contains backend names. `known` contains the names of all backends, usable or not.
+ * An unknown name never stops the sync, because the backend may be created later.
  */
 export function checkBackendNames(
   { conditions }: Pick<AnyContext, 'conditions'>,
@@ -117,6 +120,6 @@ export function checkBackendNames(
     'BackendNamesValidated',
     unknown.length > 0 ? { reason: 'UnknownBackend', message } : undefined,
     'AllKnown',
-    'Every backend that the spec names exists',
+    'All backends in the spec exist',
   )
 }

@@ -1,9 +1,9 @@
 /**
- * The members of a group, as backends of a virtual server.
+ * Finds the members of a group, which are the backends of a virtual server.
  *
- * A backend is named by the bare name of its resource, so resources of different kinds can collide: the first in the
- * order of `memberKinds` wins. Members being deleted are left out. Everything is read through guards: members may have
- * been admitted under older rules.
+ * A backend has the name of its resource, so resources of different kinds can collide. The first in the order of
+ * `memberKinds` wins. Members that are being deleted are skipped. Objects are read through type guards, because members
+ * may have been admitted under older rules.
  */
 import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../base/kube.ts'
 
@@ -13,11 +13,11 @@ export type MemberKind = (typeof memberKinds)[number]
 export interface GroupMember {
   readonly kind: MemberKind
   readonly name: string
-  /** Undefined while the member has no address yet, or is an entry that is not valid. */
+  /** Undefined while the member has no address, and for an invalid entry. */
   readonly url: string | undefined
   readonly transport: 'sse' | 'streamable-http'
   readonly phase: string | undefined
-  /** Name of its own MCPExternalAuthConfig. */
+  /** Name of the member's own MCPExternalAuthConfig. */
   readonly authRef: string | undefined
   readonly object: KubeObject
 }
@@ -26,7 +26,7 @@ interface MemberSource {
   readonly members: (kind: string) => readonly KubeObject[]
 }
 
-/** Members by name, and the names that more than one member has. */
+/** Returns the members, and the names that several members share. */
 export function groupMembers(
   source: MemberSource,
   group: string,
@@ -67,7 +67,7 @@ function entryTransport(spec: Fields): GroupMember['transport'] {
   return spec['transport'] === 'sse' ? 'sse' : 'streamable-http'
 }
 
-/** The path of a status URL says what is served there: `/sse`, or else streamable HTTP. */
+/** Derives the transport from the path of a status URL: `/sse`, otherwise streamable HTTP. */
 function transportOf(url: string | undefined): GroupMember['transport'] {
   return url?.endsWith('/sse') ? 'sse' : 'streamable-http'
 }

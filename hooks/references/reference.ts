@@ -1,9 +1,9 @@
 /**
- * References as data. A kind declares in one table which fields name other objects of its namespace, which condition
- * reports each object, and how the object enters the runtime configuration.
+ * References as data. A kind declares in one table the fields that refer to other objects of its namespace, the
+ * condition that reports each object, and its conversion to runtime configuration.
  *
- * `resolveReferences` reads the whole table in one pass before anything is built, so that all failures are reported at
- * once. The same table answers which objects `customize` requests and which resources refer to an object.
+ * `resolveReferences` reads the whole table before anything is built, so that all failures are reported at once. The
+ * same table determines which objects `customize` requests and which resources refer to an object.
  */
 import type { KindName, Kinds } from '../../schemas/index.ts'
 import { fieldsOf, filledTextOf, type KubeObject, listOf, textOf } from '../base/kube.ts'
@@ -11,21 +11,21 @@ import type { ConfigPart, SyncFailure } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
 import { type ConfigCondition, configCalled, configHashOf, groupFailure } from './resolve.ts'
 
-/** What every reference needs to be resolved. Kinds with pods add what their configuration needs. */
+/** Input for resolving any reference. Kinds with pods add what their configuration needs. */
 export interface ReferenceTarget {
   readonly context: AnyContext & { readonly spec: unknown }
 }
 
 export interface KindReference<Target, Value> {
-  /** Paths of the names in an object; `[]` follows the name of a list, `{}` the name of a map. */
+  /** Paths of the names in an object. `[]` follows the name of a list, `{}` the name of a map. */
   readonly names: readonly string[]
-  /** Kind of the named objects. */
+  /** Kind of the referenced objects. */
   readonly kind: KindName
-  /** Status field for the hash of the named configuration. */
+  /** Status field for the hash of the referenced configuration. */
   readonly hash?: string | undefined
-  /** True when a failure is reported and does not stop the sync. */
+  /** True when a failure is reported but does not stop the sync. */
   readonly isAdvisory?: boolean
-  /** Sets the condition. Returns the part of the configuration, or the failure. */
+  /** Sets the condition. Returns the part of the configuration or the failure. */
   readonly resolve: (target: Target) => ConfigPart<Value>
 }
 
@@ -34,15 +34,15 @@ export type ReferenceTable<Target> = Readonly<Record<string, KindReference<Targe
 type ValueOf<R> = R extends { readonly resolve: (target: never) => ConfigPart<infer Value> } ? Value : never
 
 export interface ResolvedReferences<Table> {
-  /** The parts of the configuration; undefined for a failure. */
+  /** The parts of the configuration; undefined after a failure. */
   readonly values: { readonly [Name in keyof Table]: ValueOf<Table[Name]> | undefined }
   /** Failures that stop the sync, in the order of the table. */
   readonly failures: { readonly [Name in keyof Table]?: SyncFailure }
-  /** Hashes of the named configurations, by status field. */
+  /** Hashes of the referenced configurations, by status field. */
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
-/** Resolves every reference of a table. Sets their conditions. */
+/** Resolves every reference of a table and sets their conditions. */
 export function resolveReferences<Target extends ReferenceTarget, const Table extends ReferenceTable<Target>>(
   table: Table,
   target: Target,
@@ -59,7 +59,7 @@ export function resolveReferences<Target extends ReferenceTarget, const Table ex
     hashes[reference.hash] =
       named === undefined ? undefined : configHashOf(target.context, reference.kind, named)
   }
-  // The loop fills a member for each name of the table.
+  // The loop adds an entry for each name of the table.
   return { values, failures, hashes } as unknown as ResolvedReferences<Table>
 }
 
@@ -77,15 +77,15 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
   readonly kind: K
   readonly condition: ConfigCondition
   readonly hash?: string
-  /** Makes the part of the configuration. The field may carry settings next to the name. */
+  /** Builds the part of the configuration. The field may contain settings next to the name. */
   readonly toConfig: (
     config: Kinds[K],
     field: FieldAt<Target['context'], Field>,
     target: Target,
   ) => ConfigPart<Value>
-  /** Returns false when another field makes this one meaningless. Default: true. */
+  /** Returns false when another field makes this one irrelevant. Default: true. */
   readonly isRead?: (target: Target) => boolean
-  /** The part of the configuration without the field. Default: undefined. */
+  /** Returns the part of the configuration when the field is absent. Default: undefined. */
   readonly otherwise?: (target: Target) => ConfigPart<Value>
 }
 
@@ -145,12 +145,12 @@ export function groupReference({
   }
 }
 
-/** Kinds that the references of a table name, each once. */
+/** Lists the kinds that the references of a table refer to, without duplicates. */
 export function kindsNamedBy(table: ReferenceTable<never>): readonly KindName[] {
   return [...new Set(Object.values(table).map(({ kind }) => kind))]
 }
 
-/** For each kind, the names in an object whose spec is unchecked. */
+/** Returns the referenced names of an object by kind. The spec may be invalid. */
 export function namesByKind(
   table: ReferenceTable<never>,
   object: KubeObject,
@@ -158,7 +158,7 @@ export function namesByKind(
   return Object.fromEntries(kindsNamedBy(table).map((kind) => [kind, namesOf(table, kind, object)]))
 }
 
-/** Names of the objects of one kind that an unchecked object refers to. */
+/** Returns the names of one kind that an object refers to. The object may be invalid. */
 export function namesOf(table: ReferenceTable<never>, kind: string, object: KubeObject): readonly string[] {
   return Object.values(table)
     .filter((reference) => reference.kind === kind)
@@ -169,7 +169,7 @@ function namesAt(object: object, paths: readonly string[]): readonly string[] {
   return paths.flatMap((path) => valuesAt(object, path)).flatMap((value) => filledTextOf(value) ?? [])
 }
 
-/** The values at a path of an object that may have any shape. */
+/** Returns the values at a path of an object with any shape. */
 function valuesAt(value: unknown, path: string): readonly unknown[] {
   return path.split('.').reduce<readonly unknown[]>(
     (values, step) =>

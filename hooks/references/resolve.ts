@@ -1,8 +1,8 @@
 /**
- * Errors of references from one resource to another of its namespace: absent, not valid, not ready.
+ * Errors of references between resources of a namespace: absent, invalid, not ready.
  *
- * A configuration is checked by the same code that admitted it and by what its own sync found (missing Secrets, say), so
- * a consumer neither waits for the other's status nor trusts a stale one.
+ * A configuration is validated with the code that admitted it, and its own sync's findings (such as missing Secrets)
+ * are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
  */
 import {
   type CABundleSource,
@@ -17,7 +17,7 @@ import { fieldsOf, type KubeObject, textOf } from '../base/kube.ts'
 
 type Context = AnyContext
 
-/** The manifest's own violations as one error. */
+/** Combines the manifest's own violations into one failure. */
 export function specFailure(violations: readonly Violation[], reason: string): SyncFailure | undefined {
   return violations.length > 0 ? { reason, message: formatViolations(violations) } : undefined
 }
@@ -35,7 +35,7 @@ export interface ConfigReasons {
   readonly notValid: string
 }
 
-/** A configuration object with its defaults, or why it cannot be used. */
+/** Returns a configuration object with its defaults, or the reason why it cannot be used. */
 export function configCalled<K extends KindName>(
   context: Context,
   kind: K,
@@ -52,7 +52,7 @@ export function configCalled<K extends KindName>(
   return failure ? { failure } : { value: withoutAbsentBundles(stored, config) }
 }
 
-/** A condition about a configuration object, with its reasons. */
+/** The condition for a configuration object, with its reasons. */
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
@@ -95,26 +95,26 @@ export const authzCondition: ConfigCondition = {
   notValid: 'AuthzConfigRefNotValid',
 }
 
-/** What the configuration's own sync says about the present spec. */
+/** Returns the failure from the configuration's own Valid condition, if it is for the current spec. */
 function verdictFailure(config: KubeObject, fallback: string): SyncFailure | undefined {
   const verdict = currentCondition(config, 'Valid')
   if (verdict?.['status'] !== 'False') return undefined
   const { reason, message } = verdict
   const mirrored = typeof reason === 'string' && mirroredReasons.has(reason) ? reason : fallback
-  const why = typeof message === 'string' ? message : 'its status says so'
+  const why = typeof message === 'string' ? message : 'see its status'
   return { reason: mirrored, message: `${config.kind} ${config.metadata.name} is not valid: ${why}` }
 }
 
-/** Reasons that a consumer repeats as they are. */
+/** Reasons that a consumer repeats unchanged. */
 const mirroredReasons: ReadonlySet<string> = new Set(['EnterpriseRequired', 'InvalidConfig'])
 
-/** Hash that a configuration's sync put into its status; undefined while it has none. */
+/** Returns the hash in a configuration's status; undefined before its first sync. */
 export function configHashOf(context: Context, kind: string, name: string): string | undefined {
   const hash = fieldsOf(context.find(kind, name)?.['status'])['configHash']
   return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
-/** A ConfigMap with trust anchors, and its key. */
+/** Returns a failure when the ConfigMap with trust anchors or its key does not exist. */
 export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
@@ -139,8 +139,8 @@ const caBundleAbsent = 'CABundleRefAbsent'
 const absentNote = ' (optional); the default trust anchors apply'
 
 /**
- * Sets the condition of an object's own CA bundles, which names every absent one. A missing optional bundle is not a
- * failure: the default trust anchors apply.
+ * Sets the condition of an object's own CA bundles, which lists every absent one. A missing optional bundle is not a
+ * failure, because the default trust anchors apply.
  */
 export function checkCaBundles(
   context: Context,
@@ -167,8 +167,8 @@ function messagesOf(failures: readonly SyncFailure[]): string {
 }
 
 /**
- * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request: the
- * condition that the object's own sync sets names each absent bundle.
+ * True when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so this reads
+ * the condition of the object's own sync, which lists each absent bundle.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])
@@ -180,7 +180,7 @@ export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   return !absent.includes(missingMap(named)) && !absent.includes(missingKey(named, textOf(key)))
 }
 
-/** Returns the configuration without the optional CA bundles that do not exist. */
+/** Drops optional CA bundles that do not exist. */
 function withoutAbsentBundles<K extends KindName>(stored: KubeObject, config: Kinds[K]): Kinds[K] {
   const spec = Object.entries(config.spec).map(([name, block]) => [name, withoutAbsentIn(stored, block)])
   return { ...config, spec: Object.fromEntries(spec) }
@@ -195,7 +195,7 @@ function withoutAbsentIn(stored: KubeObject, value: unknown): unknown {
   return Object.fromEntries(present.map(([key, item]) => [key, withoutAbsentIn(stored, item)]))
 }
 
-/** The key of a CA bundle: an empty one means `ca.crt`. */
+/** Returns the key of a CA bundle. The default is `ca.crt`. */
 export function caKey(key: string | undefined): string {
   return key === undefined || key === '' ? 'ca.crt' : key
 }

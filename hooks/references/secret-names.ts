@@ -1,16 +1,16 @@
 /**
- * Names of Secrets and of ConfigMaps with CA bundles in an unchecked part of a spec, found by the names of the members.
- * `customize` needs them, and it runs before any validation.
+ * Finds the names of Secrets and of CA bundle ConfigMaps in an unvalidated part of a spec, by field names. `customize`
+ * needs them before any validation.
  */
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
 
-/** Members that name a Secret. Other references may share the shape. */
-const refMember = /(SecretRefs?|^secretKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
+/** Fields that refer to a Secret. Other references may have the same shape. */
+const refField = /(SecretRefs?|^secretKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
 /** Secrets of type kubernetes.io/tls have fixed keys. */
-const pairMember = /(CertificateSecretRef|_certificate_secret_ref)$/
+const pairField = /(CertificateSecretRef|_certificate_secret_ref)$/
 const maxDepth = 20
 
-/** Sorted and unique. */
+/** Returns sorted, unique names. */
 export function secretNamesIn(value: unknown): string[] {
   const names = new Set<string>()
   collect(value, '', names, 0)
@@ -26,20 +26,20 @@ function collect(value: unknown, member: string, names: Set<string>, depth: numb
   }
   if (!isFields(value)) return
   const { name, key } = value
-  const isRef = refMember.test(member) && (typeof key === 'string' || pairMember.test(member))
+  const isRef = refField.test(member) && (typeof key === 'string' || pairField.test(member))
   if (isRef && typeof name === 'string' && name !== '') names.add(name)
   for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
 }
 
 const bundleMember = /^(caBundleRef|ca_bundle_ref)$/
 
-/** Names of ConfigMaps. */
+/** Returns the names of CA bundle ConfigMaps. */
 export function caBundleNamesIn(value: unknown, depth = 0): string[] {
   if (depth > maxDepth) return []
   if (Array.isArray(value)) return value.flatMap((item: unknown) => caBundleNamesIn(item, depth + 1))
   return Object.entries(fieldsOf(value)).flatMap(([key, item]) => {
     if (!bundleMember.test(key)) return caBundleNamesIn(item, depth + 1)
-    // A decision point names it directly.
+    // A decision point refers to the ConfigMap directly.
     const named = fieldsOf(item)['configMapRef'] ?? item
     const name = filledTextOf(fieldsOf(named)['name'])
     return name === undefined ? [] : [name]

@@ -1,7 +1,4 @@
-/**
- * The hooks of all kinds, bound to the settings of one installation, as the edges call them: with a request body that
- * nobody has looked at.
- */
+/** Binds the hooks of all kinds to the settings of one installation. Callers pass unvalidated request bodies. */
 import { byText, type KindName } from '../../schemas/index.ts'
 import { resourceViolations } from './violations.ts'
 import {
@@ -29,11 +26,11 @@ export interface HookEntry {
   readonly customize: (body: unknown) => CustomizeResponse
   /** Throws GatehouseError BAD_REQUEST when the body is not a sync request for this kind. */
   readonly sync: (body: unknown) => SyncResponse
-  /** Events that the state of the parent calls for, once its sync has answered. */
+  /** Returns the events for the parent's state after its sync. */
   readonly events: (body: unknown, response: SyncResponse) => readonly HookEvent[]
 }
 
-/** All kinds, in the order of their names. */
+/** All kinds, ordered by name. */
 export interface HookRegistry extends Iterable<HookEntry> {
   readonly settings: HookSettings
   readonly byPlural: (plural: string) => HookEntry | undefined

@@ -1,6 +1,4 @@
-/**
- * Kind -> hooks: the one table of kinds. Routes, admission, references and manifests are derived from it.
- */
+/** Maps each kind to its hooks. Routes, admission, references and manifests are derived from this table. */
 import type { KindName } from '../../schemas/index.ts'
 import type { KindHooks } from '../kinds/kind-hooks.ts'
 import { embeddingServer } from '../kinds/embeddingserver/index.ts'
@@ -35,14 +33,14 @@ const registry: { readonly [K in KindName]: KindHooks<K> } = {
   VirtualMCPServer: virtualMcpServer,
 }
 
-/** Hooks of a kind that is known only when the program runs: they take any resource, and must get one of their kind. */
+/** Hooks of a kind that is only known at runtime. Callers must pass a resource of that kind. */
 export type AnyKindHooks = KindHooks<KindName>
 
 export function kindHooks(kind: KindName): AnyKindHooks {
   return registry[kind] as AnyKindHooks
 }
 
-/** The hooks of all kinds. */
+/** Returns the hooks of all kinds. */
 export function allKindHooks(): readonly AnyKindHooks[] {
   return Object.values(registry) as readonly AnyKindHooks[]
 }

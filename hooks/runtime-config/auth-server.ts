@@ -1,9 +1,9 @@
 /**
- * The file of an embedded authorization server: the resource's block with paths and variable names in place of Secret
- * references.
+ * Builds the file of an embedded authorization server from the resource's block. Paths and variable names replace
+ * Secret references.
  *
- * Keys are mounted as directories, one per Secret, so that the kubelet keeps them current. Each server has a storage
- * prefix of its own. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
+ * Each Secret with keys is mounted as a directory, so that the kubelet updates it. Each server has its own storage
+ * prefix. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
 import type {
   AuthServerRedis,
@@ -24,20 +24,20 @@ export interface AuthServerTarget {
   readonly kind: string
   readonly namespace: string
   readonly name: string
-  /** Resource that tokens are issued for. */
+  /** Resource (audience) of the issued tokens. */
   readonly resource: string
-  /** Scopes that the incoming OIDC reference announces; empty: the server's default set. */
+  /** Scopes that the incoming OIDC reference advertises. Empty means the server's default set. */
   readonly scopes: readonly string[]
   readonly primaryUpstreamProvider: string | undefined
   readonly clusterDomain: string
-  /** Clients come through a Gateway or an Ingress. */
+  /** True when clients connect through a Gateway or an Ingress. */
   readonly behindEdge: boolean
   readonly needs: PodNeeds
 }
 
 const directory = '/etc/gatehouse/authserver'
 
-/** Where edges of a cluster are: the limits on logins count what the client's own address is. */
+/** Networks of a cluster's proxies, which the server trusts for the client address that login limits use. */
 const privateNetworks = '10.0.0.0/8,100.64.0.0/10,172.16.0.0/12,192.168.0.0/16,fc00::/7'
 
 export function authServerPart(
@@ -100,7 +100,7 @@ function upstreamPart(upstream: UpstreamProvider, index: number, target: AuthSer
   }
 }
 
-/** Mounts the whole ConfigMap, so that the kubelet keeps the file current. */
+/** Mounts the whole ConfigMap, so that the kubelet updates the file. */
 function bundlePath({ configMapRef }: CABundleSource, index: number, needs: PodNeeds): string {
   const path = `${directory}/upstream-ca/${index}`
   needs.configFiles(`authserver-upstream-ca-${index}`, path, configMapRef.name)
@@ -140,7 +140,7 @@ function withDcr<T extends { readonly dcrConfig?: { readonly initialAccessTokenR
   }
 }
 
-/** Where providers send the browser back, unless the resource says otherwise: `{resourceUrl}/oauth/callback`. */
+/** Returns the default redirect URI for providers: `{resourceUrl}/oauth/callback`. */
 function defaultCallback({ resource }: AuthServerTarget): string {
   return `${resource.replace(/\/+$/, '')}/oauth/callback`
 }
@@ -171,7 +171,7 @@ function redisPart(redis: AuthServerRedis, target: AuthServerTarget) {
   })
 }
 
-/** In a cluster the whole prefix is a hash tag: all keys of one server share a slot. */
+/** Returns the key prefix. In a Redis Cluster it is a hash tag, so that all keys of one server share a slot. */
 function keyPrefix({ clusterMode }: AuthServerRedis, { kind, namespace, name }: AuthServerTarget): string {
   const prefix = `gatehouse:authserver:${kind.toLowerCase()}:${namespace}:${name}:`
   return clusterMode ? `{${prefix}}` : prefix
@@ -197,7 +197,7 @@ function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
   })
 }
 
-/** Every Secret that the block names. */
+/** Lists all Secrets that the block refers to. */
 export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
   const upstream = config.upstreamProviders.flatMap(({ oidcConfig, oauth2Config }) => [
@@ -217,15 +217,12 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
   return all.filter((ref) => ref !== undefined)
 }
 
-/** CA bundles of the upstream providers. */
+/** Lists the CA bundles of the upstream providers. */
 export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }
 
-/**
- * Why several replicas of an authorization server do not make one: each has its own grants, or its own keys. Undefined
- * when they do, or when there is one.
- */
+/** Returns a failure when replicas would not share grants or keys, or undefined when they do or there is only one. */
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
   replicas: number | undefined,
@@ -233,19 +230,19 @@ export function replicaFailure(
   if ((replicas ?? 1) < 2) return undefined
   if (storage?.type !== 'redis') {
     const message =
-      'several replicas keep clients, codes and tokens apart: a login that began at one fails at the other'
-    return { reason: 'MemoryStorageWithReplicas', message: `${message}; set storage of type redis` }
+      'replicas do not share clients, codes and tokens: a login that starts on one replica fails on another'
+    return { reason: 'MemoryStorageWithReplicas', message: `${message}; set storage to type redis` }
   }
   const missing = [
     ...(signingKeySecretRefs?.length ? [] : ['signingKeySecretRefs']),
     ...(hmacSecretRefs?.length ? [] : ['hmacSecretRefs']),
   ]
   if (missing.length === 0) return undefined
-  const message = 'several replicas make keys of their own, and refuse the tokens of one another'
+  const message = 'each replica generates its own keys and rejects the tokens of the others'
   return { reason: 'EphemeralKeysWithReplicas', message: `${message}; set ${missing.join(' and ')}` }
 }
 
-/** The condition about it, present only while there is something to say. */
+/** Sets the warning condition; absent when there is no failure. */
 export function checkAuthServerReplicas(
   conditions: Conditions,
   server: EmbeddedAuthServerConfig,

@@ -1,14 +1,14 @@
 /**
- * Authorization policies, or a decision point, from an inline block, a ConfigMap or an MCPAuthzConfig.
+ * Reads authorization policies or a decision point from an inline block, a ConfigMap or an MCPAuthzConfig.
  *
- * All three say the same in different spellings: the resource in camelCase, the other two as the runtime envelope
- * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case; types httpv1 and authzenv1, with `pdp`, are
- * external decision points.
- * Every policy is parsed, so that a server never starts with one that is not a policy.
+ * The formats differ in spelling. The resource uses camelCase. The others use the runtime envelope
+ * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. The types httpv1 and
+ * authzenv1, with `pdp`, are external decision points. Every policy is parsed, so that a server never starts with an
+ * invalid one.
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
-import { jsonIn } from '../base/json-bounds.ts'
+import { parseEmbeddedJson } from '../base/json-bounds.ts'
 import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../base/kube.ts'
 import { definedFields } from '../children/defined.ts'
 import {
@@ -23,7 +23,7 @@ import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
 import { failed, type ConfigPart } from '../sync/conditions.ts'
 
-/** Policies or the decision point of an MCPAuthzConfig. */
+/** Reads the policies or the decision point of an MCPAuthzConfig. */
 export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart<RuntimeAuthz> {
   const { type } = config.spec
   if (!isPointType(type)) return sharedPolicies(config)
@@ -33,18 +33,18 @@ export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart
   })
 }
 
-/** Policies of an MCPAuthzConfig. Another type than cedarv1 is an error that names it. */
+/** Reads the policies of an MCPAuthzConfig. Fails for any type other than cedarv1. */
 export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
     return failed(
       'AuthzConfigRefNotValid',
-      `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here${isPointType(config.spec.type) ? `: write the decision point in authzConfig, type ${config.spec.type}` : ''}`,
+      `MCPAuthzConfig ${config.metadata.name} has type ${config.spec.type}; only cedarv1 is supported here${isPointType(config.spec.type) ? `: configure the decision point in authzConfig with type ${config.spec.type}` : ''}`,
     )
   }
   return cedarPart(config.spec.config, 'AuthzConfigRefNotValid', `MCPAuthzConfig ${config.metadata.name}`)
 }
 
-/** Policies or the decision point of a resource's own authzConfig; undefined without one. */
+/** Reads a resource's own authzConfig; undefined without one. */
 export function resourceAuthz(
   config: AuthzConfig | undefined,
   context: AnyContext,
@@ -56,7 +56,7 @@ export function resourceAuthz(
   return ownAuthz(config, config.configMap && context.configMap(config.configMap.name), needs)
 }
 
-/** Policies of a resource's own authzConfig; `map` is the ConfigMap that it names. */
+/** Reads the policies of a resource's own authzConfig. `map` is the ConfigMap that it refers to. */
 export function ownAuthz(
   config: AuthzConfig,
   map: KubeObject | undefined,
@@ -75,7 +75,7 @@ export function ownAuthz(
 }
 
 function inlineAuthz({ inline, groupEntityType }: AuthzConfig): ConfigPart<RuntimeAuthz> {
-  return checked(
+  return validatedPart(
     {
       type: 'cedar',
       policies: inline?.policies ?? [],
@@ -99,7 +99,7 @@ function mapAuthz(
   const where = `ConfigMap ${configMap?.name}, key ${key}`
   const text = fieldsOf(map?.['data'])[key]
   if (typeof text !== 'string') return failed('AuthzConfigMapNotFound', `${where} does not exist`)
-  const envelope = jsonIn(text)
+  const envelope = parseEmbeddedJson(text)
   if (!isFields(envelope)) return failed('AuthzConfigMapInvalid', `${where} is not a JSON object`)
   const { type } = envelope
   if (isPointType(type))
@@ -108,7 +108,7 @@ function mapAuthz(
       where: `${where}, pdp`,
     })
   if (type !== 'cedarv1')
-    return failed('AuthzConfigMapInvalid', `${where} is not of type cedarv1, httpv1 or authzenv1`)
+    return failed('AuthzConfigMapInvalid', `${where} does not have type cedarv1, httpv1 or authzenv1`)
   const cedar = fieldsOf(envelope['cedar'])
   const named =
     cedar['group_entity_type'] === undefined ? { ...cedar, group_entity_type: groupEntityType } : cedar
@@ -145,8 +145,8 @@ function cedarPart(
   if (replaces !== undefined && typeof replaces !== 'boolean')
     return failed(reason, `${where}: shadow_replaces must be true or false`)
   if (replaces !== undefined && (shadow === undefined || shadow.length === 0))
-    return failed(reason, `${where}: shadow_replaces needs shadow_policies`)
-  return checked(
+    return failed(reason, `${where}: shadow_replaces requires shadow_policies`)
+  return validatedPart(
     {
       type: 'cedar',
       policies,
@@ -179,7 +179,7 @@ function isListOfTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
-function checked(candidate: Candidate, reason: string, where: string): ConfigPart<RuntimeAuthz> {
+function validatedPart(candidate: Candidate, reason: string, where: string): ConfigPart<RuntimeAuthz> {
   const violations = cedarViolations(
     candidate.policies,
     candidate.entitiesJson,

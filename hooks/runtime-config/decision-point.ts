@@ -1,9 +1,9 @@
 /**
- * An external decision point: settings in two spellings, and the runtime form of them.
+ * Reads the settings of an external decision point in two formats and converts them to the runtime format.
  *
- * A resource's own authzConfig has it in camelCase, checked by the schema. MCPAuthzConfig and ConfigMaps hold the object
- * `pdp` as other gateways read it, in snake_case and with seconds for the time-out; it is brought into the first spelling
- * and checked by the same schema. Secrets and certificates are mounted: the file names paths.
+ * A resource's own authzConfig uses camelCase and is validated by the schema. MCPAuthzConfig and ConfigMaps contain the
+ * object `pdp` in the format of other gateways: snake_case, with the timeout in seconds. It is converted to the first
+ * format and validated by the same schema. Secrets and certificates are mounted, and the file contains their paths.
  * Source: docs/guides/decision-point.md.
  */
 import {
@@ -31,24 +31,24 @@ const directory = '/config/decision-point'
 const pointTypes = ['httpv1', 'authzenv1'] as const
 export type PointType = (typeof pointTypes)[number]
 
-/** A decision point with the type that says how it is spoken to. */
+/** A decision point with the type of its protocol. */
 export type TypedPoint =
   | { readonly type: 'httpv1'; readonly point: DecisionPoint }
   | { readonly type: 'authzenv1'; readonly point: AuthzenPoint }
 
-/** Narrows texts of free-form settings. */
+/** True for the type of a decision point. */
 export function isPointType(type: unknown): type is PointType {
-  return pointTypes.some((one) => one === type)
+  return pointTypes.some((known) => known === type)
 }
 
-/** The decision point of a resource's own; undefined: policies, or none. */
+/** Returns a resource's own decision point; undefined when it uses policies or has no authorization. */
 export function pointIn(config: AuthzConfig | undefined): TypedPoint | undefined {
   const { httpv1, authzenv1 } = config ?? {}
   if (httpv1) return { type: 'httpv1', point: httpv1 }
   return authzenv1 && { type: 'authzenv1', point: authzenv1 }
 }
 
-/** `authz` of the runtime; asks the pod for the files. */
+/** Converts a decision point to the runtime's `authz`, and adds its files to the pod. */
 export function decisionPointPart(typed: TypedPoint, needs: PodNeeds): RuntimeAuthz {
   const http = mountedHttp(typed.point.http, needs)
   return {
@@ -85,7 +85,7 @@ function mountedHttp(http: DecisionPointHttp, needs: PodNeeds): RuntimeDecisionP
   })
 }
 
-/** Keys of Secrets that it needs. */
+/** Lists the Secret keys that the decision point needs. */
 export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly SecretRef[] {
   const { clientCertificateSecretRef: pair, bearerTokenSecretRef: token } = http
   return [
@@ -94,12 +94,12 @@ export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly 
   ]
 }
 
-/** Its trust anchors; undefined: those of the system alone. */
+/** Returns its trust anchors; undefined when it uses only those of the system. */
 export function decisionPointBundle({ point: { http } }: TypedPoint): CABundleSource | undefined {
   return http.caBundleRef && { configMapRef: http.caBundleRef }
 }
 
-/** A decision point of a resource's own, as a part of its configuration. */
+/** Converts a resource's own decision point to configuration. */
 export function ownDecisionPoint(
   point: TypedPoint,
   context: AnyContext,
@@ -121,9 +121,9 @@ export type ReadDecisionPoint =
   | { readonly value: TypedPoint; readonly violations: readonly [] }
   | { readonly value?: undefined; readonly violations: readonly Violation[] }
 
-/** Reads the object `pdp`. Paths of violations are in snake_case and begin with a name of the object. */
+/** Reads the object `pdp`. Paths of violations use snake_case and start with a field of the object. */
 export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoint {
-  const foreign = capitalKeys(pdp, '')
+  const foreign = camelCaseKeys(pdp, '')
   if (foreign.length > 0) return { violations: foreign }
   const manifest = {
     apiVersion: 'gatehouse.dev/v1beta1',
@@ -140,22 +140,22 @@ export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoi
     }))
   if (violations.length > 0) return { violations }
   const value = pointIn(withDefaults(manifest).spec.authzConfig)
-  if (!value) throw new Error('a decision point that is valid has no value')
+  if (!value) throw new Error('a valid decision point has no value')
   return { value, violations: [] }
 }
 
-/** Members of the other spelling: two spellings of one member would leave open which one counts. */
-function capitalKeys(value: unknown, path: string): Violation[] {
+/** Rejects camelCase fields, because with two spellings of one field it would be unclear which one applies. */
+function camelCaseKeys(value: unknown, path: string): Violation[] {
   return Object.entries(fieldsOf(value)).flatMap(([key, inner]) => [
     ...(/[A-Z]/.test(key)
       ? [
           {
             path: `${path}${key.slice(0, 80)}`,
-            message: `is not known; members are written like claim_mapping`,
+            message: `is not a known field; use snake_case, such as claim_mapping`,
           },
         ]
       : []),
-    ...capitalKeys(inner, `${path}${key.slice(0, 80)}.`),
+    ...camelCaseKeys(inner, `${path}${key.slice(0, 80)}.`),
   ])
 }
 
@@ -173,7 +173,7 @@ function snakeCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** Names of members within a sentence. */
+/** Converts field names inside a sentence. */
 function snakeNames(message: string): string {
   return message.replace(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, snakeCase)
 }

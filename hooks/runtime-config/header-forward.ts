@@ -1,14 +1,17 @@
 /**
- * Headers added to every request to one remote server, without their secret values in any file.
+ * Configures headers that are added to every request to a remote server, without writing secret values to a file.
  *
- * The value of an identifier is in the environment variable `GATEHOUSE_SECRET_<identifier>`; the identifier is
- * `HEADER_FORWARD_<HEADER>_<OWNER>`. A proxy names identifiers in its file. A virtual server has several remote
- * servers, each with `GATEHOUSE_HEADER_FORWARD_<OWNER>`, a JSON of plain values and identifiers.
+ * The environment variable `GATEHOUSE_SECRET_<identifier>` contains the value of an identifier, which is
+ * `HEADER_FORWARD_<HEADER>_<OWNER>`. A proxy lists identifiers in its file. A virtual server has several remote
+ * servers, each with `GATEHOUSE_HEADER_FORWARD_<OWNER>`, a JSON object with plain values and identifiers.
  */
 import { canonicalJson, envName, hashOf, type HeaderForwardConfig, type input } from '../../schemas/index.ts'
 import type { PodNeeds } from './needs.ts'
 
-/** Plain headers and identifiers of secret ones, whose variables it asks of the pod; undefined when there are none. */
+/**
+ * Returns plain headers and the identifiers of secret ones, and adds their variables to the pod. Returns undefined
+ * without headers.
+ */
 export function headerIdentifiers(
   needs: PodNeeds,
   owner: string,
@@ -28,7 +31,10 @@ export function headerIdentifiers(
   }
 }
 
-/** `A` of `b-c` and `A-B` of `c` would be one identifier: the second gets a hash, 32 bits among the headers of one pod. */
+/**
+ * Adds a hash (32 bits, unique within a pod) when the identifier is taken: header `A` of `b-c` and `A-B` of `c`
+ * collide.
+ */
 function freeIdentifier(needs: PodNeeds, header: string, owner: string): string {
   const plain = `HEADER_FORWARD_${envName(header)}_${envName(owner)}`
   if (!needs.has(`GATEHOUSE_SECRET_${plain}`)) return plain
@@ -36,8 +42,8 @@ function freeIdentifier(needs: PodNeeds, header: string, owner: string): string 
 }
 
 /**
- * Adds the variables of one backend of a virtual server, whose name is its own to the environment; returns the name of the
- * one that the file must name: a pod reads a changed file before it is replaced by one with the new environment.
+ * Adds the variables of one backend of a virtual server, whose variable name must be unique. Returns the name for the
+ * file, because a pod reads a changed file before it is replaced by one with the new environment.
  */
 export function addHeaderForward(
   needs: PodNeeds,
@@ -52,8 +58,8 @@ export function addHeaderForward(
 }
 
 /**
- * The part of a variable that stands for an object's name. Names have hyphens and dots, which both become `_`, so a name
- * with a dot gets a hash: `a-b` and `a.b` stay apart.
+ * Returns the part of a variable name for an object. Hyphens and dots both become `_`, so a name with a dot gets a hash
+ * to keep `a-b` and `a.b` distinct.
  */
 export function variablePart(name: string): string {
   return name.includes('.') ? `${envName(name)}_${hashOf(name).slice(0, 8).toUpperCase()}` : envName(name)

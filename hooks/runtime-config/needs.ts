@@ -1,12 +1,12 @@
 /**
- * Collects what a runtime configuration needs from its pod: environment from Secrets, mounted Secrets and ConfigMaps,
- * and the revisions of all of them. Secrets never pass through the configuration file.
+ * Collects what a runtime configuration needs from its pod: environment variables from Secrets, mounted Secrets and
+ * ConfigMaps, and their revisions. Secrets are never written to the configuration file.
  *
- * What belongs to one backend of several is optional: a Secret that is gone keeps no pod from starting, and the runtime
- * leaves out the backend whose variable or file is missing. Everything else is required.
+ * Objects that only one of several backends needs are optional: a missing Secret does not keep a pod from starting, and
+ * the runtime excludes the backend. All others are required.
  *
- * Whole directories are mounted, never single files by subPath: the kubelet does not update those. The revisions end up
- * in one annotation of the pod template, so that a rotated Secret rolls the pods.
+ * Whole directories are mounted, never single files by subPath, because the kubelet does not update those. The
+ * revisions end up in one annotation of the pod template, so that a rotated Secret rolls the pods.
  */
 import { hashOf, type SecretRef, shortName, byText } from '../../schemas/index.ts'
 import type { ContainerEnvVar, KeyToPath, VolumeSpec, VolumeMount } from '../children/pod.ts'
@@ -18,7 +18,7 @@ export class PodNeeds {
   #revisions = new Map<string, string>()
   #isOptional = false
 
-  /** The same needs; Secrets and ConfigMaps that are asked for through it may be missing when a pod starts. */
+  /** Returns a view of the same needs whose Secrets and ConfigMaps may be missing when a pod starts. */
   forBackends(): PodNeeds {
     const view = new PodNeeds()
     view.#env = this.#env
@@ -33,13 +33,13 @@ export class PodNeeds {
     if (value !== '') this.#env.set(name, { name, value })
   }
 
-  /** An environment variable from a Secret; returns its name, for the configuration. */
+  /** Adds an environment variable from a Secret and returns its name for the configuration. */
   secretEnv(name: string, { name: secret, key }: SecretRef): string {
     this.#env.set(name, { name, valueFrom: { secretKeyRef: { name: secret, key, ...this.#optional } } })
     return name
   }
 
-  /** True when the variable is set already. */
+  /** True when the variable is already set. */
   has(name: string): boolean {
     return this.#env.has(name)
   }
@@ -48,7 +48,7 @@ export class PodNeeds {
     this.#env.set(name, { name, valueFrom: { fieldRef: { fieldPath } } })
   }
 
-  /** Mounts chosen keys of a Secret as the directory `mountPath`. Readable by the group, which is the pod's. */
+  /** Mounts selected keys of a Secret in the directory `mountPath`, readable by the pod's group. */
   secretFiles(volume: string, mountPath: string, secretName: string, items: readonly KeyToPath[]): void {
     this.#add(volume, mountPath, (name) => ({
       name,
@@ -56,7 +56,7 @@ export class PodNeeds {
     }))
   }
 
-  /** Mounts a ConfigMap, or chosen keys of it, as the directory `mountPath`. */
+  /** Mounts a ConfigMap, or selected keys of it, in the directory `mountPath`. */
   configFiles(volume: string, mountPath: string, configMap: string, items?: readonly KeyToPath[]): void {
     this.#add(volume, mountPath, (name) => ({
       name,
@@ -64,14 +64,14 @@ export class PodNeeds {
     }))
   }
 
-  /** A writable directory that ends with the pod. */
+  /** Adds a writable directory that lives as long as the pod. */
   scratch(volume: string, mountPath: string): void {
     const name = volumeName(volume)
     this.#volumes.set(name, { name, emptyDir: {} })
     this.#mounts.set(mountPath, { name, mountPath })
   }
 
-  /** Something outside the pod template on which the pods must not be older. */
+  /** Adds a revision of an object outside of the pod template. The pods are replaced when it changes. */
   revision(what: string, revision: string | undefined): void {
     if (revision !== undefined) this.#revisions.set(what, revision)
   }
@@ -98,13 +98,13 @@ export class PodNeeds {
     return [...this.#mounts.values()].sort((a, b) => byText(a.mountPath, b.mountPath))
   }
 
-  /** Changes when any of the revisions does; undefined when there is none. */
+  /** Changes when any of the revisions changes; undefined without revisions. */
   get revisionHash(): string | undefined {
     return this.#revisions.size === 0 ? undefined : hashOf(Object.fromEntries(this.#revisions))
   }
 }
 
-/** A volume name: a DNS label. Names of resources may have dots, and `a.b` must not become another one's `a-b`. */
+/** Returns a DNS label. Names with a dot get a hash, so that `a.b` does not collide with `a-b`. */
 function volumeName(text: string): string {
   return shortName(text.includes('.') ? `${text.replaceAll('.', '-')}-${hashOf(text).slice(0, 8)}` : text, 63)
 }

@@ -1,9 +1,9 @@
 /**
- * Validation of incoming tokens, from an MCPOIDCConfig and the values that are particular to one server.
+ * Configures the validation of incoming tokens from an MCPOIDCConfig and the server's own values.
  *
- * Secrets go to the environment and CA bundles to mounted directories; the configuration carries names and paths only.
- * A service account named in the config becomes a check of the token's subject, so that not every pod of the cluster is
- * let in. Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
+ * Secrets become environment variables and CA bundles mounted directories; the configuration only contains names and
+ * paths. When the config specifies a service account, the token's subject is checked, so that not every pod of the
+ * cluster is accepted. Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
 import type {
   InlineOidc,
@@ -18,7 +18,7 @@ import { definedFields } from '../children/defined.ts'
 
 export interface OidcTarget {
   readonly namespace: string
-  /** Resource of the server when the reference names none. */
+  /** Resource of the server, used when the reference does not set one. */
   readonly defaultResource: string
   /** Name of the environment variable for the client secret. */
   readonly clientSecretEnv: string
@@ -27,7 +27,7 @@ export interface OidcTarget {
 
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-/** Directory that holds the trust anchors of one ConfigMap. */
+/** Returns the directory for the trust anchors of a ConfigMap. */
 function certificateDirectory(configMap: string): string {
   return `/config/certs/${configMap}`
 }
@@ -67,7 +67,7 @@ function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) 
   }
 }
 
-/** What an empty block means. */
+/** Settings of an empty block. */
 const accountDefaults: KubernetesServiceAccountOidc = {
   issuer: 'https://kubernetes.default.svc',
   useClusterAuth: true,
@@ -90,7 +90,7 @@ function accountPart(account: KubernetesServiceAccountOidc, ownNamespace: string
   }
 }
 
-/** True when the pod needs the token of its service account to fetch keys. */
+/** True when the pod needs its service account token to fetch keys. */
 export function needsAccountToken({ spec }: MCPOIDCConfig): boolean {
   return !spec.inline && (spec.kubernetesServiceAccount ?? accountDefaults).useClusterAuth
 }

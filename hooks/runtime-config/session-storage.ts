@@ -1,8 +1,9 @@
 /**
- * Where a server keeps its sessions: what the resource says, else what the installation offers, else memory.
+ * Configures the session store: the resource's own, otherwise the installation's default, otherwise memory.
  *
- * The password goes to the environment. Each server has a key prefix of its own, so that two servers can share a Redis.
- * An explicit `memory` is honoured. Source: docs/reference/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
+ * The password is set through the environment. Each server has its own key prefix, so that servers can share a Redis.
+ * An explicit `memory` is respected. Source: docs/reference/specification/virtual-server.md#sessionStorage,
+ * "spec.sessionStorage".
  */
 import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
 import { isFields } from '../base/kube.ts'
@@ -15,13 +16,15 @@ import type { HookSettings } from '../base/settings.ts'
 const passwordVariable = 'GATEHOUSE_SESSION_REDIS_PASSWORD'
 
 export interface SessionOwner {
-  /** Short word for the kind in keys: `vmcp` or `proxy`. */
+  /** Prefix for the kind in store keys: `vmcp` or `proxy`. */
   readonly scope: string
   readonly namespace: string
   readonly name: string
 }
 
-/** The Secret with the store's password: what the resource names, else the installation's for resources that name no store. */
+/**
+ * Returns the Secret with the store's password: the resource's, or the installation's for resources without a store.
+ */
 function sessionPassword(
   config: SessionStorageConfig | undefined,
   { defaultRedis }: Pick<HookSettings, 'defaultRedis'>,
@@ -31,7 +34,7 @@ function sessionPassword(
   return { name: defaultRedis.secretName, key: defaultRedis.secretKey ?? 'redis-password' }
 }
 
-/** Names of Secrets that a spec's session store needs, for `customize`: of a spec that nobody has checked yet. */
+/** Returns the Secrets of a spec's session store for `customize`. The spec may be invalid. */
 export function sessionSecretNames(
   sessionStorage: unknown,
   { defaultRedis }: Pick<HookSettings, 'defaultRedis'>,
@@ -39,7 +42,7 @@ export function sessionSecretNames(
   return isFields(sessionStorage) ? secretNamesIn(sessionStorage) : [defaultRedis?.secretName]
 }
 
-/** Rolls the pods when the password changes, and says when it is not there. */
+/** Rolls the pods when the password changes, and reports a missing password. */
 export function checkSessionPassword(
   context: AnyContext,
   config: SessionStorageConfig | undefined,
@@ -52,7 +55,7 @@ export function checkSessionPassword(
   return context.missingSecretsFailure([password], 'SecretNotFound', field)
 }
 
-/** Undefined: nothing was said, and the runtime keeps sessions in memory. */
+/** Returns undefined without any setting; the runtime then keeps sessions in memory. */
 export function sessionStoragePart(
   config: SessionStorageConfig | undefined,
   settings: Pick<HookSettings, 'defaultRedis'>,
@@ -75,7 +78,7 @@ export function sessionStoragePart(
   return defaultRedis && { provider: 'redis', address: defaultRedis.address, db: 0, keyPrefix }
 }
 
-/** Several replicas without a shared session store: a warning, never a refusal. `provider` is what the resource says. */
+/** Warns about several replicas without a shared session store. `provider` is the resource's own setting. */
 export function checkReplicaSessions(
   conditions: Conditions,
   settings: Pick<HookSettings, 'defaultRedis'>,
@@ -95,14 +98,14 @@ export function checkReplicaSessions(
       'SessionStorageWarning',
       'True',
       'SessionStorageMissingForReplicas',
-      'Several replicas keep their sessions apart; set sessionStorage with provider redis',
+      'Replicas do not share sessions; set sessionStorage with provider redis',
     )
   } else {
     conditions.set(
       'SessionStorageWarning',
       'False',
       'SessionStorageWarningNotApplicable',
-      'One replica needs no shared store',
+      'A single replica does not need a shared store',
     )
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Telemetry of one server, from an MCPTelemetryConfig.
+ * Configures the telemetry of one server from an MCPTelemetryConfig.
  *
- * Secret header values go to the environment; the configuration names them as `${VARIABLE}`. The endpoint keeps its
- * scheme, or gets the one that `insecure` says. Source: docs/reference/specification/virtual-server.md#telemetry, "telemetry".
+ * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. An endpoint
+ * without a scheme gets one according to `insecure`. Source: docs/reference/specification/virtual-server.md#telemetry,
+ * "telemetry".
  */
 import {
   envName,
@@ -49,8 +50,8 @@ export function telemetryPart(
 }
 
 /**
- * Headers of a resource for the runtime's file, where `${NAME}` would be replaced by a variable of the pod: what a
- * resource says is literal, and must not read other people's secrets out of the environment.
+ * Escapes `${NAME}` in a resource's headers, because the runtime would replace it with a variable of the pod. Values of
+ * a resource are literal and must not read other secrets from the environment.
  */
 export function literalHeaders(
   headers: Readonly<Record<string, string>> | undefined,

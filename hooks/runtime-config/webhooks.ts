@@ -1,5 +1,6 @@
 /**
- * Webhooks of one server, from an MCPWebhookConfig. Secrets and certificates are mounted: the file names paths.
+ * Configures the webhooks of one server from an MCPWebhookConfig. Secrets and certificates are mounted, and the file
+ * contains their paths.
  * Source: docs/guides/webhooks.md.
  */
 import type {
@@ -14,7 +15,7 @@ import type { PodNeeds } from './needs.ts'
 
 const directory = '/config/webhooks'
 
-/** `webhooks` of the runtime; asks the pod for the files. */
+/** Converts an MCPWebhookConfig to the runtime's `webhooks`, and adds its files to the pod. */
 export function webhooksPart({ spec }: MCPWebhookConfig, needs: PodNeeds): RuntimeWebhooks {
   const list = (webhooks: readonly Webhook[] | undefined): readonly RuntimeWebhook[] | undefined =>
     webhooks?.map((webhook) => runtimeWebhook(webhook, needs))
@@ -22,7 +23,7 @@ export function webhooksPart({ spec }: MCPWebhookConfig, needs: PodNeeds): Runti
 }
 
 function runtimeWebhook({ tlsConfig, hmacSecretRef, ...rest }: Webhook, needs: PodNeeds): RuntimeWebhook {
-  /** The path of the file; one directory for each, because they may be of several Secrets. */
+  /** Returns the path of the file. Each file has its own directory, because they may come from different Secrets. */
   function file(what: string, ref: SecretRef | undefined): string | undefined {
     if (!ref) return undefined
     const at = `${directory}/${rest.name}/${what}`
@@ -39,7 +40,7 @@ function runtimeWebhook({ tlsConfig, hmacSecretRef, ...rest }: Webhook, needs: P
   })
 }
 
-/** Keys of Secrets that the webhooks need. */
+/** Lists the Secret keys that the webhooks need. */
 export function webhookSecrets({ spec }: MCPWebhookConfig): readonly SecretRef[] {
   return [...(spec.mutating ?? []), ...(spec.validating ?? [])].flatMap(({ tlsConfig, hmacSecretRef }) =>
     [

@@ -1,35 +1,35 @@
 /**
- * One call of a hook or of admission, from the text of its body to the text of its response. The same on the main thread
- * and in a worker; pure.
+ * Evaluates one call of a hook or of admission, from request text to response text. Pure; shared by the main thread and
+ * the worker.
  */
 import { exactJson, GatehouseError } from '../../schemas/index.ts'
 import { reviewAdmission } from '../admission/review.ts'
 import type { HookRegistry } from '../registry/hook-registry.ts'
 import type { HookEvent } from '../sync/protocol.ts'
 
-/** What is called. */
+/** Identifies the called hook. */
 export type HookCall =
   | { readonly hook: 'validate' }
   | {
       readonly hook: 'sync' | 'customize'
       readonly plural: string
-      /** True when the events of a sync are wanted. */
+      /** True when the caller needs the events of a sync. */
       readonly events: boolean
     }
 
 export interface EvaluatedCall {
-  /** JSON. */
+  /** Response body, JSON. */
   readonly text: string
-  /** What was called or reviewed, for metrics; `unknown` for kinds of others. */
+  /** Called or reviewed kind, for metrics; `unknown` for other kinds. */
   readonly kind: string
-  /** True when admission refuses the object. */
+  /** True when admission rejects the object. */
   readonly denied: boolean
   readonly events: readonly HookEvent[]
-  /** True when the events could not be composed. */
+  /** True when building the events failed. */
   readonly eventsFailed: boolean
 }
 
-/** Throws GatehouseError for a body that is not what it must be. */
+/** Throws GatehouseError for an invalid body. */
 export function evaluate(registry: HookRegistry, call: HookCall, text: string): EvaluatedCall {
   const body = parse(text)
   const none = { events: [], eventsFailed: false }
@@ -53,7 +53,7 @@ export function evaluate(registry: HookRegistry, call: HookCall, text: string): 
   }
 }
 
-/** The parser's own text would quote the body. */
+/** Replaces the parser's message, which would quote the body. */
 function parse(text: string): unknown {
   try {
     return exactJson(text)

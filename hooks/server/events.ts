@@ -1,9 +1,10 @@
 /**
- * Kubernetes Events that a sync calls for. A hook cannot return an Event, so the server writes it through the API after
- * the response has gone out: best effort, never on the response path, never twice at a time.
+ * Writes the Kubernetes Events of a sync. A hook cannot return an Event, so the server writes it through the API after
+ * the response. Writes are best effort and deduplicated.
  *
- * The name is derived from parent, reason, message and generation, so a replay meets "already exists" and is done. The API
- * server forgets an Event after an hour: what lasts, or comes back with the same words, is then written again.
+ * The name is derived from parent, reason, message and generation, so a replay gets "already exists", which is treated
+ * as success. The API server deletes an Event after an hour. A condition that persists or recurs with the same text is
+ * then written again.
  * Source: docs/reference/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
@@ -13,19 +14,22 @@ import type { HookEvent } from '../sync/protocol.ts'
 import type { HookLog } from './log.ts'
 
 export interface EventSink {
-  /** Returns at once. */
+  /** Queues the event and returns immediately. */
   readonly emit: (event: HookEvent) => void
 }
 
-/** Writes one Event object; resolves also when it exists already. */
+/** Writes one Event object. Also resolves when it already exists. */
 export type EventWriter = (event: KubeObject) => Promise<void>
 
-/** Names of events that were written; a restart forgets them, which costs one refused create each. */
+/** Maximum number of remembered event names. After a restart, each known event costs one rejected create. */
 const maxRemembered = 10_000
-/** A little longer than the hour (`--event-ttl` of the API server), or the attempt would meet the one that is about to go. */
+/**
+ * Slightly longer than the hour of `--event-ttl`, because an earlier attempt would find the old Event just before it
+ * expires.
+ */
 const rememberedMs = 65 * 60_000
 
-/** A few thousand objects can need an Event at once, and an API server can be slow. */
+/** Thousands of objects can need an Event at once, and an API server can be slow. */
 const maxWriting = 16
 const maxWaiting = 1_000
 
@@ -38,7 +42,7 @@ class Events {
   readonly #write: EventWriter
   readonly #log: HookLog
   readonly #now: () => Date
-  /** When each was written. */
+  /** Time of the write by event key. */
   readonly #written = new Map<string, number>()
   #waiting: KubeObject[] = []
   #writing = 0
@@ -56,7 +60,7 @@ class Events {
     const at = this.#now().getTime()
     if (at - (this.#written.get(key) ?? -Infinity) < rememberedMs) return
     if (this.#waiting.length >= maxWaiting) {
-      // The next sync of its parent calls for it again.
+      // The next sync of the parent emits the event again.
       this.#dropped += 1
       return
     }
@@ -81,11 +85,11 @@ class Events {
       await this.#write(object)
     } catch (error) {
       this.#written.delete(key)
-      this.#log('warn', 'an event could not be written', { object: key, err: reasonOf(error) })
+      this.#log('warn', 'writing an event failed', { object: key, err: reasonOf(error) })
     }
     this.#writing -= 1
     if (this.#waiting.length === 0 && this.#dropped > 0) {
-      this.#log('warn', 'events were put off: too many at once', { count: this.#dropped })
+      this.#log('warn', 'too many events at once; some were delayed', { count: this.#dropped })
       this.#dropped = 0
     }
     this.#next()
@@ -96,16 +100,16 @@ function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace}/${metadata.name}`
 }
 
-/** Only of errors of ours the text is known to repeat nothing. */
+/** Returns the message of our own errors only, because others might repeat request data. */
 function reasonOf(error: unknown): string {
   if (error instanceof GatehouseError) return error.message
   return error instanceof Error ? error.name : 'unknown'
 }
 
-/** core/v1 Event about the parent. */
+/** Builds a core/v1 Event about the parent. */
 export function eventObject({ parent, type, reason, message }: HookEvent, now: () => Date): KubeObject {
   const { name, namespace = 'default', uid = '', generation = 0, resourceVersion } = parent.metadata
-  // 64 bits, among the events of one object that live for an hour.
+  // 64 bits are unique among the events of one object within an hour.
   const identity = `${uid}\0${reason}\0${generation}\0${message}`
   const digest = createHash('sha256').update(identity).digest('hex').slice(0, 16)
   const time = `${now().toISOString().slice(0, 19)}Z`
@@ -131,7 +135,7 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
   }
 }
 
-/** A writer that speaks to the API server of the pod's own cluster, or of a kubeconfig. Throws when there is none. */
+/** Returns a writer for the API server of the pod's cluster or of a kubeconfig. Throws when neither is configured. */
 export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
   const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')
   const config = new KubeConfig()
@@ -142,7 +146,7 @@ export async function clusterEventWriter(kubeconfig?: string): Promise<EventWrit
     const { namespace = 'default' } = event.metadata
     const path = apiPath({ group: '', version: 'v1', plural: 'events', namespace })
     const { status } = await api({ method: 'POST', path, body: event })
-    // 409: written before.
+    // 409: the event already exists.
     if (status >= 300 && status !== 409)
       throw new GatehouseError('INTERNAL', { detail: `the API server answered ${status}` })
   }

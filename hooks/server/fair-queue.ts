@@ -1,18 +1,18 @@
-/** Who asks: where the connection comes from, and whom the request speaks for. */
+/** Identifies a requester by connection and user. */
 export interface QueueRequester {
   readonly address: string
-  /** Only as true as the client at that address is. */
+  /** Only as trustworthy as the client at `address`. */
   readonly user: string
 }
 
 /**
- * A queue with turns: addresses take turns, and at each address its users. However many tasks one of them has put in, or
- * how many users it invents, the first task of another address is behind one of each address at most.
+ * A fair queue. Addresses take turns, and the users of an address take turns within it. No address can delay the first
+ * task of another address by more than one task, regardless of how many tasks or users it has.
  */
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()
 
-  /** How many tasks wait: of a user, and of all users at that address. */
+  /** Returns the number of waiting tasks of the user and of all users at the address. */
   count({ address, user }: QueueRequester): { readonly user: number; readonly address: number } {
     const users = this.#addresses.get(address)
     return { user: users?.get(user)?.length ?? 0, address: users?.sum((tasks) => tasks.length) ?? 0 }
@@ -23,7 +23,7 @@ export class FairQueue<T> {
     users.getOrAdd(user, () => []).push(task)
   }
 
-  /** The next task; the others of its user and of its address are behind those of everybody else. */
+  /** Removes and returns the next task. Its user and its address then move behind all others. */
   shift(): T | undefined {
     const users = this.#addresses.next()
     const tasks = users?.next()
@@ -33,7 +33,7 @@ export class FairQueue<T> {
     return task
   }
 
-  /** False when the task does not wait any more. */
+  /** Returns false when the task is no longer waiting. */
   remove({ address, user }: QueueRequester, task: T): boolean {
     const users = this.#addresses.get(address)
     const tasks = users?.get(user)
@@ -46,7 +46,7 @@ export class FairQueue<T> {
   }
 }
 
-/** Members in the order of their turns: who had one goes to the end. */
+/** Members in the order of their turns. A member moves to the end after its turn. */
 class Turns<M> {
   readonly #members = new Map<string, M>()
 
@@ -72,13 +72,13 @@ class Turns<M> {
     return [...this.#members.values()].reduce((all, member) => all + count(member), 0)
   }
 
-  /** Whose turn it is. */
+  /** Returns the member whose turn it is. */
   next(): M | undefined {
     const [first] = this.#members.values()
     return first
   }
 
-  /** The member whose turn it was goes to the end, or away when it is `empty`. */
+  /** Ends the current turn: removes the member when `empty`, otherwise moves it to the end. */
   endTurn(empty: boolean | undefined): void {
     const [first] = this.#members
     if (!first) return

@@ -1,6 +1,6 @@
 /**
- * The ports of the hooks server: one for everybody, or one for Metacontroller and one for the API server. TLS when a
- * certificate is given; a new one is taken by all ports without a restart.
+ * The ports of the hooks server: one for all callers, or one each for Metacontroller and the API server. Uses TLS when
+ * a certificate is configured. All ports reload it without a restart.
  */
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
@@ -9,12 +9,15 @@ import { type CertificateFiles, ServedCertificate } from '../../schemas/certific
 import { shutdownOf } from './shutdown.ts'
 
 /**
- * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object
- * must not hold a place for minutes.
+ * Limits for receiving a request. No caller waits longer for the response, and a slow client must not occupy a slot for
+ * minutes.
  */
 const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
 
-/** Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use. */
+/**
+ * Longer than the keep-alive of Metacontroller's client, so that the server never closes a connection that the client
+ * is about to use.
+ */
 const keepAliveMs = 120_000
 
 export interface Port {
@@ -27,20 +30,20 @@ export interface HookPortsOptions {
   readonly host: string
   readonly ports: readonly Port[]
   readonly files?: CertificateFiles | undefined
-  /** A new certificate is served. */
+  /** Called when a new certificate is served. */
   readonly onReloaded: () => void
-  /** A new certificate cannot be used; the old one stays. */
+  /** Called when a new certificate is invalid; the old one stays in use. */
   readonly onUnusable: (reason: string) => void
 }
 
 export interface HookPorts {
-  /** The bound ports, in the order given. */
+  /** The bound ports, in the given order. */
   readonly ports: readonly number[]
-  /** Answers what is open, and ends the rest after the grace period. */
+  /** Finishes open requests, and closes all connections after the grace period. */
   close(graceMs: number): Promise<void>
 }
 
-/** Throws when a port is taken or the certificate cannot be used; nothing listens then. */
+/** Throws when a port is in use or the certificate is invalid. No port stays open in that case. */
 export async function listen({
   host,
   ports,
@@ -51,7 +54,7 @@ export async function listen({
   const certificate = files && new ServedCertificate(files, { onReloaded, onUnusable })
   const servers = ports.map(({ app }) => {
     if (!certificate) return createHttpServer(timeouts, app)
-    // Who has no certificate is refused by the route that demands one: a probe has none.
+    // The route that requires a client certificate rejects requests without one, because probes have none.
     const asking = files.clientCaFile === undefined ? {} : { requestCert: true, rejectUnauthorized: false }
     const server = createHttpsServer({ ...certificate.options, ...asking, ...timeouts }, app)
     certificate.follow(server)

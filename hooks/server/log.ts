@@ -1,6 +1,6 @@
 /**
- * The server's log: one JSON line per event on standard error, or text for a terminal. Never a request body, for bodies
- * carry Secrets. Members are named as in the log of the runtime.
+ * Logs one JSON line per event to standard error, or text on a terminal. Never logs request bodies, because they
+ * contain Secrets. Field names match the runtime's log.
  */
 import { isLogged, type LogFormat, type LogLevelName, textLine, visibleJson } from '../../schemas/index.ts'
 
@@ -19,7 +19,7 @@ export interface HookLogOptions {
   readonly colour?: boolean | undefined
 }
 
-/** A log that writes to `stream`. */
+/** Returns a log that writes to `stream`. */
 export function makeLog(
   stream: { write(text: string): unknown },
   { now, level: least = 'info', format, colour = false }: HookLogOptions,
@@ -31,7 +31,7 @@ export function makeLog(
   }
 }
 
-/** The place in our code where an unexpected error arose; its message could repeat request data and is left out. */
+/** Returns the source location of an unexpected error. Its message could repeat request data and is omitted. */
 export function placeOf(error: unknown): string {
   const line =
     error instanceof Error ? error.stack?.split('\n').find((text) => /^\s+at /.test(text)) : undefined

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
- * The `gatehouse-hooks` command: reads flags and environment, and serves the hooks until it is told to stop.
+ * The `gatehouse-hooks` command: reads flags and environment, and serves the hooks until a signal stops it.
  *
- * This is the only file of the hooks half that reads the environment. Exit codes: 0 stopped by a signal, 1 failed,
- * 2 wrong usage or settings.
+ * Only this file of the hooks half reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage
+ * or settings.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
@@ -34,9 +34,9 @@ import { EvaluationWorker } from './workers.ts'
 import { tokenReader } from './tokens.ts'
 
 /**
- * Bounds of the threads that evaluate large bodies. The heaps hold the largest body that is read, with what is made of it
- * (an option --max-old-space-size of the process, which the image sets, takes their place); the deadline is that of the callers:
- * Metacontroller and the API server wait for 10 s.
+ * Limits of the threads that evaluate large bodies. A heap fits the largest accepted body and its result (the process
+ * option --max-old-space-size, which the image sets, overrides them). The deadline matches the 10 s timeout of
+ * Metacontroller and the API server.
  */
 const workerLimits = {
   hooks: { heapMb: 192, deadlineMs: 10_000 },
@@ -56,18 +56,18 @@ interface Flags {
   readonly logLevel?: LogLevelName
 }
 
-/** Everything that is read from the environment. */
+/** All environment variables of this program. */
 const variables = {
-  GATEHOUSE_RUNTIME_IMAGE: 'image of generated pods',
+  GATEHOUSE_RUNTIME_IMAGE: 'image for generated pods',
   GATEHOUSE_VERSION: 'version of this build',
-  GATEHOUSE_ENABLE_OBO: 'true ships the on-behalf-of handler',
-  GATEHOUSE_DEFAULT_REDIS_ADDR: 'session store for resources that name none, host:port',
+  GATEHOUSE_ENABLE_OBO: 'true enables the on-behalf-of handler',
+  GATEHOUSE_DEFAULT_REDIS_ADDR: 'default session store for resources without their own, host:port',
   GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'Secret with its password, in the namespace of the resource',
   GATEHOUSE_DEFAULT_REDIS_SECRET_KEY: 'key in that Secret (redis-password)',
   GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull secrets of generated pods, separated by commas',
-  GATEHOUSE_OPENSHIFT: 'true leaves user ids to the platform',
-  GATEHOUSE_GATEWAY_API: 'true: the Gateway API is installed, and Metacontroller manages HTTPRoutes',
-  GATEHOUSE_STDIO_ATTACH: 'false: proxies attach to no container; stdio servers need a command',
+  GATEHOUSE_OPENSHIFT: 'true lets the platform assign user ids',
+  GATEHOUSE_GATEWAY_API: 'true when the Gateway API is installed; enables HTTPRoutes',
+  GATEHOUSE_STDIO_ATTACH: 'false disables attaching to containers; stdio servers then need a command',
   GATEHOUSE_CLUSTER_DOMAIN: 'DNS suffix of the cluster (cluster.local)',
 } as const
 
@@ -81,31 +81,29 @@ const program = new Command('gatehouse-hooks')
   .option('--port <number>', 'port to listen on; 0 lets the system choose', parsePort, 8743)
   .option(
     '--hooks-port <number>',
-    'port of its own for Metacontroller (/hooks); --port serves the API server (/validate) alone then',
+    'separate port for Metacontroller (/hooks); --port then only serves the API server (/validate)',
     parsePort,
   )
   .option('--tls-cert-file <file>', 'serving certificate, PEM; reloaded when it changes')
   .option('--tls-key-file <file>', 'its private key, PEM')
   .option(
     '--client-ca-file <file>',
-    'authority, PEM: callers of /validate must present a client certificate that it signed',
+    'CA certificate, PEM; callers of /validate must present a client certificate that it signed',
   )
   .option(
     '--token-file <file>',
-    'bearer token that callers of /hooks must present; two lines are two valid ones, for a rotation',
+    'bearer token that callers of /hooks must present; a second line adds a second token for rotation',
   )
-  .option('--shutdown-grace <seconds>', 'time for open requests at shutdown', parseSeconds, 10)
+  .option('--shutdown-grace <seconds>', 'time to finish open requests at shutdown', parseSeconds, 10)
   .addOption(
-    new Option('--log-format <format>', 'text for people or JSON; default: text on a terminal').choices(
+    new Option('--log-format <format>', 'log as text or JSON; default: text on a terminal').choices(
       logFormats,
     ),
   )
-  .addOption(
-    new Option('--log-level <level>', 'least level that is written').choices(logLevels).default('info'),
-  )
+  .addOption(new Option('--log-level <level>', 'minimum level to log').choices(logLevels).default('info'))
   .showSuggestionAfterError()
   .exitOverride()
-  .addHelpText('after', `\nEnvironment:\n${describe()}`)
+  .addHelpText('after', `\nEnvironment:\n${describeVariables()}`)
   .action((flags: Flags) => {
     log = logOf(flags)
     return serve(flags)
@@ -114,7 +112,7 @@ const program = new Command('gatehouse-hooks')
 addCertificatesCommand(program)
 addCheckCommand(program)
 
-// Lines that nobody reads change nothing of what is done, such as the rotation of a certificate.
+// Ignore EPIPE and similar errors, so that a closed output does not interrupt work such as a certificate rotation.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 try {
   await program.parseAsync()
@@ -131,7 +129,7 @@ function logOf({ logFormat, logLevel }: Pick<Flags, 'logFormat' | 'logLevel'>): 
   })
 }
 
-function describe(): string {
+function describeVariables(): string {
   return Object.entries(variables)
     .map(([name, meaning]) => `  ${name.padEnd(38)} ${meaning}`)
     .join('\n')
@@ -167,14 +165,14 @@ async function serve(flags: Flags): Promise<void> {
       : tokenReader(flags.tokenFile, () =>
           log(
             'error',
-            '--token-file cannot be read or is empty: no caller of /hooks is let in until it is back',
+            '--token-file is unreadable or empty; rejecting all callers of /hooks until it is restored',
           ),
         )
   const metrics = new HookMetrics({
     version: settings.version,
     certificateEndsAt: files && (() => certificateEndsAt(files)),
   })
-  const onEngineFailures = (count: number): void => metrics.engineFailed(count)
+  const onEngineFailures = (count: number): void => metrics.addEngineFailures(count)
   const workers = {
     hooks: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.hooks }),
     reviews: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.reviews }),
@@ -196,7 +194,7 @@ async function serve(flags: Flags): Promise<void> {
     files,
     onReloaded: () => log('info', 'the serving certificate was reloaded'),
     onUnusable: (reason) =>
-      log('error', 'the new serving certificate cannot be used; the old one stays', { reason }),
+      log('error', 'the new serving certificate is invalid; keeping the old one', { reason }),
   })
   const [port, hooksPort] = listeners.ports
   log('info', 'listening', {
@@ -205,7 +203,7 @@ async function serve(flags: Flags): Promise<void> {
     ...(hooksPort !== undefined && { hooks_port: hooksPort }),
     tls: files ? 'on' : 'off',
   })
-  const signal = await signalled()
+  const signal = await waitForSignal()
   ready = false
   log('info', 'shutting down', { signal })
   await listeners.close(flags.shutdownGrace * 1000)
@@ -220,7 +218,7 @@ function portsOf({ port, hooksPort }: Flags): { port: number; serves: readonly H
   ]
 }
 
-/** Without the policy engine every object with a policy would be refused. */
+/** Without the policy engine, every object with a policy would be rejected. */
 function engineReason(): string | undefined {
   return engineAnswers() ? undefined : 'the policy engine does not answer'
 }
@@ -231,11 +229,11 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
   return hookSettings({
     version,
     runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? `ghcr.io/gatehouse-dev/gatehouse:${version}`,
-    enableObo: switched(environment, 'GATEHOUSE_ENABLE_OBO'),
-    openshift: switched(environment, 'GATEHOUSE_OPENSHIFT'),
-    gatewayApi: switched(environment, 'GATEHOUSE_GATEWAY_API'),
+    enableObo: readSwitch(environment, 'GATEHOUSE_ENABLE_OBO'),
+    openshift: readSwitch(environment, 'GATEHOUSE_OPENSHIFT'),
+    gatewayApi: readSwitch(environment, 'GATEHOUSE_GATEWAY_API'),
     ...(environment.GATEHOUSE_STDIO_ATTACH && {
-      stdioAttach: switched(environment, 'GATEHOUSE_STDIO_ATTACH'),
+      stdioAttach: readSwitch(environment, 'GATEHOUSE_STDIO_ATTACH'),
     }),
     imagePullSecrets: secretNames(environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? ''),
     ...(environment.GATEHOUSE_CLUSTER_DOMAIN && { clusterDomain: environment.GATEHOUSE_CLUSTER_DOMAIN }),
@@ -243,7 +241,7 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
   })
 }
 
-/** Names of Secrets, separated by commas. */
+/** Parses the comma-separated names of Secrets. */
 function secretNames(list: string): string[] {
   const names = list
     .split(',')
@@ -252,11 +250,11 @@ function secretNames(list: string): string[] {
   const wrong = names.find((name) => !isDnsSubdomain(name))
   if (wrong === undefined) return names
   throw invalidConfig(
-    `GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: ${JSON.stringify(wrong.slice(0, 80))} is not a name of a Secret; separate names with commas`,
+    `GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: ${JSON.stringify(wrong.slice(0, 80))} is not a valid Secret name; separate names with commas`,
   )
 }
 
-function switched(environment: NodeJS.ProcessEnv, name: string): boolean {
+function readSwitch(environment: NodeJS.ProcessEnv, name: string): boolean {
   const problem = switchViolation(environment, name)
   if (problem !== undefined) throw invalidConfig(problem)
   return isSwitchedOn(environment, name)
@@ -268,7 +266,7 @@ function defaultRedisFrom(environment: Environment): DefaultRedis | undefined {
   const secretKey = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_KEY
   if (!address) {
     if (secretName)
-      throw invalidConfig('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME needs GATEHOUSE_DEFAULT_REDIS_ADDR')
+      throw invalidConfig('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME requires GATEHOUSE_DEFAULT_REDIS_ADDR')
     return undefined
   }
   return { address, ...(secretName && { secretName }), ...(secretKey && { secretKey }) }
@@ -284,22 +282,22 @@ function certificateFiles({ tlsCertFile, tlsKeyFile, clientCaFile }: Flags): Cer
   if (tlsCertFile !== undefined || tlsKeyFile !== undefined)
     throw invalidConfig('--tls-cert-file and --tls-key-file must be given together')
   if (clientCaFile !== undefined)
-    throw invalidConfig('--client-ca-file needs --tls-cert-file and --tls-key-file')
+    throw invalidConfig('--client-ca-file requires --tls-cert-file and --tls-key-file')
   return undefined
 }
 
-/** Outside a cluster there is no API server to write events to. */
+/** Outside of a cluster, no API server can store events. */
 async function eventsOrNone(): Promise<EventSink | undefined> {
   if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) return undefined
   try {
     return eventSink(await clusterEventWriter(), log, () => new Date())
   } catch {
-    log('warn', 'events cannot be written: no cluster configuration')
+    log('warn', 'events are disabled: no cluster configuration')
     return undefined
   }
 }
 
-function signalled(): Promise<string> {
+function waitForSignal(): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal))
   })

@@ -1,6 +1,6 @@
 /**
- * Counters and latencies of the hook server, in Prometheus text format. Labels come from the registry and from fixed
- * words only, so an unmanaged object cannot make the table grow. Names come from the table of metrics.
+ * Counters and latencies of the hooks server, in Prometheus text format. Label values come from the registry and from
+ * fixed words only, so an unmanaged object cannot add series. Names come from the metrics table.
  */
 import { engineFailures } from '../../schemas/cedar/index.ts'
 import {
@@ -23,7 +23,7 @@ type Labels = Readonly<Record<string, string | number>>
 export interface MetricsOptions {
   /** Version of this build. */
   readonly version?: string | undefined
-  /** When the serving certificate ends, milliseconds since the epoch; undefined without one. */
+  /** Returns the expiry of the serving certificate in milliseconds since the epoch; undefined without one. */
   readonly certificateEndsAt?: (() => number | undefined) | undefined
 }
 
@@ -38,8 +38,8 @@ export class HookMetrics {
     this.#options = options
   }
 
-  /** One finished call; `hook` is sync, customize or validate. */
-  record(kind: string, hook: string, status: number, seconds: number): void {
+  /** Records a finished call. `hook` is sync, customize or validate. */
+  recordCall(kind: string, hook: string, status: number, seconds: number): void {
     increment(this.#requests, { kind, hook, code: status })
     const { bounds } = hooksMetrics.hooksDuration
     const key = `${kind} ${hook}`
@@ -55,18 +55,18 @@ export class HookMetrics {
     this.#durations.set(key, series)
   }
 
-  /** One call that was refused before it was evaluated; its time says nothing of ours. */
-  refused(kind: string, hook: string, status: number): void {
+  /** Records a call that was rejected before evaluation. Its duration is not recorded. */
+  recordRejected(kind: string, hook: string, status: number): void {
     increment(this.#requests, { kind, hook, code: status })
   }
 
-  /** Failures of the policy engine in a worker thread, which has one of its own. */
-  engineFailed(count: number): void {
+  /** Adds failures of the policy engine of a worker thread. */
+  addEngineFailures(count: number): void {
     this.#workerFailures += count
   }
 
-  /** One object that admission refused. */
-  denied(kind: string): void {
+  /** Records an object that admission rejected. */
+  recordDenied(kind: string): void {
     increment(this.#denials, { kind })
   }
 

@@ -1,17 +1,17 @@
 /**
- * Logs requests that were refused: too large, too many at once, not authenticated, no JSON. Untrusted clients can cause
- * them, so each kind of refusal is logged once a minute at most, with the number of those in between.
+ * Logs rejected requests: too large, too many at once, unauthenticated, invalid JSON. Untrusted clients can cause them,
+ * so each kind is logged at most once a minute with the number of suppressed entries.
  */
 import type { GatehouseError } from '../../schemas/index.ts'
 import type { HookLog } from './log.ts'
 
-/** What was called, in words of ours: both become labels. */
-export interface Called {
+/** The called hook, in our own words, because both become labels. */
+export interface CalledHook {
   readonly kind: string
   readonly hook: string
 }
 
-export interface RefusalsOptions {
+export interface RejectionLogOptions {
   readonly log: HookLog
   /** Seconds, monotonic. */
   readonly seconds: () => number
@@ -19,26 +19,26 @@ export interface RefusalsOptions {
 
 const quietSeconds = 60
 
-export class Refusals {
-  readonly #options: RefusalsOptions
-  /** By kind, hook and code, of which there are few. */
-  readonly #told = new Map<string, { at: number; since: number }>()
+export class RejectionLog {
+  readonly #options: RejectionLogOptions
+  /** Last log entry by kind, hook and code, of which there are few. */
+  readonly #lastLogged = new Map<string, { at: number; since: number }>()
 
-  constructor(options: RefusalsOptions) {
+  constructor(options: RejectionLogOptions) {
     this.#options = options
   }
 
-  tell({ kind, hook }: Called, { code, status, message }: GatehouseError): void {
+  logRejected({ kind, hook }: CalledHook, { code, status, message }: GatehouseError): void {
     const { log, seconds } = this.#options
     const now = seconds()
     const key = `${kind} ${hook} ${code}`
-    const told = this.#told.get(key)
-    if (told && now - told.at < quietSeconds) {
-      told.since += 1
+    const lastLogged = this.#lastLogged.get(key)
+    if (lastLogged && now - lastLogged.at < quietSeconds) {
+      lastLogged.since += 1
       return
     }
-    const before = told && told.since > 0 ? { since: told.since } : {}
-    log('warn', 'a request was refused', { kind, hook, status, reason: message, ...before })
-    this.#told.set(key, { at: now, since: 0 })
+    const before = lastLogged && lastLogged.since > 0 ? { since: lastLogged.since } : {}
+    log('warn', 'request rejected', { kind, hook, status, reason: message, ...before })
+    this.#lastLogged.set(key, { at: now, since: 0 })
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Reads bodies of requests, bounded in bytes, values and depth while they arrive, and in bytes over all requests.
+ * Reads request bodies with limits on bytes, values and depth while they arrive, and on total bytes over all requests.
  *
- * A request takes one of the places of its group when its body has arrived: senders that are slow hold none. What they have
- * sent counts, and when there is no memory for more, the body that has been arriving for longest gives way.
- * What is too much is refused at once in memory and answered when the client can hear it: the rest of its body is dropped
- * unread, as far as one more body of the largest size. Coded bodies are refused; nobody who calls us sends any.
+ * A request only occupies a slot of its group after its body has arrived, so slow senders occupy none. Their received
+ * bytes do count. When the memory budget is exhausted, the body that has been arriving the longest is discardedBytes. An
+ * oversized body is released immediately but answered when the client can read the response: up to one more
+ * maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
@@ -12,60 +12,63 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { JsonBounds, type JsonLimits } from '../base/json-bounds.ts'
 
 export interface BodyLimits extends JsonLimits {
-  /** Requests at once whose body has arrived. */
+  /** Maximum number of concurrent requests with a complete body. */
   readonly requests: number
-  /** Requests at once whose body is arriving. */
+  /** Maximum number of concurrent requests whose body is still arriving. */
   readonly arriving: number
-  /** Memory for the bodies of all of them together. */
+  /** Total memory for all bodies. */
   readonly bytesInFlight: number
 }
 
-/** A body that has arrived; nobody has looked whether it is JSON. */
+/** A complete body, not yet parsed as JSON. */
 export interface Body {
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** Bytes in use, from the start. */
+  /** Used bytes, from the start. */
   readonly size: number
-  /** Values that it may hold at most. */
+  /** Upper bound on the number of JSON values. */
   readonly values: number
 }
 
-/** Middleware that sets `request.body` to a Body. Its counters are its own: make one for each group of callers. */
+/**
+ * Returns middleware that sets `request.body` to a Body. Each middleware has its own counters; create one per group of
+ * callers.
+ */
 export function requestBody(limits: BodyLimits, now: () => number = () => performance.now()) {
   const budget = new Budget(limits, now)
 
   return async function requestBody(request: Request, response: Response, next: NextFunction): Promise<void> {
-    refuseCoded(request)
+    rejectCompressed(request)
     request.body = await collect(request, response, limits, budget)
     next()
   }
 }
 
-function comeBack(): GatehouseError {
+function overloadError(): GatehouseError {
   return new GatehouseError('RATE_LIMITED', {
-    detail: 'too many request bodies at once; try again',
+    detail: 'too many concurrent request bodies; try again',
     headers: { 'retry-after': '1' },
   })
 }
 
-function refuseCoded(request: Request): void {
+function rejectCompressed(request: Request): void {
   const coding = request.get('content-encoding')
   if (coding !== undefined && coding.toLowerCase() !== 'identity')
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', { detail: 'the request body must not be compressed' })
 }
 
-/** A body arrives within this time wherever we are called from; one that takes longer may be made to give way. */
+/** Legitimate callers send a body within this time. A slower one may be discardedBytes. */
 const maxWaitMs = 1_000
 
 interface Arrival {
   readonly since: number
-  readonly giveWay: () => void
+  readonly drop: () => void
 }
 
-/** What the requests of one group hold. */
+/** Memory and slots that the requests of one group use. */
 class Budget {
   readonly #limits: BodyLimits
   readonly #now: () => number
-  /** In the order in which they began. */
+  /** In the order in which they started. */
   readonly #arriving = new Set<Arrival>()
   #bytes = 0
   #requests = 0
@@ -75,20 +78,20 @@ class Budget {
     this.#now = now
   }
 
-  begin(giveWay: () => void): Arrival {
+  begin(drop: () => void): Arrival {
     const [oldest] = this.#arriving
-    if (this.#arriving.size >= this.#limits.arriving) oldest?.giveWay()
-    const arrival = { since: this.#now(), giveWay }
+    if (this.#arriving.size >= this.#limits.arriving) oldest?.drop()
+    const arrival = { since: this.#now(), drop }
     this.#arriving.add(arrival)
     return arrival
   }
 
-  /** Takes memory for an arriving body. Throws RATE_LIMITED when there is none. */
+  /** Reserves memory for an arriving body. Throws RATE_LIMITED when the budget is exhausted. */
   take(bytes: number, own: Arrival): void {
     while (this.#bytes + bytes > this.#limits.bytesInFlight) {
       const slow = [...this.#arriving].find((arrival) => arrival !== own)
-      if (!slow || this.#now() - slow.since < maxWaitMs) throw comeBack()
-      slow.giveWay()
+      if (!slow || this.#now() - slow.since < maxWaitMs) throw overloadError()
+      slow.drop()
     }
     this.#bytes += bytes
   }
@@ -101,9 +104,9 @@ class Budget {
     this.#arriving.delete(arrival)
   }
 
-  /** Takes a place for a body that has arrived. Throws RATE_LIMITED when there is none. */
+  /** Occupies a slot for a complete body. Throws RATE_LIMITED when all are in use. */
   enter(): void {
-    if (this.#requests >= this.#limits.requests) throw comeBack()
+    if (this.#requests >= this.#limits.requests) throw overloadError()
     this.#requests += 1
   }
 
@@ -113,8 +116,8 @@ class Budget {
 }
 
 /**
- * The whole body, whose memory and place are free again when the response is closed. Rejects with the first limit that it
- * passes, after the rest has been dropped.
+ * Reads the whole body. Its memory and slot are released when the response closes. Rejects with the first exceeded
+ * limit after the rest has been discarded.
  */
 function collect(request: Request, response: Response, limits: BodyLimits, budget: Budget): Promise<Body> {
   const bounds = new JsonBounds(limits)
@@ -123,7 +126,7 @@ function collect(request: Request, response: Response, limits: BodyLimits, budge
     let body = Buffer.alloc(0)
     let size = 0
     let refused: unknown
-    let dropped = 0
+    let discardedBytes = 0
 
     function release(): void {
       budget.release(body.length)
@@ -133,16 +136,16 @@ function collect(request: Request, response: Response, limits: BodyLimits, budge
     }
     function end(): void {
       budget.end(arrival)
-      request.off('data', take).off('end', finish).off('close', cut)
+      request.off('data', take).off('end', finish).off('close', failIncomplete)
     }
     function take(chunk: Buffer): void {
       if (refused !== undefined) {
-        dropped += chunk.length
-        if (dropped > limits.bytes) fail(refused)
+        discardedBytes += chunk.length
+        if (discardedBytes > limits.bytes) fail(refused)
         return
       }
       try {
-        bounds.take(chunk)
+        bounds.scan(chunk)
         const capacity = capacityFor(size + chunk.length, body.length, declared, limits.bytes)
         if (capacity > body.length) {
           budget.take(capacity - body.length, arrival)
@@ -175,28 +178,28 @@ function collect(request: Request, response: Response, limits: BodyLimits, budge
       } catch (error) {
         return fail(error)
       }
-      const held = body.length
+      const heldBytes = body.length
       response.once('close', () => {
         budget.leave()
-        budget.release(held)
+        budget.release(heldBytes)
         free(body)
       })
       resolve({ bytes: body, size, values: bounds.values })
     }
-    function cut(): void {
-      fail(new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }))
+    function failIncomplete(): void {
+      fail(new GatehouseError('BAD_REQUEST', { detail: 'the request body is incomplete' }))
     }
     const arrival = budget.begin(() => {
       response.set('connection', 'close')
-      fail(comeBack())
+      fail(overloadError())
     })
-    // An aborted request may report an error long after its end.
+    // An aborted request may emit an error long after its end.
     request.on('error', () => {})
-    request.on('data', take).on('end', finish).on('close', cut)
+    request.on('data', take).on('end', finish).on('close', failIncomplete)
   })
 }
 
-/** Gives memory back now: what waits for the collector would count beyond the budget. */
+/** Frees the memory now, because buffers that wait for garbage collection would exceed the budget. */
 function free({ buffer }: Uint8Array<ArrayBuffer>): void {
   if (!buffer.detached) buffer.transfer(0)
 }
@@ -204,8 +207,8 @@ function free({ buffer }: Uint8Array<ArrayBuffer>): void {
 const firstBytes = 16 * 1024
 
 /**
- * Bytes of the buffer that holds `needed`. One large buffer goes back to the system when it is free; a thousand chunks do
- * not. What is only declared is not allocated.
+ * Returns the size of a buffer for `needed` bytes. One large buffer returns to the system when freed, unlike a thousand
+ * chunks. A declared length alone is not allocated.
  */
 function capacityFor(needed: number, present: number, declared: number, most: number): number {
   if (needed <= present) return present

@@ -1,14 +1,14 @@
 /**
- * The edge of the hooks half: HTTP routes in front of the registry and of admission. The only file that knows Express.
+ * HTTP routes in front of the registry and of admission. Only this file depends on Express.
  *
  *   POST /hooks/<plural>/sync, /hooks/<plural>/customize   Metacontroller (hooks v2)
  *   POST /validate                                         AdmissionReview v1, all kinds
  *   GET  /healthz, /readyz, /metrics
  *
- * Bodies carry Secrets, so none is ever logged, and no error repeats a part of one. Callers of /hooks present a bearer token
- * when one is set; callers of /validate a client certificate when an authority for them is set. With two ports, each
- * serves one group of callers, so that a NetworkPolicy can admit Metacontroller to the one and the API server, which no
- * policy can name, to the other.
+ * Bodies contain Secrets, so they are never logged and never quoted in errors. Callers of /hooks present a bearer token
+ * when one is configured, and callers of /validate a client certificate when a CA is configured. With two ports, each
+ * serves one group of callers. A NetworkPolicy can then admit Metacontroller to one port; the API server, which no
+ * policy can select, uses the other.
  * Source: Metacontroller hook HTTP contract; Kubernetes admission.k8s.io/v1; RFC 9457 for errors.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -22,11 +22,11 @@ import type { HookEvent } from '../sync/protocol.ts'
 import { type HookLog, placeOf } from './log.ts'
 import type { HookMetrics } from './metrics.ts'
 import type { HookRegistry } from '../registry/hook-registry.ts'
-import { type Called, Refusals } from './refusals.ts'
+import { type CalledHook, RejectionLog } from './refusals.ts'
 import { type Body, type BodyLimits, requestBody } from './request-body.ts'
 import { type EvaluationWorker, WorkerFailure } from './workers.ts'
 
-/** Who is served: Metacontroller (/hooks) or the API server (/validate). */
+/** A group of callers: Metacontroller (/hooks) or the API server (/validate). */
 export type HookService = 'hooks' | 'admission'
 
 export interface ServerOptions {
@@ -35,26 +35,26 @@ export interface ServerOptions {
   readonly log: HookLog
   /** Seconds, monotonic. */
   readonly seconds: () => number
-  /** Why no requests should come here now; undefined when they should. */
+  /** Returns the reason why the server is not ready; undefined when it is. */
   readonly notReady: () => string | undefined
-  /** What is served; default both. */
+  /** Served groups; default both. */
   readonly serves?: readonly HookService[]
-  /** The bearer tokens of which one is demanded on /hooks, when set; none in the list: nobody is let in. */
+  /** Returns the accepted bearer tokens of /hooks. An empty list rejects every caller. */
   readonly tokens?: () => readonly string[]
-  /** Demands a client certificate on /validate that the listener's authority signed. */
+  /** Requires a client certificate on /validate that the listener's CA signed. */
   readonly clientCertificate?: boolean
-  /** Evaluate what is large, one for each group of callers; without them the main thread does. */
+  /** Evaluate large bodies, one worker per group of callers. Without them, the main thread does. */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
-  /** Takes the events that a sync calls for; never awaited. */
+  /** Receives the events of a sync; never awaited. */
   readonly events?: EventSink
 }
 
 const mebibyte = 1024 * 1024
 
 /**
- * A request of Metacontroller holds every related object of a namespace; a review holds an object before and after, of
- * which the API server takes at most 3 MiB. Two budgets, so that untrusted clients, who can only review, do not keep
- * Metacontroller out. Measured: all of it at once stays below 512 MiB (test/security/hooks/memory.test.ts).
+ * A Metacontroller request contains every related object of a namespace. A review contains an object before and after
+ * the change, each at most 3 MiB. The budgets are separate, so that untrusted clients, who can only cause reviews,
+ * cannot block Metacontroller. The measured total stays below 512 MiB (test/security/hooks/memory.test.ts).
  */
 const hookLimits: BodyLimits = {
   bytes: 24 * mebibyte,
@@ -76,7 +76,7 @@ const reviewLimits: BodyLimits = {
 /** Builds the Express application. */
 export function hooksApp(options: ServerOptions): Express {
   const app = express()
-  const refusals = new Refusals(options)
+  const refusals = new RejectionLog(options)
   app.disable('x-powered-by')
   app.disable('etag')
   app.enable('case sensitive routing')
@@ -100,7 +100,7 @@ export function hooksApp(options: ServerOptions): Express {
   return app
 }
 
-// Any content type: whatever Metacontroller calls it, the body is JSON.
+// Accepts any content type, because Metacontroller always sends JSON.
 function serveHooks(app: Express, options: ServerOptions): void {
   const path = '/hooks/:plural/:hook'
   app.post(
@@ -128,24 +128,26 @@ function onlyPost(_request: Request, response: Response): void {
   throw new GatehouseError('METHOD_NOT_ALLOWED')
 }
 
-const review: Called = { kind: 'AdmissionReview', hook: 'validate' }
+const review: CalledHook = { kind: 'AdmissionReview', hook: 'validate' }
 
-/** Before a body is read for nothing. */
+/** Rejects unknown hooks before the body is read. */
 function identifyHook({ registry }: ServerOptions) {
   return function identifyHook(request: Request, response: Response, next: NextFunction): void {
     const { plural, hook } = request.params
     const entry = registry.byPlural(String(plural))
     if (!entry || (hook !== 'sync' && hook !== 'customize')) throw new GatehouseError('NOT_FOUND')
-    response.locals['called'] = { kind: entry.kind, hook } satisfies Called
+    response.locals['called'] = { kind: entry.kind, hook } satisfies CalledHook
     next()
   }
 }
 
-/** The listener asks for a certificate and leaves it to us to refuse: probes on the same port have none. */
+/**
+ * The listener requests a certificate but accepts connections without one, because probes on the same port have none.
+ */
 function identifyReview({ clientCertificate = false }: ServerOptions) {
   return function identifyReview({ socket }: Request, response: Response, next: NextFunction): void {
     response.locals['called'] = review
-    // A certificate belongs to its connection: one that came too early or was renewed needs another connection.
+    // A certificate belongs to its connection, so a client with a new certificate must reconnect.
     if (clientCertificate && !(socket instanceof TLSSocket && socket.authorized))
       throw new GatehouseError('UNAUTHENTICATED', { headers: { connection: 'close' } })
     next()
@@ -162,14 +164,17 @@ async function hookResponse(options: ServerOptions, request: Request, response: 
     text: json,
     events,
     eventsFailed,
-  } = await evaluated(options, options.workers?.hooks, call, request, response)
+  } = await evaluateCall(options, options.workers?.hooks, call, request, response)
   response.type('json').send(json)
   finish(response, 200)
   if (eventsFailed || !report(options.events, events))
-    options.log('warn', 'an event could not be composed', { kind: entry.kind })
+    options.log('warn', 'building an event failed', { kind: entry.kind })
 }
 
-/** Hands over the events of a sync, whose response is on its way. False: the sink failed, which concerns nobody else. */
+/**
+ * Emits the events of a sync after its response. Returns false when the sink throws, which must not affect the
+ * response.
+ */
 function report(sink: EventSink | undefined, events: readonly HookEvent[]): boolean {
   try {
     for (const event of events) sink?.emit(event)
@@ -186,17 +191,17 @@ async function reviewResponse(options: ServerOptions, request: Request, response
     text: json,
     kind,
     denied,
-  } = await evaluated(options, options.workers?.reviews, call, request, response)
-  if (denied) options.metrics.denied(kind)
+  } = await evaluateCall(options, options.workers?.reviews, call, request, response)
+  if (denied) options.metrics.recordDenied(kind)
   response.type('json').send(json)
   finish(response, 200)
 }
 
-/** What the main thread evaluates itself: a hostile body of this size takes a short turn, too. */
+/** Limits for evaluation on the main thread. Even a hostile body of this size evaluates quickly. */
 const smallBytes = 16 * 1024
 const smallValues = 1_000
 
-async function evaluated(
+async function evaluateCall(
   { registry }: ServerOptions,
   worker: EvaluationWorker | undefined,
   call: HookCall,
@@ -215,10 +220,10 @@ async function evaluated(
   return worker.run({ call, body: bytes, size }, gone.signal, requester)
 }
 
-/** The API server writes who asks before the objects. */
+/** The API server writes the user before the objects. */
 const headBytes = 16 * 1024
 
-/** Who asks for a review, as far as its head says without being parsed: reviews of one user wait for one another. */
+/** Extracts the requester of a review from the first bytes without parsing. Reviews of one user wait for each other. */
 function requesterOf(head: Uint8Array, { socket }: Request): QueueRequester {
   const user = /"username":\s*"([^"\\]{1,256})"/.exec(Buffer.from(head).toString('latin1'))?.[1]
   return { address: socket.remoteAddress ?? '', user: user ?? '' }
@@ -226,10 +231,10 @@ function requesterOf(head: Uint8Array, { socket }: Request): QueueRequester {
 
 function measure(options: ServerOptions, kind: string, hook: string): (status: number) => void {
   const start = options.seconds()
-  return (status) => options.metrics.record(kind, hook, status, options.seconds() - start)
+  return (status) => options.metrics.recordCall(kind, hook, status, options.seconds() - start)
 }
 
-/** False when nothing was measured: the request was refused before. */
+/** Returns false when no measurement was started because the request was rejected earlier. */
 function finish(response: Response, status: number): boolean {
   const done: unknown = response.locals['measure']
   if (typeof done !== 'function') return false
@@ -253,7 +258,7 @@ function sameText(a: string, b: string): boolean {
 
 function respondWithError(
   options: ServerOptions,
-  refusals: Refusals,
+  refusals: RejectionLog,
   error: unknown,
   request: Request,
   response: Response,
@@ -268,10 +273,10 @@ function respondWithError(
     })
   }
   const problem = known ?? new GatehouseError('INTERNAL')
-  const called: Called | undefined = response.locals['called']
+  const called: CalledHook | undefined = response.locals['called']
   if (!finish(response, problem.status) && called)
-    options.metrics.refused(called.kind, called.hook, problem.status)
-  if (known && called) refusals.tell(called, known)
+    options.metrics.recordRejected(called.kind, called.hook, problem.status)
+  if (known && called) refusals.logRejected(called, known)
   if (response.headersSent) {
     response.destroy()
     return

@@ -1,35 +1,38 @@
-/** Ends a listener: what is open is answered, connections without a request go, the rest after the grace period. */
+/**
+ * Closes a listener: finishes open requests, closes connections without a request, and closes the rest after the grace
+ * period.
+ */
 import { once } from 'node:events'
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 const pollMs = 50
-/** A request may just be on its way. */
+/** A request may be about to arrive. */
 const unusedMs = 250
 
-/** Call it before the server listens; the function that it returns ends the listener. */
+/** Returns a function that closes the listener. Call it before the server listens. */
 export function shutdownOf(server: Server): (graceMs: number) => Promise<void> {
   const unused = new Set<Socket>()
-  const keep = (socket: Socket): void => {
+  const trackUnused = (socket: Socket): void => {
     unused.add(socket)
     socket.once('close', () => unused.delete(socket))
   }
-  // With TLS, requests come on the socket above the connection.
-  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', keep)
+  // With TLS, requests arrive on the secure socket.
+  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', trackUnused)
   server.on('request', ({ socket }: IncomingMessage) => unused.delete(socket))
   return async (graceMs) => {
     const closed = once(server, 'close')
     server.close()
-    // A connection whose response is sent after close() stays open, and is idle then.
+    // A connection whose response is sent after close() stays open but is idle.
     const idle = setInterval(() => server.closeIdleConnections(), pollMs)
-    // One without a request is not idle to Node.
-    const early = setTimeout(() => {
+    // Node does not treat a connection without a request as idle.
+    const closeUnused = setTimeout(() => {
       for (const socket of unused) socket.destroy()
     }, unusedMs)
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+    const forceClose = setTimeout(() => server.closeAllConnections(), graceMs)
     await closed
     clearInterval(idle)
-    clearTimeout(early)
-    clearTimeout(cut)
+    clearTimeout(closeUnused)
+    clearTimeout(forceClose)
   }
 }

@@ -1,22 +1,22 @@
 /**
- * The bearer tokens that Metacontroller may present. The file is read at each call, so that a new token counts at once;
- * two lines are two valid tokens, because Metacontroller takes a new one later than the file does.
+ * The bearer tokens that Metacontroller may present. The file is read on each call, so that a new token applies at
+ * once. Two lines are two valid tokens, because Metacontroller picks up a new token later than this file.
  */
 import { readFileSync } from 'node:fs'
 import { invalidConfig } from '../../schemas/index.ts'
 
-const most = 2
+const maxTokens = 2
 
 /**
- * Throws INVALID_CONFIG when the file holds no token or more than two. Unreadable or empty later: nobody is let in, and
- * `onLost` is called once each time that this begins.
+ * Throws INVALID_CONFIG when the file contains no token or more than two. If it later becomes unreadable or empty, all
+ * callers are rejected, and `onLost` is called once each time.
  */
 export function tokenReader(file: string, onLost: () => void): () => readonly string[] {
   const first = tokensIn(file)
   if (first.length === 0) throw invalidConfig('--token-file is empty')
-  if (first.length > most)
+  if (first.length > maxTokens)
     throw invalidConfig(
-      `--token-file holds ${first.length} lines; it takes one token, or two during a rotation`,
+      `--token-file has ${first.length} lines; expected one token, or two during a rotation`,
     )
   let isLost = false
   return () => {
@@ -29,7 +29,7 @@ export function tokenReader(file: string, onLost: () => void): () => readonly st
 
 function tokensNow(file: string): readonly string[] {
   try {
-    return tokensIn(file).slice(0, most)
+    return tokensIn(file).slice(0, maxTokens)
   } catch {
     return []
   }

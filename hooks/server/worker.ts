@@ -1,4 +1,7 @@
-/** The program of a worker thread: evaluates one call after the other. Its data are the settings of the installation. */
+/**
+ * The program of a worker thread, which evaluates calls one by one. Its `workerData` contains the installation's
+ * settings.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import { engineFailures } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -21,7 +24,7 @@ port?.on('message', (task: WorkerTask) => {
   port.postMessage({ ...outcome, engineFailures: failures - before } satisfies WorkerOutcome)
 })
 
-/** Frees the bytes: text and values need the memory. */
+/** Frees the bytes early, because text and parsed values need the memory. */
 function textOf({ body, size }: WorkerTask): string {
   const text = Buffer.from(body.buffer, 0, size).toString('utf8')
   body.buffer.transfer(0)

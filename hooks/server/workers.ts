@@ -1,10 +1,10 @@
 /**
- * Evaluates large bodies in a worker thread, so that no body takes a long turn of the event loop: probes and other callers
- * are answered meanwhile.
+ * Evaluates large bodies in a worker thread, so that they do not block the event loop for probes and other callers.
  *
- * One thread, one task at a time, the others wait, with turns for each caller; who is allowed in is bounded before, with what
- * the bodies hold. After a very large body the thread is replaced, so that its heap goes back to the system. A thread that ends (its
- * heap is full, say) or exceeds the deadline fails the task that it had, and the next task gets a new thread.
+ * One thread runs one task at a time, and waiting tasks take turns by caller. Admission to the queue and the total body
+ * size are limited before. After a very large body, the thread is replaced to return its heap to the system. When a
+ * thread ends (for example, because its heap is full) or exceeds the deadline, its task fails and the next task gets a
+ * new thread.
  */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,14 +17,14 @@ import { type QueueRequester, FairQueue } from './fair-queue.ts'
 export interface WorkerTask {
   readonly call: HookCall
   readonly body: Uint8Array<ArrayBuffer>
-  /** Bytes of the body that are in use, from the start. */
+  /** Used bytes of the body, from the start. */
   readonly size: number
 }
 
-/** Tasks that may wait, of one user and of all users at one address; the next one is refused. */
+/** Maximum number of waiting tasks of a user and of an address; further tasks are rejected. */
 const maxWaiting = { user: 16, address: 48 } as const
 
-/** What the thread answers; one of the first three. */
+/** Result of a task; one of the first three fields is set. */
 export interface WorkerOutcome {
   readonly done?: EvaluatedCall
   readonly refused?: {
@@ -33,21 +33,21 @@ export interface WorkerOutcome {
     readonly headers: Readonly<Record<string, string>>
   }
   readonly failed?: { readonly name: string; readonly place: string }
-  /** Failures of the policy engine in this task. */
+  /** Number of policy engine failures in this task. */
   readonly engineFailures: number
 }
 
 export interface WorkerOptions {
   readonly settings: HookSettings
-  /** Bound on V8's heap in the thread. */
+  /** Limit of the thread's V8 heap. */
   readonly heapMb: number
-  /** How long one task may take; whoever asked waits no longer. */
+  /** Time limit of one task. Callers do not wait longer. */
   readonly deadlineMs: number
-  /** Told how often the policy engine of the thread has failed. */
+  /** Called with the number of policy engine failures in the thread. */
   readonly onEngineFailures: (count: number) => void
 }
 
-/** A thread that has evaluated a larger body is not used again. */
+/** A thread that has evaluated a larger body is replaced. */
 const reusableBytes = 4 * 1024 * 1024
 
 interface Waiting extends WorkerTask {
@@ -56,11 +56,11 @@ interface Waiting extends WorkerTask {
   readonly reject: (error: Error) => void
 }
 
-const anybody: QueueRequester = { address: '', user: '' }
+const anyRequester: QueueRequester = { address: '', user: '' }
 
-/** A task was not finished. */
+/** A task did not finish. */
 export class WorkerFailure extends ModuleError {
-  /** A place in the code, or what happened to the thread. */
+  /** A source location, or the event that ended the thread. */
   readonly place: string
 
   constructor(name: string, place: string) {
@@ -83,18 +83,18 @@ export class EvaluationWorker {
   }
 
   /**
-   * Takes `body` over. Rejects with GatehouseError for a body that is not what it must be, with WorkerFailure when the
-   * thread ends, with RATE_LIMITED when too many tasks of `requester` wait; without one there is no such bound. A task whose
-   * signal is aborted before it starts is dropped.
+   * Takes ownership of `body`. Rejects with GatehouseError for an invalid body, with WorkerFailure when the thread
+   * ends, and with RATE_LIMITED when too many tasks of `requester` are waiting (no limit without a requester). A task
+   * that is aborted before it starts is dropped.
    */
   run(task: WorkerTask, signal: AbortSignal, requester?: QueueRequester): Promise<EvaluatedCall> {
     return new Promise((resolve, reject) => {
       if (requester && this.#isFull(requester)) {
-        const detail = 'too many large reviews of this user or address wait: try again'
+        const detail = 'too many large reviews of this user or address are waiting; try again'
         reject(new GatehouseError('RATE_LIMITED', { detail, headers: { 'retry-after': '5' } }))
         return
       }
-      const waiting = { ...task, requester: requester ?? anybody, resolve, reject }
+      const waiting = { ...task, requester: requester ?? anyRequester, resolve, reject }
       this.#queue.push(waiting.requester, waiting)
       signal.addEventListener('abort', () => this.#drop(waiting), { once: true })
       this.#next()
@@ -106,7 +106,7 @@ export class EvaluationWorker {
     return user >= maxWaiting.user || address >= maxWaiting.address
   }
 
-  /** Ends the thread; tasks fail. */
+  /** Ends the thread and fails all tasks. */
   async close(): Promise<void> {
     for (let waiting = this.#queue.shift(); waiting; waiting = this.#queue.shift())
       waiting.reject(new WorkerFailure('Closed', 'shutdown'))
@@ -115,7 +115,7 @@ export class EvaluationWorker {
 
   #drop(waiting: Waiting): void {
     if (!this.#queue.remove(waiting.requester, waiting)) return
-    waiting.reject(new GatehouseError('BAD_REQUEST', { detail: 'the client has gone' }))
+    waiting.reject(new GatehouseError('BAD_REQUEST', { detail: 'the client disconnected' }))
   }
 
   #next(): void {
@@ -160,14 +160,14 @@ export class EvaluationWorker {
     })
   }
 
-  /** The thread is of no more use. */
+  /** Discards the thread and fails its task. */
   #fail(thread: Worker, what: string): void {
     if (thread !== this.#thread) return
     this.#replace(thread)
     this.#end((waiting) => waiting.reject(new WorkerFailure(what, 'the worker thread ended')))
   }
 
-  /** The next task gets a new thread, once this one has given its memory back. */
+  /** Replaces the thread. The next task starts after the old thread has released its memory. */
   #replace(thread: Worker): void {
     this.#thread = undefined
     this.#isEnding = true

@@ -1,15 +1,15 @@
-/** The kinds of children. Metacontroller never updates a kind without an update strategy. */
+/** A kind of child. Metacontroller never updates a kind without an update strategy. */
 export interface ChildKind {
   readonly apiVersion: string
   readonly kind: string
   /** Plural resource name. */
   readonly resource: string
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** Of an API that a cluster may lack: managed only where the installation says that it is there. */
+  /** Optional API of the cluster; the kind is only managed when the installation enables it. */
   readonly integration?: 'gatewayAPI'
 }
 
-/** Deployments and StatefulSets roll their own pods, so an update in place is right for all kinds. */
+/** Updates in place are correct for all kinds, because Deployments and StatefulSets roll their own pods. */
 function inPlace(apiVersion: string, kind: string, resource: string): ChildKind {
   return { apiVersion, kind, resource, updateStrategy: 'InPlace' }
 }
@@ -35,14 +35,14 @@ export const childKinds = {
 export type ChildName = keyof typeof childKinds
 
 /**
- * Names that children of one parent can have, by kind: an entry for each kind that the parent's hooks make, so that the
- * compiler asks for those of a new one.
+ * Possible child names of one parent by kind. Every kind that the parent's hooks create has an entry, so that the
+ * compiler requires one for a new kind.
  */
 export type ChildNames<Kind extends ChildName = ChildName> = Readonly<
   Record<Kind, readonly (string | undefined)[]>
 >
 
-/** Beside every workload of a server that clients reach. */
+/** Kinds that accompany the workload of a server that clients reach. */
 export const servedKinds = [
   'PodDisruptionBudget',
   'HorizontalPodAutoscaler',

@@ -1,9 +1,9 @@
 /**
- * The conditions of one status: set by type, stable from sync to sync.
+ * The conditions of one status: set by type, stable between syncs.
  *
  * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
- * sync over the same facts writes nothing. A condition that is not set again is dropped, for the response replaces the
- * whole status. Limits of type, reason and message: docs/reference/specification/external-auth.md#status, "status".
+ * sync over the same facts writes nothing. A condition that is not set again is dropped, because the response replaces
+ * the whole status. Limits of type, reason and message: docs/reference/specification/external-auth.md#status, "status".
  */
 import { byText } from '../../schemas/index.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
@@ -33,7 +33,7 @@ export class Conditions {
   readonly #observedTime: () => string
   readonly #current = new Map<string, StatusCondition>()
 
-  /** `observedTime` is called only when a condition changes, for looking through a large request costs. */
+  /** `observedTime` is only called when a condition changes, because it scans the whole request. */
   constructor(parent: KubeObject, observedTime: () => string) {
     const previous = listOf(fieldsOf(parent['status'])['conditions']).filter(isFields)
     this.#previous = new Map(previous.map((condition) => [condition['type'], condition]))
@@ -49,13 +49,13 @@ export class Conditions {
       type,
       status,
       reason,
-      message: cut(message),
+      message: truncate(message),
       lastTransitionTime: isTimestamp(since) ? since : this.#observedTime(),
       ...(this.#generation !== undefined && { observedGeneration: this.#generation }),
     })
   }
 
-  /** Sets True with the given reason, or False with the error's. Returns whether it is True. */
+  /** Sets the condition to True with the given reason, or to False with the failure's. Returns whether it is True. */
   check(type: string, failure: SyncFailure | undefined, reason: string, message: string): boolean {
     if (failure) this.set(type, 'False', failure.reason, failure.message)
     else this.set(type, 'True', reason, message)
@@ -63,8 +63,8 @@ export class Conditions {
   }
 
   /**
-   * What the condition says was not found for the present generation. It keeps the generation that it was last said of; what holds
-   * only now is of an earlier one, so that nobody who waits for the present one goes on.
+   * Preserves the `observedGeneration` of a condition that was not evaluated for the current generation. A condition
+   * that newly became True gets an earlier generation, so that tools that wait for the current one keep waiting.
    */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)
@@ -81,19 +81,19 @@ export class Conditions {
     return this.#current.get(type)
   }
 
-  /** All conditions, ordered by type. */
+  /** Returns all conditions, ordered by type. */
   list(): readonly StatusCondition[] {
     return [...this.#current.values()].sort((a, b) => byText(a.type, b.type))
   }
 }
 
-/** Why something does not hold: a machine-readable reason and one sentence. */
+/** A machine-readable reason and a one-sentence message. */
 export interface SyncFailure {
   readonly reason: string
   readonly message: string
 }
 
-/** One part of a runtime configuration: its value, or why it cannot be made. */
+/** One part of a runtime configuration: its value or the failure that prevents it. */
 export type ConfigPart<T> =
   | { readonly value: T; readonly failure?: undefined }
   | { readonly value?: undefined; readonly failure: SyncFailure }
@@ -102,14 +102,14 @@ export function failed(reason: string, message: string): { readonly failure: Syn
   return { failure: { reason, message } }
 }
 
-/** Cuts what is too long, never through a character. */
-function cut(message: string): string {
+/** Truncates a message that is too long, never inside a character. */
+function truncate(message: string): string {
   if (message.length <= maxMessage) return message
-  // A lone half of a surrogate pair would not be valid in JSON for everybody.
+  // Half of a surrogate pair is not valid JSON for every parser.
   return `${message.slice(0, maxMessage - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
-/** The named condition of another object, or undefined. */
+/** Returns a condition of another object, or undefined. */
 export function conditionOf(object: KubeObject, type: string): Readonly<Record<string, unknown>> | undefined {
   return listOf(fieldsOf(object['status'])['conditions'])
     .filter(isFields)

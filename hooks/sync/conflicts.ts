@@ -19,7 +19,7 @@ export function checkChildNames(
 ): SyncFailure | undefined {
   const found = desired.flatMap((child) => unmanagedObject(request, child))
   if (found.length === 0) return undefined
-  const message = `${found.slice(0, 5).join('; ')}. Rename this resource, or remove what holds the name`
+  const message = `${found.slice(0, 5).join('; ')}. Rename this resource or delete the existing object`
   conditions.set(conflictCondition, 'False', conflictReason, message)
   return { reason: conflictReason, message }
 }
@@ -27,9 +27,9 @@ export function checkChildNames(
 function unmanagedObject(request: SyncRequest, child: KubeObject): string[] {
   const same = (object: KubeObject) => object.metadata.name === child.metadata.name
   if (request.children.get(groupKey(child))?.some(same)) return []
-  const holder = request.related.get(groupKey(child))?.find(same)
-  const owner = holder?.metadata.ownerReferences?.find((reference) => reference.controller)
-  if (!holder || (owner && owner.uid === request.parent.metadata.uid)) return []
+  const existing = request.related.get(groupKey(child))?.find(same)
+  const owner = existing?.metadata.ownerReferences?.find((reference) => reference.controller)
+  if (!existing || (owner && owner.uid === request.parent.metadata.uid)) return []
   const whose = owner ? `controlled by ${owner.kind} ${owner.name}` : 'not controlled by this resource'
   return [`${child.kind} ${child.metadata.name} exists and is ${whose}`]
 }

@@ -1,7 +1,7 @@
 /**
- * What a sync works with: the request, typed and defaulted access to what it holds, and the conditions being built.
+ * The context of a sync: the request, typed access to its objects with defaults, and the conditions that it builds.
  *
- * Everything here is derived from the request alone. no state is held between two calls.
+ * Derived from the request alone; no state is kept between calls.
  */
 import {
   apiVersion,
@@ -16,7 +16,7 @@ import {
 import { conditionOf, Conditions, type SyncFailure } from './conditions.ts'
 import { fieldsOf, isTerminating, type KubeObject } from '../base/kube.ts'
 import { observedTime } from './observed-time.ts'
-import { find, type SyncRequest } from './protocol.ts'
+import { findByName, type SyncRequest } from './protocol.ts'
 import type { HookSettings } from '../base/settings.ts'
 
 const coreGroups = {
@@ -31,7 +31,7 @@ const coreGroups = {
   Ingress: 'Ingress.networking.k8s.io/v1',
 } as const
 
-/** What a sync is given beside its request. */
+/** Input of a sync in addition to its request. */
 export interface SyncOptions {
   readonly settings: HookSettings
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
@@ -43,12 +43,12 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Errors of the parent's own manifest; `parent` may be trusted only when there is none. */
+  /** Errors of the parent's own manifest. `parent` is only trustworthy when there are none. */
   readonly violations: readonly Violation[]
-  /** The parent with defaults filled in. */
+  /** The parent with its defaults. */
   readonly parent: Kinds[K]
 
-  /** Violations of a related object: its schema, and its kind's checks. */
+  /** Returns the violations of a related object, from its schema and its kind's checks. */
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
 
   constructor(request: SyncRequest, { settings, violationsOf }: SyncOptions, kind: K) {
@@ -62,7 +62,7 @@ export class SyncContext<K extends KindName> {
     this.parent = filledCopy(request.parent, kind)
   }
 
-  /** The parent's spec with defaults. Empty when the manifest has none, which is one of the violations. */
+  /** The parent's spec with defaults. Empty when the manifest has no spec, which is also a violation. */
   get spec(): Kinds[K]['spec'] {
     const spec: Kinds[K]['spec'] | null | undefined = this.parent.spec
     return spec ?? {}
@@ -76,33 +76,33 @@ export class SyncContext<K extends KindName> {
     return this.stored.metadata.namespace ?? ''
   }
 
-  /** Related resources of one of our kinds as they are stored, without those being deleted, sorted by name. */
+  /** Returns related resources of a Gatehouse kind as stored, sorted by name, without those being deleted. */
   members(kind: string): readonly KubeObject[] {
     return (this.request.related.get(`${kind}.${apiVersion}`) ?? []).filter(
       (object) => !isTerminating(object),
     )
   }
 
-  /** A related resource of one of our kinds, being deleted or not. */
+  /** Returns a related resource of a Gatehouse kind, even when it is being deleted. */
   find(kind: string, name: string): KubeObject | undefined {
-    return find(this.request.related, `${kind}.${apiVersion}`, name)
+    return findByName(this.request.related, `${kind}.${apiVersion}`, name)
   }
 
-  /** A related resource with its defaults; trust it only after it was checked. */
+  /** Returns a related resource with its defaults. Validate it before use. */
   filled<R extends KindName>(kind: R, name: string): Kinds[R] | undefined {
     const object = this.find(kind, name)
     return object && filledCopy(object, kind)
   }
 
   configMap(name: string): KubeObject | undefined {
-    return find(this.request.related, coreGroups.ConfigMap, name)
+    return findByName(this.request.related, coreGroups.ConfigMap, name)
   }
 
   secret(name: string): KubeObject | undefined {
-    return find(this.request.related, coreGroups.Secret, name)
+    return findByName(this.request.related, coreGroups.Secret, name)
   }
 
-  /** `Secret name, key k` for each reference whose Secret or key is not there, sorted. */
+  /** Returns `Secret name, key k` for each reference whose Secret or key does not exist, sorted. */
   missingSecrets(refs: readonly SecretRef[]): readonly string[] {
     const missing = refs.filter(({ name, key }) => {
       const secret = this.secret(name)
@@ -114,7 +114,7 @@ export class SyncContext<K extends KindName> {
     return [...new Set(missing.map(({ name, key }) => `Secret ${name}, key ${key}`))].sort(byText)
   }
 
-  /** The failure for missing Secrets or keys. `field` is the path that names them. */
+  /** Returns the failure for missing Secrets or keys. `field` is the path of the references. */
   missingSecretsFailure(refs: readonly SecretRef[], reason: string, field?: string): SyncFailure | undefined {
     const missing = this.missingSecrets(refs).join('; ')
     if (missing === '') return undefined
@@ -122,8 +122,8 @@ export class SyncContext<K extends KindName> {
   }
 
   /**
-   * Changes whenever one of the Secrets is written. Made of resource versions, not of contents: a status is read by
-   * more people than a Secret.
+   * Returns a hash that changes whenever one of the Secrets is written. It is computed from resource versions instead
+   * of contents, because more people can read a status than a Secret.
    */
   secretRevision(refs: readonly SecretRef[]): string {
     return this.#revision(
@@ -132,36 +132,36 @@ export class SyncContext<K extends KindName> {
     )
   }
 
-  /** Changes whenever one of the ConfigMaps is written. */
+  /** Returns a hash that changes whenever one of the ConfigMaps is written. */
   configMapRevision(names: readonly string[]): string {
     return this.#revision('ConfigMap', names)
   }
 
   #revision(kind: 'Secret' | 'ConfigMap', names: readonly string[]): string {
     const seen = [...new Set(names)].sort(byText).map((name) => {
-      const object = find(this.request.related, coreGroups[kind], name)
+      const object = findByName(this.request.related, coreGroups[kind], name)
       return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
     })
-    // 64 bits, compared with the revision before only.
+    // 64 bits are sufficient, because it is only compared with the previous revision.
     return hashOf(seen).slice(0, 16)
   }
 
-  /** A child as observed. */
+  /** Returns an observed child. */
   child(kind: keyof typeof coreGroups, name: string): KubeObject | undefined {
-    return find(this.request.children, coreGroups[kind], name)
+    return findByName(this.request.children, coreGroups[kind], name)
   }
 }
 
-/** A context of whatever kind, for what does not look at the parent. */
+/** A context of any kind, for functions that do not use the parent. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
-/** With defaults and without status, which can be large and is read from the stored object. */
+/** Adds defaults and drops the status, which can be large and is read from the stored object. */
 function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
   const { status: _, ...rest } = object
   return withDefaults(ofKind(rest, kind))
 }
 
-/** The object as one of its kind. Throws when it is of another, which would be an error of this program. */
+/** Narrows the object to its kind. Throws on another kind, which would be a programming error. */
 function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)
@@ -174,7 +174,7 @@ function isOfKind<K extends KindName>(
   return object.kind === kind
 }
 
-/** The status of a condition of the present generation; undefined when absent or outdated. */
+/** Returns a condition of the current generation; undefined when absent or outdated. */
 export function currentCondition(
   object: KubeObject,
   type: string,

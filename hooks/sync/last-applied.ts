@@ -1,40 +1,40 @@
 /**
- * Keeps what runs: gives back the children as they were last applied, for a sync that cannot compute new ones.
+ * Returns children as they were last applied, for a sync that cannot compute new ones.
  *
- * A child that a response leaves out is deleted, so a broken reference must not lead to an empty list. What is given
- * back is what was applied, never the observed object: its defaulted fields would become ours. Sources, in order: the
- * last-applied annotation (dynamic apply); the fields that Metacontroller owns (server-side apply); at the very least
- * the name, which changes nothing under a three-way merge.
+ * Metacontroller deletes children that a response omits, so a broken reference must not result in an empty list. The
+ * last-applied state is returned instead of the observed object, whose defaulted fields would become managed. Sources,
+ * in order: the last-applied annotation (dynamic apply), the fields that Metacontroller owns (server-side apply), or
+ * just the name, which changes nothing in a three-way merge.
  */
-import { jsonIn } from '../base/json-bounds.ts'
+import { parseEmbeddedJson } from '../base/json-bounds.ts'
 import { fieldsOf, isFields, isTerminating, type KubeObject } from '../base/kube.ts'
 import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
 import { lastAppliedAnnotation, byText } from '../../schemas/index.ts'
 
-/** What Metacontroller applied last for this child; undefined when the object does not tell. */
+/** Returns what Metacontroller last applied for this child; undefined when the object does not contain it. */
 export function lastApplied(child: KubeObject): KubeObject | undefined {
   return appliedByAnnotation(child) ?? ownedFields(child)
 }
 
-/** The same from the annotation of dynamic apply alone, which repeats what was applied literally. */
+/** Like `lastApplied`, but only reads the annotation of dynamic apply, which contains the applied object literally. */
 export function appliedByAnnotation(child: KubeObject): KubeObject | undefined {
   const text = child.metadata.annotations?.[lastAppliedAnnotation]
   const applied = text === undefined ? undefined : parse(text)
   return applied && sameIdentity(applied, child) ? applied : undefined
 }
 
-/** Every present child that is not being deleted, as last applied. */
+/** Returns every existing child that is not being deleted, as last applied. */
 export function lastAppliedChildren(request: SyncRequest): KubeObject[] {
   const order = (child: KubeObject) => `${groupKey(child)} ${child.metadata.name}`
   return [...allOf(request.children)]
     .filter((child) => !isTerminating(child))
     .sort((a, b) => byText(order(a), order(b)))
-    .map(echo)
+    .map(lastAppliedOrName)
 }
 
-/** One present child, as last applied. */
-export function echo(child: KubeObject): KubeObject {
+/** Returns one existing child as last applied. */
+export function lastAppliedOrName(child: KubeObject): KubeObject {
   return lastApplied(child) ?? identity(child)
 }
 
@@ -56,7 +56,7 @@ function sameIdentity(applied: KubeObject, child: KubeObject): boolean {
 }
 
 function parse(text: string): KubeObject | undefined {
-  const value = jsonIn(text)
+  const value = parseEmbeddedJson(text)
   const metadata = fieldsOf(value)['metadata']
   if (!isFields(value) || !isFields(metadata)) return undefined
   return { ...value, metadata: withoutSystemFields(metadata) } as unknown as KubeObject

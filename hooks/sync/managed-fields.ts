@@ -1,16 +1,16 @@
 /**
- * Rebuilds what a field manager applied, from the object and its `metadata.managedFields` (server-side apply).
+ * Reconstructs what a field manager applied from the object and its `metadata.managedFields` (server-side apply).
  *
- * The `fieldsV1` tree names owned members as `f:<name>`, list items as `k:<json of their keys>`, and set members as
- * `v:<json>`; `.` stands for the item itself. The manager's name is Metacontroller's default.
+ * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` a list item, `v:<json>` a set member,
+ * and `.` the item itself. The manager's name is Metacontroller's default.
  * Source: Kubernetes API conventions, "Field management".
  */
-import { jsonIn } from '../base/json-bounds.ts'
+import { parseEmbeddedJson } from '../base/json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 
 const manager = 'metacontroller'
 
-/** The part of the object that Metacontroller applied; undefined when it applied nothing. */
+/** Returns the part of the object that Metacontroller applied; undefined when it applied nothing. */
 export function ownedFields(object: KubeObject): KubeObject | undefined {
   const entries = listOf(fieldsOf(object.metadata)['managedFields']).filter(isFields)
   const entry = entries.find(
@@ -44,21 +44,21 @@ function pick(value: unknown, tree: Readonly<Record<string, unknown>>): unknown 
   )
 }
 
-/** Items with the same names of keys: subtrees by the values of these keys, as JSON. */
+/** List items with the same key names: subtrees by key values, as JSON. */
 interface Keyed {
   readonly names: readonly string[]
   readonly subtrees: Map<string, unknown>
 }
 
-/** The items of a list are told apart by one set of keys; a tree that names many is not written by an API server. */
+/** Items of a list use one set of keys. The API server never writes a tree with many sets. */
 const maxKeySets = 8
 
-/** Looks every item up, for a list and its tree may both be long. */
+/** Looks each item up in maps, because a list and its tree may both be long. */
 function pickItems(items: readonly unknown[], tree: Readonly<Record<string, unknown>>): unknown[] {
   const members = new Set<unknown>()
   const keySets = new Map<string, Keyed>()
   for (const [step, subtree] of Object.entries(tree)) {
-    const wanted = jsonIn(step.slice(2))
+    const wanted = parseEmbeddedJson(step.slice(2))
     if (step.startsWith('v:')) members.add(wanted)
     if (!step.startsWith('k:') || !isFields(wanted)) continue
     const names = Object.keys(wanted).sort()

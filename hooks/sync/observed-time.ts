@@ -1,9 +1,9 @@
 /**
- * The time that a hook may use: the newest time in its own request.
+ * Determines the time that a hook may use: the newest time in its own request.
  *
  * A hook has no clock, because the same request must give the same bytes. The API server stamps every write into
- * `metadata.managedFields`, so the newest stamp in the request is the moment of the change that caused the call, which
- * is exactly when a condition changed. Without any stamp (manifests rendered offline) it is the epoch.
+ * `metadata.managedFields`, so the newest stamp is the time of the change that caused the call, and therefore of a
+ * changed condition. Without any stamp (manifests rendered offline), it is the epoch.
  */
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import type { SyncRequest } from './protocol.ts'
@@ -11,31 +11,31 @@ import type { SyncRequest } from './protocol.ts'
 const epoch = '1970-01-01T00:00:00Z'
 const timestampForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 
-/** True for a date and time of RFC 3339. */
+/** True for an RFC 3339 date and time. */
 export function isTimestamp(value: unknown): value is string {
   return typeof value === 'string' && timestampForm.test(value) && !Number.isNaN(Date.parse(value))
 }
 
-/** RFC 3339, UTC, whole seconds: the newest timestamp of parent, children and related objects. */
+/** Returns the newest timestamp of parent, children and related objects: RFC 3339, UTC, whole seconds. */
 export function observedTime(request: SyncRequest): string {
   let newest = Number.NEGATIVE_INFINITY
-  const take = (value: unknown) => {
+  const addTime = (value: unknown) => {
     if (!isTimestamp(value)) return
     const time = Date.parse(value)
     if (time > newest) newest = time
   }
-  takeAll(request.parent, take)
+  addTimesOf(request.parent, addTime)
   for (const groups of [request.children, request.related]) {
-    for (const objects of groups.values()) for (const object of objects) takeAll(object, take)
+    for (const objects of groups.values()) for (const object of objects) addTimesOf(object, addTime)
   }
   return Number.isFinite(newest) ? `${new Date(newest).toISOString().slice(0, 19)}Z` : epoch
 }
 
-function takeAll(object: KubeObject, take: (value: unknown) => void): void {
-  take(object.metadata.creationTimestamp)
-  take(object.metadata.deletionTimestamp)
-  for (const entry of listOf(fieldsOf(object.metadata)['managedFields'])) take(fieldsOf(entry)['time'])
+function addTimesOf(object: KubeObject, addTime: (value: unknown) => void): void {
+  addTime(object.metadata.creationTimestamp)
+  addTime(object.metadata.deletionTimestamp)
+  for (const entry of listOf(fieldsOf(object.metadata)['managedFields'])) addTime(fieldsOf(entry)['time'])
   for (const condition of listOf(fieldsOf(object['status'])['conditions'])) {
-    if (isFields(condition)) take(condition['lastTransitionTime'])
+    if (isFields(condition)) addTime(condition['lastTransitionTime'])
   }
 }

@@ -1,9 +1,10 @@
 /**
- * The conditions Reconciling and Stalled, each present only while it is True. Together with observedGeneration they tell
- * tools that wait for an object (kubectl, Flux) whether it is done, on its way, or needs somebody.
+ * Sets the conditions Reconciling and Stalled, each present only while it is True. With observedGeneration, they show
+ * tools that wait for an object (kubectl, Flux) whether it is done, in progress, or needs manual action.
  *
- * Stalled: nothing that is on its way will help; the manifest must be changed, or what hinders its rollout. What waits for
- * other objects is Reconciling: in one apply a reference may be created before what it refers to.
+ * Stalled means that the resource will not recover on its own: the manifest or the cause of the stuck rollout must be
+ * fixed. A resource that waits for other objects is Reconciling, because one apply may create a reference before its
+ * target.
  * Source: Kubernetes cli-utils, kstatus, "Conditions".
  */
 import type { WorkloadState } from './workload-state.ts'
@@ -15,7 +16,7 @@ import type { AnyContext } from './context.ts'
 
 const rolloutInProgress = 'RolloutInProgress'
 
-/** Reasons that are in the manifest itself although its checks passed. */
+/** Reasons that lie in the manifest although its checks passed. */
 const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',
@@ -28,22 +29,22 @@ const ownReasons: ReadonlySet<string> = new Set([
 ])
 
 export interface SyncProgress {
-  /** Why the children are not applied; empty when they are. */
+  /** Failures that prevent applying the children; empty when they are applied. */
   readonly failures: readonly SyncFailure[]
-  /** One for each workload that the resource has; undefined while it does not exist. */
+  /** One entry per workload of the resource; undefined while it does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
-  /** Why the rollout cannot go on, from elsewhere than the status of its workloads. */
+  /** Failure of the rollout that is not visible in the status of its workloads. */
   readonly broken?: SyncFailure | undefined
 }
 
-/** Reasons of Reconciling that pass by themselves. */
-const passing: ReadonlySet<string> = new Set([
+/** Reasons of Reconciling that resolve on their own. */
+const transientReasons: ReadonlySet<string> = new Set([
   rolloutInProgress,
   'EmbeddingServerNotReady',
   'GroupRefNotReady',
 ])
 
-/** Sets both conditions. Call it after Ready: while a rollout is not done, Ready is of the generation before. */
+/** Sets both conditions. Call it after Ready is set: during a rollout, Ready keeps the previous generation. */
 export function reportProgress(
   context: AnyContext,
   { failures, workloads = [], broken }: SyncProgress,
@@ -69,25 +70,25 @@ function progressMessage(workloads: readonly (WorkloadState | undefined)[]): str
   return ['Pods are being created or replaced', ...hints].join('. ')
 }
 
-/** Why a rollout cannot go on; undefined when none is stuck. */
+/** Returns the reason of a stuck rollout; undefined when none is stuck. */
 export function stuckRollout(workloads: readonly (WorkloadState | undefined)[]): string | undefined {
   return workloads.find((state) => state?.failure !== undefined)?.failure
 }
 
-/** For the message of a resource whose pods of the version before still serve. */
+/** Returns the message for a resource whose previous pods still serve. */
 export function stuckMessage(why: string): string {
-  return `The rollout is stuck, and pods of the version before serve: ${why}`
+  return `The rollout is stuck; pods of the previous version still serve: ${why}`
 }
 
 /**
- * Warning Events for what a person must mend: why the resource is stalled, and what it waits for that somebody else has to
- * create. Empty while pods are merely on their way.
+ * Returns Warning events for problems that need manual action: the reason of a stall, and missing objects that the user
+ * must create. Empty while pods are just starting.
  */
 export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
   if (isTerminating(parent)) return []
   const conditions = listOf(status['conditions']).filter(isFields)
   return conditions.flatMap(({ type, reason, message }) => {
-    const isTold = type === 'Stalled' || (type === 'Reconciling' && !passing.has(String(reason)))
-    return isTold ? [{ parent, type: 'Warning', reason: String(reason), message: String(message) }] : []
+    const needsEvent = type === 'Stalled' || (type === 'Reconciling' && !transientReasons.has(String(reason)))
+    return needsEvent ? [{ parent, type: 'Warning', reason: String(reason), message: String(message) }] : []
   })
 }

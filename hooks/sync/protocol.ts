@@ -1,14 +1,15 @@
 /**
- * The wire between Metacontroller and the hooks (CompositeController, hooks v2): request and response shapes, and the
- * one place where an untrusted request body becomes typed.
+ * The protocol between Metacontroller and the hooks (CompositeController, hooks v2): request and response types, and
+ * the parser of untrusted request bodies.
  *
+ * Does not look into specs, which each kind validates.
  * Source: Metacontroller CompositeController API, `version: v2` (maps of related and children objects are keyed
- * `namespace/name`). Does not look into specs: that is each kind's own validation.
+ * `namespace/name`).
  */
 import { GatehouseError, byText } from '../../schemas/index.ts'
 import { type Fields, isFields, type KubeObject } from '../base/kube.ts'
 
-/** Group key (`Kind.group/version`, core: `Kind.version`) -> `namespace/name` -> object. */
+/** Objects by group key (`Kind.group/version`, core: `Kind.version`), sorted by name. */
 export type ObjectGroups = ReadonlyMap<string, readonly KubeObject[]>
 
 export interface CustomizeRequest {
@@ -19,7 +20,7 @@ export interface SyncRequest {
   readonly parent: KubeObject
   /** Objects that the parent controls, by group key, sorted by name. */
   readonly children: ObjectGroups
-  /** Objects that a related rule selected and that live in the parent's namespace, sorted by name. */
+  /** Objects that a related rule selected in the parent's namespace, sorted by name. */
   readonly related: ObjectGroups
   readonly finalizing: boolean
 }
@@ -32,19 +33,19 @@ interface RelatedResource {
 
 export interface NamespaceRule extends RelatedResource {
   readonly namespace: string
-  /** Left out: every object of the namespace. Never empty, for an empty list would select everything. */
+  /** Omit to select every object of the namespace. Never empty, because an empty list would select everything. */
   readonly names?: readonly string[]
   readonly labelSelector?: never
 }
 
-/** Objects of other namespaces that come with it are skipped when the request is read. */
+/** Objects of other namespaces in the result are skipped when the request is read. */
 interface LabelRule extends RelatedResource {
   readonly labelSelector: { readonly matchLabels: Readonly<Record<string, string>> }
   readonly namespace?: never
   readonly names?: never
 }
 
-/** Metacontroller refuses a rule with both a selector and a namespace or names, and with it the whole sync. */
+/** Metacontroller rejects a rule with both a selector and a namespace or names, which fails the whole sync. */
 export type RelatedRule = NamespaceRule | LabelRule
 
 export interface CustomizeResponse {
@@ -54,7 +55,7 @@ export interface CustomizeResponse {
 export interface SyncResponse {
   /** Replaces the parent's whole status. */
   readonly status: Fields
-  /** The whole desired set; owned children that are missing here are deleted. */
+  /** All desired children. Owned children that are missing here are deleted. */
   readonly children: readonly KubeObject[]
 }
 
@@ -68,12 +69,12 @@ export interface HookEvent {
 
 const nameForm = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
-/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST naming the member at error. */
+/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST with the invalid field. */
 export function readCustomizeRequest(body: unknown, kind: string): CustomizeRequest {
   return { parent: readParent(envelope(body)['parent'], kind) }
 }
 
-/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST naming the member at error. */
+/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST with the invalid field. */
 export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   const fields = envelope(body)
   const parent = readParent(fields['parent'], kind)
@@ -85,22 +86,22 @@ export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   }
 }
 
-/** The object of one group by name. */
-export function find(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
+/** Returns the object of a group by name. */
+export function findByName(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
   const objects = groups.get(group)
   if (!objects) return undefined
-  let byName = named.get(objects)
+  let byName = indexes.get(objects)
   if (!byName) {
     byName = new Map(objects.toReversed().map((object) => [object.metadata.name, object]))
-    named.set(objects, byName)
+    indexes.set(objects, byName)
   }
   return byName.get(name)
 }
 
-/** The objects of a group by name, once somebody has asked; of several with one name the first. */
-const named = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
+/** Lazily created index of each group by name. The first of several objects with one name wins. */
+const indexes = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
-/** `Kind.group/version`, or `Kind.version` for core kinds. */
+/** Returns `Kind.group/version`, or `Kind.version` for core kinds. */
 export function groupKey(object: { readonly apiVersion: string; readonly kind: string }): string {
   return `${object.kind}.${object.apiVersion}`
 }
@@ -119,8 +120,8 @@ function readParent(value: unknown, kind: string): KubeObject {
 }
 
 /**
- * Objects of another namespace are skipped: every reference is within the parent's namespace, so none of them can
- * be meant. So are entries that are not objects at all.
+ * Skips objects of other namespaces, because references never leave the parent's namespace. Also skips entries that are
+ * not objects.
  */
 function readGroups(value: unknown, member: string, parent: KubeObject): ObjectGroups {
   if (value === undefined || value === null) return new Map()
@@ -128,7 +129,7 @@ function readGroups(value: unknown, member: string, parent: KubeObject): ObjectG
   const groups = new Map<string, readonly KubeObject[]>()
   for (const [group, entries] of Object.entries(value)) {
     if (entries === null || entries === undefined) continue
-    if (!isFields(entries)) throw malformed(`${member}: each kind must hold an object`)
+    if (!isFields(entries)) throw malformed(`${member}: each kind must contain an object`)
     const objects = Object.values(entries)
       .filter(isObject)
       .filter((object) => groupKey(object) === group)

@@ -1,10 +1,10 @@
 /**
- * Builds `customize` answers: one related rule per kind, always with the parent's namespace.
+ * Builds `customize` responses: one related rule per kind, always with the parent's namespace.
  *
- * Metacontroller caches the response per generation of the parent, so it may depend on name, namespace and spec only.
- * Secrets and ConfigMaps are asked for by name: a rule without names would bring every Secret of the namespace. Children
- * are asked for by their names as well, to notice what somebody else has put there; a kind that the cluster may lack only
- * where a child of it is made, for a rule about an unknown kind stops every sync.
+ * Metacontroller caches the response per generation of the parent, so it may only depend on name, namespace and spec.
+ * Secrets and ConfigMaps are requested by name, because a rule without names would return every Secret of the
+ * namespace. Children are requested by name as well, to detect unmanaged objects with those names. An optional kind is
+ * only requested when a child of that kind exists, because a rule for an unknown kind stops every sync.
  */
 import { apiVersion, kinds, byText } from '../../schemas/index.ts'
 import type { KubeObject } from '../base/kube.ts'
@@ -17,15 +17,15 @@ export interface RelatedKind {
 }
 
 export interface WantedObjects {
-  /** Kinds of this project, of which every object of the namespace is wanted. */
+  /** Gatehouse kinds of which every object of the namespace is needed. */
   readonly kinds?: readonly string[]
-  /** The same of kinds of which only some objects are wanted, by kind: their names. */
+  /** Names of needed objects, for kinds of which only some are needed. */
   readonly named?: Readonly<Record<string, readonly string[]>>
   /** Names of Secrets. */
   readonly secrets?: Iterable<string | undefined>
   /** Names of ConfigMaps. */
   readonly configMaps?: Iterable<string | undefined>
-  /** Names that the children will have, to notice objects of unmanaged objects under them. */
+  /** Names of the children, to detect unmanaged objects with the same name. */
   readonly own?: Partial<ChildNames>
 }
 
@@ -47,7 +47,7 @@ export function relatedRules(parent: KubeObject, wanted: WantedObjects): Customi
   return { relatedResources: rules.filter((rule) => rule !== undefined) }
 }
 
-/** Plural resource name of one of our kinds. */
+/** Returns the plural resource name of a Gatehouse kind. */
 export function pluralOf(kind: string): string {
   return kinds.find((info) => info.kind === kind)?.plural ?? `${kind.toLowerCase()}s`
 }
@@ -58,14 +58,14 @@ function byNames(rule: NamespaceRule, names: Iterable<string | undefined>): Name
   return wanted.length > 0 ? { ...rule, names: wanted.sort(byText) } : undefined
 }
 
-/** The related kinds of this project, for the registry. */
+/** Lists related Gatehouse kinds for the registry. */
 export function ownRelatedKinds(
   names: readonly string[],
 ): readonly { apiVersion: string; resource: string }[] {
   return names.map((kind) => ({ apiVersion, resource: pluralOf(kind) }))
 }
 
-/** Related core kinds, for the registry. */
+/** Related core kinds for the registry. */
 export const coreRelated = {
   ConfigMap: { apiVersion: 'v1', resource: 'configmaps' },
   Secret: { apiVersion: 'v1', resource: 'secrets' },

@@ -1,10 +1,8 @@
-/**
- * Parts of a status that every kind has.
- */
+/** Builds the parts of a status that every kind has. */
 import type { AnyContext } from './context.ts'
 import type { Fields } from '../base/kube.ts'
 
-/** `observedGeneration` and `conditions`. Metacontroller injects the generation too, with the same value. */
+/** Returns `observedGeneration` and `conditions`. Metacontroller injects the same generation. */
 export function observedFields(context: AnyContext): Fields {
   const { generation } = context.stored.metadata
   return {
@@ -13,7 +11,7 @@ export function observedFields(context: AnyContext): Fields {
   }
 }
 
-/** A label selector as text, for the scale subresource. */
+/** Formats a label selector for the scale subresource. */
 export function labelSelectorText(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)

@@ -1,22 +1,21 @@
-/** Reads the state of a Deployment or StatefulSet from its status, never from its pods. */
 import { canonicalJson } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, type KubeObject } from '../base/kube.ts'
 import { conditionOf } from './conditions.ts'
 import { appliedByAnnotation } from './last-applied.ts'
 
-/** How a workload is doing, from its status: never from its pods. */
+/** State of a workload, derived from its status and never from its pods. */
 export interface WorkloadState {
-  /** Desired count as observed; 1 when the workload does not say. */
+  /** Desired count as observed; 1 when the workload does not set it. */
   readonly replicas: number
   readonly readyReplicas: number
   readonly availableReplicas: number
-  /** Set when Kubernetes gave up or cannot create pods, and says so about the present template. */
+  /** Set when Kubernetes reports for the current template that it cannot create pods or has given up. */
   readonly failure: string | undefined
-  /** True when the status is of the present template and every pod is available and made from it. */
+  /** True when the status is for the current template and every pod is available and up to date. */
   readonly isComplete: boolean
-  /** What a person has to do when this state lasts. */
+  /** Manual action that is needed if this state lasts. */
   readonly hint: string | undefined
-  /** Of a StatefulSet: the revision that its controller has made of the present template. */
+  /** For a StatefulSet: its revision of the current template. */
   readonly revision: string | undefined
 }
 
@@ -24,7 +23,7 @@ export interface WorkloadState {
  * Returns the state of a Deployment or StatefulSet; undefined while it does not exist. `desired` is the object to
  * apply: if another object was applied last, the status belongs to an older template. While the controller has not
  * observed the current generation, the pods in the status keep `parent` ready but do not make it ready. Without
- * `parent` they always count.
+ * `parent`, they always count.
  */
 export function workloadState(
   object: KubeObject | undefined,
@@ -50,8 +49,8 @@ export function workloadState(
 }
 
 /**
- * A StatefulSet waits for a pod of an earlier version to become ready before it replaces it, even when that can never be
- * (Kubernetes, StatefulSets, "Forced rollback"). It looks the same for the moment in which a good pod is being replaced.
+ * Detects a known StatefulSet limitation: it waits for an old pod to become ready before it replaces it, even when that
+ * never happens (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly looks the same.
  */
 function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
   const state = fieldsOf(status)
@@ -64,11 +63,11 @@ function hintOf({ metadata, status }: KubeObject, replicas: number): string | un
   const pods =
     replicas === 1
       ? `kubectl delete pod ${metadata.name}-0`
-      : `kubectl delete pod, the pods of StatefulSet ${metadata.name} that are not ready`
-  return `Kubernetes does not replace a pod of an earlier version that does not become ready: if this lasts, delete it (${pods})`
+      : `kubectl delete pod, for each pod of StatefulSet ${metadata.name} that is not ready`
+  return `Kubernetes does not replace an old pod that never becomes ready. If this state lasts, delete the pod: ${pods}`
 }
 
-/** Of several workloads of one resource, as the response will have them. */
+/** Returns a workload of the response by kind and name. */
 export function desiredWorkload(
   children: readonly KubeObject[] | undefined,
   kind: 'Deployment' | 'StatefulSet',
@@ -81,13 +80,13 @@ function count(value: unknown, absent: number): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : absent
 }
 
-/** Whether the workload's own controller has seen its present spec. */
+/** True when the workload's controller has observed its current spec. */
 function isObserved({ metadata, status }: KubeObject): boolean {
   const seen = count(fieldsOf(status)['observedGeneration'], 0)
   return metadata.generation === undefined || seen >= metadata.generation
 }
 
-/** Whether the template to apply is the one that was applied last. Where nothing tells, it is taken to be. */
+/** True when the template to apply is the one that was applied last, or when the last one is unknown. */
 function isApplied(object: KubeObject, desired: KubeObject): boolean {
   const applied = appliedByAnnotation(object)
   return !applied || canonicalJson(templateOf(applied)) === canonicalJson(templateOf(desired))
@@ -97,10 +96,10 @@ function templateOf(object: KubeObject): unknown {
   return fieldsOf(object['spec'])['template'] ?? null
 }
 
-/** All pods are made from the present template and available, and none of an older one is left. */
+/** True when all pods are available and run the current template, and no older pod is left. */
 function isRolledOut(status: Fields, replicas: number): boolean {
   const total = count(status['replicas'], 0)
-  // The revisions of a StatefulSet become equal only when it has replaced all of its pods.
+  // The revisions of a StatefulSet only become equal after it has replaced all of its pods.
   return (
     count(status['updatedReplicas'], 0) >= replicas &&
     count(status['availableReplicas'], 0) >= replicas &&

@@ -1,8 +1,9 @@
 /**
- * Makes one executable that needs no Node: `node manifests/bundle/binary.ts [--out dist/bin/gatehouse]`, after the build.
+ * Builds one executable that does not need Node: `node manifests/bundle/binary.ts [--out dist/bin/gatehouse]`, after
+ * the build.
  *
- * Node with the program inside (single executable application), for the platform and architecture that this runs on. Another
- * platform needs the same command there, or that platform's Node in --node.
+ * The executable is Node with the program embedded (single executable application), for the current platform and
+ * architecture. For another platform, run the command there or pass that platform's Node in --node.
  * Source: Node 24, single executable applications.
  */
 import { spawnSync } from 'node:child_process'
@@ -23,7 +24,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-/** Marks the place in Node where the program goes; the same for all versions of Node. */
+/** Marks where the program is inserted in Node; the same for all versions of Node. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -58,7 +59,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** What the launcher needs beside it, the licences included; paths relative to dist. */
+/** Files that the launcher needs next to it, including the licences; paths relative to dist. */
 function programFiles(): string[] {
   const parts = ['gatehouse.js', 'package.json', 'gatehouse.NOTICES.txt']
   for (const folder of ['runtime', 'cedar', 'console']) {
@@ -67,9 +68,9 @@ function programFiles(): string[] {
   return parts
 }
 
-/** Path of the prepared program. */
+/** Returns the path of the prepared program. */
 function blobOf(files: readonly string[]): string {
-  // The main script of an executable is CommonJS and cannot import files; a file that is required can.
+  // The main script of an executable is CommonJS and cannot import files, but it can require one.
   const start = join(work, 'start.cjs')
   writeFileSync(start, "import('./gatehouse.js')\n")
   const assets: Record<string, string> = { 'start.cjs': start }
@@ -100,7 +101,7 @@ function blobOf(files: readonly string[]): string {
   return output
 }
 
-/** Runs a program; what it prints is shown only when it fails. */
+/** Runs a program and only shows its output when it fails. */
 function quietly(program: string, args: readonly string[]): void {
   const { error, status, stderr } = spawnSync(program, [...args], { encoding: 'utf8' })
   if (error) throw error

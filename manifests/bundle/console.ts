@@ -1,7 +1,7 @@
 /**
- * Bundles the pages of the console: index.html, app.js with the chunks that it loads when a page needs them, app.css.
+ * Bundles the pages of the console: index.html, app.js with its lazily loaded chunks, and app.css.
  *
- * Fails when what browsers have to load grows over its budget.
+ * Fails when the size that browsers must load exceeds its budget.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -12,7 +12,7 @@ import { build } from 'esbuild'
 const budgets = { entry: 30 * 1024, scripts: 60 * 1024, styles: 8 * 1024, page: 2 * 1024 }
 
 export interface ConsoleSizes {
-  /** What is loaded before the first page is shown. */
+  /** Files that are loaded before the first page is shown. */
   readonly entry: number
   readonly scripts: number
   readonly styles: number
@@ -20,7 +20,7 @@ export interface ConsoleSizes {
 }
 
 export interface ConsoleBundle {
-  /** Paths of all sources inside, relative to the root. */
+  /** Paths of all bundled sources, relative to the root. */
   readonly inputs: readonly string[]
   readonly sizes: ConsoleSizes
 }
@@ -64,7 +64,7 @@ export async function bundleConsole(root: string, out: string): Promise<ConsoleB
   return { inputs: inputs.filter(([, one]) => one.bytesInOutput > 0).map(([path]) => path), sizes }
 }
 
-/** The page asks for every script of the entry at once, not for one after the other. */
+/** Preloads every script of the entry at once instead of one after the other. */
 function writePage(root: string, out: string, entry: readonly string[]): void {
   const page = readFileSync(join(root, 'runtime/console/web/index.html'), 'utf8')
   const names = entry.map((path) => basename(path)).filter((name) => name !== 'app.js')
@@ -77,7 +77,7 @@ interface Output {
   readonly imports: readonly { readonly path: string; readonly kind: string }[]
 }
 
-/** The entry and every chunk that it imports statically. */
+/** Returns the entry and every chunk that it imports statically. */
 function loadedAtOnce(outputs: Readonly<Record<string, Output>>, source: string): readonly string[] {
   const start = Object.keys(outputs).find((path) => outputs[path]?.entryPoint === source)
   const found = new Set<string>()
@@ -94,5 +94,7 @@ function loadedAtOnce(outputs: Readonly<Record<string, Output>>, source: string)
 function checkBudgets(sizes: ConsoleSizes): void {
   for (const name of ['entry', 'scripts', 'styles', 'page'] as const)
     if (sizes[name] > budgets[name])
-      throw new Error(`console: ${name} has ${sizes[name]} bytes after gzip, over its ${budgets[name]}`)
+      throw new Error(
+        `console: ${name} has ${sizes[name]} bytes after gzip, more than its budget of ${budgets[name]}`,
+      )
 }

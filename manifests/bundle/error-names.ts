@@ -1,5 +1,5 @@
 /**
- * Keeps the names of our error classes, which logs and stack traces show, while the bundler shortens all other names.
+ * Keeps the names of error classes, which appear in logs and stack traces, while the bundler shortens all other names.
  */
 import { readFile } from 'node:fs/promises'
 import type { Plugin } from 'esbuild'
@@ -16,7 +16,7 @@ export const errorNames: Plugin = {
         errorClass,
         "$1 static { Object.defineProperty(this, 'name', { value: '$2' }) }",
       )
-      // Files without one are left to the bundler, which reads them itself.
+      // The bundler reads files without error classes itself.
       return contents === text ? undefined : { contents, loader: 'ts' }
     })
   },

@@ -1,6 +1,6 @@
 /**
- * What large packages bring along that no program of ours reaches and that the bundler cannot tell by itself: 3 MB in each
- * of the two programs. A part that is needed after all fails the build ("No matching export") or the tests of what is built.
+ * Parts of large packages that no program uses and that the bundler cannot detect: 3 MB in each of the two programs. If
+ * a part is needed after all, the build ("No matching export") or the tests of the bundles fail.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -10,31 +10,35 @@ import { type Plugin, transform } from 'esbuild'
 
 const undiciParts = resolve(import.meta.dirname, '../../runtime/net/outgoing/undici.ts')
 
-/** Package -> what stands in for it. */
+/** Replacement module by package. */
 const standIns: Readonly<Record<string, string>> = {
-  // Express names its body parsers, with their tables of character sets; hooks/server/request-body.ts reads bodies.
+  // Express imports its body parsers with their character set tables; hooks/server/request-body.ts reads bodies
+  // instead.
   'body-parser': 'module.exports = {}',
-  // The Kubernetes client names the whole of undici, for agents and for requests of its own. hooks/base/api-server.ts makes the
+  // The Kubernetes client imports all of undici for agents and its own requests. hooks/base/api-server.ts sends
   // requests with node:https.
   undici: `export { Agent } from ${JSON.stringify(undiciParts)}
     export const fetch = undefined
     export const ProxyAgent = undefined`,
-  // A second library for YAML, of which the Kubernetes client takes one function, to read kubeconfig files.
+  // A second YAML library, of which the Kubernetes client only uses one function to read kubeconfig files.
   'js-yaml': `export { parse as load } from 'yaml'`,
 }
 
-/** No dispatcher speaks it (`runtime/net/outgoing/dispatcher.ts`), and Node's module takes 5 MB. */
+/** No dispatcher uses HTTP/2 (`runtime/net/outgoing/dispatcher.ts`), and Node's module needs 5 MB. */
 const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
 
-/** Forms are the one kind of body that takes the parts of `fetch` (42 KB); a request with one is refused as any other's is. */
+/**
+ * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails like one with another unsupported
+ * body.
+ */
 const noForms = `exports.webidl = { is: { FormData: () => false } }`
 
-/** pino's writing from another thread; `runtime/observe/log.ts` writes from this one. */
+/** pino's transports, which write from another thread; `runtime/observe/log.ts` writes from this one. */
 const noTransport = `module.exports = () => { throw new Error('transports of pino are not in this program') }`
 
 /**
- * What the Redis client itself calls by name, of four hundred commands (0.25 MB): `runtime/store/redis-clients.ts` sends words.
- * Its iterators and its tables of constants are without use then.
+ * The commands that the Redis client itself calls by name, of four hundred (0.25 MB); `runtime/store/redis-clients.ts`
+ * sends raw commands. Its iterators and constant tables are unused then.
  */
 const redisCommands = `
   exports.__esModule = true
@@ -45,7 +49,7 @@ const redisCommands = `
     clusterSlots: require('./CLUSTER_SLOTS').default,
   }`
 
-/** Of each command it has a table (70 KB) that says where a cluster carries it out; these are the ones that `runtime/store` sends. */
+/** The commands that `runtime/store` sends. The client has a table (70 KB) of where a cluster executes each command. */
 export const redisWords: readonly string[] =
   'DEL EVAL EVALSHA EXPIRE GET GETDEL INFO PEXPIRE PING SCAN SET TIME XADD XRANGE'.split(' ')
 
@@ -57,7 +61,7 @@ function redisMetadata(path: string): string {
 
 const namespace = 'stand-in'
 
-/** undici's parser for processors without SIMD, of which hardly any is left: a quarter of its 72 KB of text. */
+/** undici's parser for the few processors without SIMD, a quarter of its 72 KB of text. */
 function packedParser(path: string): string {
   const wasm = createRequire(path)(path) as Buffer
   const packed = brotliCompressSync(wasm).toString('base64')
@@ -75,7 +79,7 @@ export const leftOut: Plugin = {
     build.onLoad({ filter: /\/undici\/lib\/web\/(?:fetch\/(?:body|formdata)|webidl\/index)\.js$/ }, () => ({
       contents: noForms,
     }))
-    // Of WebSockets there are clients alone (`runtime/kube/attachment.ts`).
+    // Only WebSocket clients are used (`runtime/kube/attachment.ts`).
     build.onLoad({ filter: /\/ws\/lib\/(?:stream|websocket-server)\.js$/ }, () => ({ contents: '' }))
     build.onLoad({ filter: /\/pino\/lib\/transport\.js$/ }, () => ({ contents: noTransport }))
     build.onLoad({ filter: /./, namespace }, ({ path }) => ({
@@ -86,7 +90,7 @@ export const leftOut: Plugin = {
       contents: packedParser(path),
       loader: 'js',
     }))
-    // Each of the client's thousand types is a class with a static block, which the bundler keeps though nothing names it.
+    // Each of the client's thousand types is a class with a static block, which the bundler keeps even when unused.
     build.onResolve({ filter: /^\./ }, ({ path, importer }) =>
       importer.includes('/node_modules/@kubernetes/client-node/dist/')
         ? { path: resolve(dirname(importer), path), sideEffects: false }
@@ -103,7 +107,8 @@ export const leftOut: Plugin = {
         loader: 'js',
       }),
     )
-    // Nobody reads a generated validator in a stack trace. In the repository its names stay, so that a change shows as one.
+    // Generated validators do not need readable stack traces. In the repository, their names stay so that diffs are
+    // readable.
     build.onLoad({ filter: /\/schemas\/generated\/[a-z-]+\.js$/ }, async ({ path }) => {
       const { code } = await transform(await readFile(path, 'utf8'), { minify: true, legalComments: 'none' })
       return { contents: code }

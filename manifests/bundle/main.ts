@@ -1,16 +1,16 @@
 /**
- * Makes what is shipped: `node manifests/bundle/main.ts [--out dist]`.
+ * Builds the distribution: `node manifests/bundle/main.ts [--out dist]`.
  *
  *   gatehouse.js, gatehouse-hooks.js   launchers: check Node's version, then load the program
- *   kubectl-gatehouse.js               the launcher of the plugin of kubectl, which is a part of gatehouse
- *   runtime/, hooks/                   the two programs, in chunks that are loaded when a command needs them
- *   cedar/                             the policy engine: its script reads the WebAssembly beside it
+ *   kubectl-gatehouse.js               launcher of the kubectl plugin, which is part of gatehouse
+ *   runtime/, hooks/                   the two programs, in chunks that load when a command needs them
+ *   cedar/                             the policy engine: its script and its WebAssembly
  *   console/                           the pages of the web console, for browsers
- *   maps/                              where the programs' lines come from, for manifests/bundle/trace.ts; not shipped
+ *   maps/                              source maps of the programs for manifests/bundle/trace.ts; not shipped
  *   schemas/                           JSON Schemas of manifests and configuration files, for editors
- *   *.cdx.json, *.NOTICES.txt          what is inside each program, and under which licence
+ *   *.cdx.json, *.NOTICES.txt          packages and licences of each program
  *
- * The folder runs wherever it is copied; it needs Node and nothing else.
+ * The folder can be copied anywhere and only needs Node.
  */
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -76,7 +76,7 @@ function writeLauncher(name: string, main: string): void {
   chmodSync(path, 0o755)
 }
 
-/** Copies the one build of the engine that is used. Returns its path relative to the repository. */
+/** Copies the used build of the engine. Returns its path relative to the repository. */
 function copyEngine(): string {
   const script = createRequire(import.meta.url).resolve('@cedar-policy/cedar-wasm/nodejs')
   mkdirSync(join(out, 'cedar'), { recursive: true })

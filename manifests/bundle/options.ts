@@ -1,4 +1,4 @@
-/** How sources become what is shipped: the esbuild options of every bundle, used by the build and by tests of bundles. */
+/** The esbuild options of every bundle, shared by the build and by tests of bundles. */
 import type { BuildOptions } from 'esbuild'
 import { builtins } from './builtins.ts'
 import { errorNames } from './error-names.ts'
@@ -9,24 +9,25 @@ export const bundleOptions = {
   platform: 'node',
   target: 'node24',
   format: 'esm',
-  // Short names are a quarter of what is loaded. `manifests/bundle/trace.ts` gives a stack trace its names back.
+  // Short names make the loaded code a quarter smaller. `manifests/bundle/trace.ts` restores the names in a stack
+  // trace.
   minify: true,
-  // Licences travel in one file instead.
+  // Licences are shipped in one file instead.
   legalComments: 'none',
-  // The policy engine reads its WebAssembly beside its own file; package.json says where that is.
+  // The policy engine reads its WebAssembly from its own folder; package.json contains the path.
   external: ['#cedar'],
   alias: {
-    // Its main file is UMD, whose inner `require` no bundler follows.
+    // Its main file is UMD, whose inner `require` bundlers do not follow.
     'jsonc-parser': 'jsonc-parser/lib/esm/main.js',
-    // Of a CommonJS package everything stays, and of those that it requires: 0.2 MB.
+    // CommonJS packages and their dependencies cannot be tree-shaken: 0.2 MB.
     '@smithy/signature-v4': '@smithy/signature-v4/dist-es/index.js',
   },
   plugins: [leftOut, builtins, errorNames],
-  // What undici asks for its own build in Node: without its second parser, an experiment.
+  // Disables undici's second parser, which is experimental.
   define: { esbuildDetection: 'true' },
 } as const satisfies BuildOptions
 
-/** Beside every program that checks documents, by these names: `schemas/parts/load.ts`. */
+/** Files next to every program that validates documents, with the names that `schemas/parts/load.ts` expects. */
 export const bundleParts = {
   'cel-library': 'schemas/parts/cel-library.ts',
   'pattern-library': 'schemas/parts/pattern-library.ts',

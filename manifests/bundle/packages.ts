@@ -1,6 +1,6 @@
 /**
- * Which npm packages are inside a bundle, with their licences: read from esbuild's list of inputs, so it names what is
- * shipped and nothing else.
+ * Lists the npm packages inside a bundle with their licences, from esbuild's list of inputs, so that it contains
+ * exactly the shipped packages.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,13 +8,13 @@ import { join } from 'node:path'
 export interface ShippedPackage {
   readonly name: string
   readonly version: string
-  /** SPDX expression, as package.json declares it. */
+  /** SPDX expression from package.json. */
   readonly license: string
   /** Texts of the package's licence and notice files. */
   readonly texts: readonly string[]
 }
 
-/** The packages that the input paths of a bundle belong to, sorted by name and version. */
+/** Returns the packages of a bundle's input paths, sorted by name and version. */
 export function packagesOf(root: string, inputs: readonly string[]): readonly ShippedPackage[] {
   const folders = new Set(inputs.map(packageFolder).filter((folder) => folder !== undefined))
   const packages = [...folders].map((folder) => readPackage(join(root, folder)))
@@ -44,12 +44,12 @@ function readPackage(folder: string): ShippedPackage {
   return { name, version, license: typeof license === 'string' ? license : license.type, texts }
 }
 
-/** One text with the licence of every package, for the file that travels with a bundle. */
+/** Returns one text with the licence of every package, for the file that is shipped with a bundle. */
 export function noticesOf(program: string, packages: readonly ShippedPackage[]): string {
   const parts = packages.map(({ name, version, license, texts }) => {
     const head = `${name} ${version} (${license})`
     const missing = license.includes('Apache-2.0')
-      ? 'The package has no licence file. The text of Apache-2.0 is in the file LICENSE beside this one.'
+      ? 'The package has no licence file. The text of Apache-2.0 is in the file LICENSE next to this one.'
       : `The package has no licence file; it declares ${license}.`
     const body = texts.length > 0 ? texts.join('\n\n') : missing
     return `${'-'.repeat(80)}\n${head}\n${'-'.repeat(80)}\n\n${body}\n`
@@ -57,7 +57,7 @@ export function noticesOf(program: string, packages: readonly ShippedPackage[]):
   return `${program} contains the following third-party packages.\n\n${parts.join('\n')}`
 }
 
-/** A CycloneDX 1.6 list of the packages. Without a date, so that the same inputs give the same bytes. */
+/** Returns a CycloneDX 1.6 list of the packages. Omits the date, so that the same inputs result in the same bytes. */
 export function sbomOf(program: string, programVersion: string, packages: readonly ShippedPackage[]): string {
   const components = packages.map(({ name, version, license }) => ({
     type: 'library',

@@ -1,4 +1,4 @@
-/** The programs that are built: their entries and what starts them. */
+/** The programs to build: their entries and launchers. */
 import type { BuildOptions } from 'esbuild'
 import { bundleOptions, bundleParts } from './options.ts'
 
@@ -6,11 +6,11 @@ export interface BuiltProgram {
   readonly name: string
   /** Folder of its chunks. */
   readonly folder: string
-  /** File name without ending -> source: what the launchers load, worker threads and parts. */
+  /** Sources by file name without extension: entries for the launchers, worker threads and parts. */
   readonly entries: Readonly<Record<string, string>>
-  /** File name of a launcher -> what it loads. */
+  /** Entry that a launcher loads, by file name of the launcher. */
   readonly launchers: Readonly<Record<string, string>>
-  /** Serves the pages of the console, whose packages it names then. */
+  /** True when the program serves the pages of the console, whose packages are then listed too. */
   readonly servesConsole?: true
 }
 
@@ -37,7 +37,7 @@ export const programs: readonly BuiltProgram[] = [
   },
 ]
 
-/** How a program is bundled; where to is up to the caller. */
+/** Bundles a program into the caller's folder. */
 export function programOptions({ entries }: BuiltProgram) {
   return {
     ...bundleOptions,

@@ -1,17 +1,17 @@
 /**
- * The ValidatingWebhookConfiguration: what the API server asks the hooks server about, and what it need not ask.
+ * The ValidatingWebhookConfiguration: the requests that the API server sends to the hooks server.
  *
- * Two webhooks, so that each has its own conditions. Status writes never match (subresources are not listed). The
- * conditions let pass what the webhook would let pass anyway, without a call: then finalizers and labels can be edited,
- * objects can go, and a namespace can be emptied while no hooks server is there.
- * Source: Kubernetes admissionregistration.k8s.io/v1; `caBundle` is filled in by the certificate job.
+ * Each of the two webhooks has its own conditions. Status writes never match, because subresources are not listed. The
+ * conditions skip requests that the webhook would always admit. Finalizers and labels can then be edited, objects
+ * deleted, and namespaces emptied while no hooks server is running.
+ * Source: Kubernetes admissionregistration.k8s.io/v1; the certificate job sets `caBundle`.
  */
 import { apiGroup } from '../../schemas/index.ts'
 import { type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, servicePorts } from './objects.ts'
 import type { Defaults } from './defaults.ts'
 
-/** The webhook's own override; honoured here too, for the day when nothing answers. */
+/** The webhook's own override annotation, also respected here for when no hooks server is running. */
 const allowDelete = "'gatehouse.dev/allow-delete'"
 
 export function admission(kinds: readonly ManifestKind[], defaults: Defaults): readonly GeneratedManifest[] {

@@ -1,9 +1,9 @@
 /**
- * Where the serving certificate comes from: a job of our own (self-signed), or cert-manager.
+ * The source of the serving certificate: a job (self-signed) or cert-manager.
  *
- * Self-signed: the Secret comes empty with the manifests, so the job's rights are limited to names: it creates nothing.
- * cert-manager: it injects its authority into the webhook configuration by itself; the CompositeControllers get theirs
- * from the same job, in its `publish` form.
+ * Self-signed: the manifests contain an empty Secret, so that the job's permissions can be limited to names and it
+ * creates nothing. cert-manager: it injects its CA into the webhook configuration. The same job, in its `publish` form,
+ * sets the CA of the CompositeControllers.
  */
 import type { HookedKind } from './kinds.ts'
 import {
@@ -46,7 +46,7 @@ export function selfSigned(kinds: readonly HookedKind[], defaults: Defaults): re
   ]
 }
 
-/** Everything of the cert-manager variant but the annotation, which `certManagerAnnotation` gives. */
+/** Objects of the cert-manager variant, except for the annotation from `certManagerAnnotation`. */
 export function certManager(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const object = (kind: string, name: string, spec: object): GeneratedManifest => ({
     apiVersion: 'cert-manager.io/v1',
@@ -82,7 +82,7 @@ export function certManager(kinds: readonly HookedKind[], defaults: Defaults): r
   ]
 }
 
-/** Has cert-manager fill in the webhook configuration's `caBundle`. */
+/** Makes cert-manager set the webhook configuration's `caBundle`. */
 export function certManagerAnnotation(defaults: Defaults): Record<string, string> {
   return { 'cert-manager.io/inject-ca-from': `${defaults.namespace}/${names.hooks}` }
 }
@@ -95,7 +95,7 @@ function controllerArgs(kinds: readonly HookedKind[]): readonly string[] {
   return ['--composite-controller', ...kinds.map((kind) => controllerName(kind.plural))]
 }
 
-/** Named objects only: the Secret, the webhook configuration, the CompositeControllers. */
+/** Limited to named objects: the Secret, the webhook configuration, the CompositeControllers. */
 function rights(
   kinds: readonly HookedKind[],
   defaults: Defaults,
@@ -151,8 +151,8 @@ function rights(
 }
 
 /**
- * A Job for now and a CronJob for later. The Job's name carries a revision, since a Job cannot be changed: a new
- * version is a new Job, and a finished one goes by itself.
+ * Returns a Job for the installation and a CronJob for rotation. A Job is immutable, so its name contains a revision; a
+ * finished Job is deleted automatically.
  */
 function jobs(defaults: Defaults, args: readonly string[]): readonly GeneratedManifest[] {
   const spec = {

@@ -13,7 +13,7 @@ const home = 'https://github.com/gatehouse-dev/gatehouse'
 /** A subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
 const subchart = 'metacontroller-definitions'
 
-/** Path relative to manifests/ -> content. */
+/** Content by path relative to manifests/. */
 export function chartFiles(input: FilesInput, defaults: Defaults): [string, string][] {
   const { version } = input
   return [
@@ -66,7 +66,7 @@ function chartFile({ version, kinds }: FilesInput, defaults: Defaults): string {
       type: 'application',
       version,
       appVersion: version,
-      // The oldest API server with admission match conditions and the sleep action of lifecycle hooks.
+      // The oldest API server that supports admission match conditions and the sleep action of lifecycle hooks.
       kubeVersion: '>=1.30.0-0',
       dependencies: [{ name: subchart, version, condition: 'metacontroller.enabled' }],
       home,

@@ -1,8 +1,8 @@
 /**
- * One CompositeController per kind: which objects its hooks create and how Metacontroller calls them.
+ * One CompositeController per kind: the objects that its hooks create, and how Metacontroller calls them.
  *
- * `?rev=<version>` makes a new version a change of the spec, which is what makes Metacontroller call every hook again.
- * `caBundle` is left out on purpose: the certificate job fills it in, and applying the manifests again keeps it.
+ * `?rev=<version>` makes each new version a change of the spec, after which Metacontroller calls every hook again.
+ * `caBundle` is omitted because the certificate job sets it, and applying the manifests again preserves it.
  * Source: Metacontroller CompositeController API.
  */
 import { apiVersion } from '../../schemas/index.ts'

@@ -1,31 +1,33 @@
 /**
- * What the manifests need to know of each kind: its plural, and which other objects its hooks create or read.
+ * Facts about each kind that the manifests need: its plural, and the objects that its hooks create or read.
  *
- * Filled from the schemas and the hooks' registry, so that a controller, an admission rule or a right is never forgotten when a kind is
- * added. The API server and Metacontroller speak of resources (plurals), hooks of kinds: this is where one becomes the
- * other.
+ * Derived from the schemas and the hooks' registry, so that a new kind automatically gets its controller, admission
+ * rule and permissions. Converts hook kinds to resources (plurals), which the API server and Metacontroller use.
  */
 
-/** One resource as RBAC and Metacontroller name it. */
+/** One resource as in RBAC and Metacontroller. */
 export interface WatchedResource {
-  /** `apps/v1`, or `v1` for core. */
+  /** `apps/v1`, or `v1` for core resources. */
   readonly apiVersion: string
-  /** Plural, lower case. */
+  /** Plural in lower case. */
   readonly resource: string
 }
 
 export interface Child extends WatchedResource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** The setting below `integrations` with which it is managed: a controller fails over a kind that the cluster lacks. */
+  /** Setting below `integrations` that enables it. A controller fails for a kind that the cluster does not have. */
   readonly integration?: string
 }
 
-/** A kind of the API, whether hooks reconcile it or not. */
+/** A kind of the API, with or without hooks. */
 export interface ManifestKind {
   readonly kind: string
   readonly plural: string
   readonly description: string
-  /** Its status counts who uses it: deleting an object in use is refused, or warned of, so admission is asked. */
+  /**
+   * True when its status counts referrers. Admission reviews its deletion: it rejects or warns when the object is in
+   * use.
+   */
   readonly isDeletionReviewed: boolean
 }
 
@@ -37,22 +39,24 @@ export interface HookedKind {
   readonly related: readonly WatchedResource[]
 }
 
-/** What every file is made of. */
+/** Input of every generated file. */
 export interface FilesInput {
   readonly version: string
   readonly kinds: readonly ManifestKind[]
   readonly hooked: readonly HookedKind[]
-  /** File names in manifests/crds, which another generator writes. */
+  /** File names in manifests/crds, which schemas/generate writes. */
   readonly crds: readonly string[]
 }
 
-/** API group of an apiVersion; '' for core. */
+/** Returns the API group of an apiVersion; '' for core. */
 export function groupOf(resource: Pick<WatchedResource, 'apiVersion'>): string {
   return resource.apiVersion.includes('/') ? (resource.apiVersion.split('/')[0] ?? '') : ''
 }
 
-/** Each resource once, sorted by group and plural. */
+/** Returns unique resources, sorted by group and plural. */
 export function distinct<R extends WatchedResource>(resources: readonly R[]): readonly R[] {
-  const byKey = new Map(resources.map((one) => [`${groupOf(one)} ${one.resource} ${one.apiVersion}`, one]))
+  const byKey = new Map(
+    resources.map((entry) => [`${groupOf(entry)} ${entry.resource} ${entry.apiVersion}`, entry]),
+  )
   return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one)
 }

@@ -1,8 +1,8 @@
 /**
- * Writes every manifest that follows from the hooks' registry: `node manifests/generate/main.ts`.
- * `--check` writes nothing, names what is stale or not ours, and exits with 1.
+ * Writes every manifest that is derived from the hooks' registry: `node manifests/generate/main.ts`. With `--check`, it
+ * writes nothing, lists outdated and unexpected files, and exits with 1.
  *
- * Does not write manifests/crds (they follow from the schemas) nor manifests/examples.
+ * Does not write manifests/crds (derived from the schemas) or manifests/examples.
  */
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -11,7 +11,7 @@ import { files } from './files.ts'
 import { allKinds, hookedKinds } from './registry.ts'
 
 const root = resolve(import.meta.dirname, '..')
-/** Folders that hold nothing but generated files. */
+/** Folders that only contain generated files. */
 const owned = [
   'base',
   'certificates/cert-manager',
@@ -27,17 +27,17 @@ const owned = [
   'overlays/private-metacontroller',
 ]
 
-/** Path below manifests/ -> content. */
+/** Content by path below manifests/. */
 function wanted(): Map<string, string> {
   const crds = list('crds').filter((name) => name.endsWith('.yaml'))
   const { version }: { version: string } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8'))
   const entries = new Map(files({ version, kinds: allKinds(), hooked: hookedKinds(), crds }))
-  // Helm wants them inside the chart, and warns of each symbolic link.
+  // Helm requires the CRDs inside the chart and warns about symbolic links.
   for (const name of crds) entries.set(`chart/definitions/${name}`, lasting(name))
   return entries
 }
 
-/** A definition that Helm leaves where it is when the release goes. */
+/** Returns a definition that Helm keeps when the release is uninstalled. */
 function lasting(name: string): string {
   const text = readFileSync(join(root, 'crds', name), 'utf8')
   return text.replace(/^metadata:$/m, 'metadata:\n  annotations: {helm.sh/resource-policy: keep}')

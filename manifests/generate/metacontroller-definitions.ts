@@ -1,8 +1,8 @@
 /**
- * The definitions (CRDs) of Metacontroller's kinds, for clusters that have none; in our own words.
+ * The definitions (CRDs) of Metacontroller's kinds in our own words, for clusters without them.
  *
- * What our CompositeControllers use is described, and every other field stays: other controllers of the cluster,
- * and later versions of Metacontroller, lose no field under these definitions. Where Metacontroller's own are, they stay.
+ * They describe the fields that our CompositeControllers use and preserve all others, so that other controllers and
+ * later Metacontroller versions lose no fields. Existing definitions from Metacontroller are not replaced.
  * Source: Metacontroller's API reference, CompositeController.
  */
 const open = { 'x-kubernetes-preserve-unknown-fields': true } as const
@@ -51,7 +51,7 @@ const compositeSpec = object(
   ['parentResource'],
 )
 
-/** In the order in which they are written. Metacontroller waits for all three; of the last two nothing is ours. */
+/** In the order in which they are written. Metacontroller waits for all three; we only use the first. */
 export const metacontrollerDefinitions = [
   definition('CompositeController', 'Cluster', {
     type: 'object',

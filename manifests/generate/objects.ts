@@ -1,14 +1,12 @@
-/**
- * Names, labels and small shapes that several manifests share.
- */
+/** Names, labels and small builders that several manifests share. */
 import { apiGroup } from '../../schemas/index.ts'
 import { groupOf, type WatchedResource } from './kinds.ts'
 import type { Defaults } from './defaults.ts'
 
-/** Part of an installation that an object belongs to. */
+/** Component of an installation that an object belongs to. */
 export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers'
 
-/** Labels that selectors use. They never change. */
+/** Labels for selectors, which must never change. */
 export function selector(component: Component): Record<string, string> {
   return { 'app.kubernetes.io/name': `gatehouse-${component}`, 'app.kubernetes.io/component': component }
 }
@@ -26,7 +24,7 @@ export interface GeneratedManifest {
 }
 
 export const names = {
-  /** Deployment, Service, ServiceAccount and webhook configuration of the hooks server. */
+  /** Name of the hooks server's Deployment, Service, ServiceAccount and webhook configuration. */
   hooks: 'gatehouse-hooks',
   tls: 'gatehouse-hooks-tls',
   certificates: 'gatehouse-certificates',
@@ -34,9 +32,9 @@ export const names = {
 } as const
 
 /**
- * Ports of the hooks server: the API server's, which no NetworkPolicy can name, and Metacontroller's. The Service listens
- * on the first of each pair. The older one is the API server's: an upgrade leaves no gap in admission, and
- * Metacontroller calls again by itself.
+ * Ports of the hooks server: one for the API server, which no NetworkPolicy can select, and one for Metacontroller. The
+ * Service listens on the first of each pair. The API server uses the older port, so that an upgrade causes no gap in
+ * admission; Metacontroller retries on its own.
  */
 export const servicePorts = {
   admission: { name: 'https', port: 443, containerPort: 8743 },
@@ -54,7 +52,7 @@ export function labels(defaults: Defaults, component: Component): Record<string,
   }
 }
 
-/** One without a token: a pod that needs one mounts it itself. */
+/** Without a token; a pod that needs one mounts it itself. */
 export function serviceAccount(
   defaults: Defaults,
   component: Component,
@@ -76,7 +74,7 @@ export function controllerName(plural: string): string {
   return `${plural}.${apiGroup}`
 }
 
-/** The restricted Pod Security Standard. The user id is the image's: OpenShift assigns its own. */
+/** The restricted Pod Security Standard. Omits the user id: the image has one, and OpenShift assigns its own. */
 export const podSecurity = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } } as const
 export const containerSecurity = {
   allowPrivilegeEscalation: false,
@@ -92,7 +90,7 @@ export interface RbacRule {
   readonly resourceNames?: readonly string[]
 }
 
-/** One rule per API group. */
+/** Builds one rule per API group. */
 export function rules(
   resources: readonly WatchedResource[],
   verbs: readonly string[],

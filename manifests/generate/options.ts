@@ -1,6 +1,4 @@
-/**
- * What an installation may add: a ServiceMonitor, and a Metacontroller of its own with the least rights.
- */
+/** Optional components: a ServiceMonitor, and a private Metacontroller with minimal permissions. */
 import type { HookedKind } from './kinds.ts'
 import {
   containerSecurity,
@@ -15,7 +13,7 @@ import {
 import { metacontrollerRbac } from './rbac.ts'
 import type { Defaults } from './defaults.ts'
 
-/** For the Prometheus operator; scrapes over TLS, trusting the authority in the certificate's Secret. */
+/** For the Prometheus operator. Scrapes over TLS and trusts the CA in the certificate's Secret. */
 export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
   return [
     {
@@ -43,8 +41,8 @@ export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
 }
 
 /**
- * A private Metacontroller that runs our CompositeControllers only. Its definitions (CRDs) are Metacontroller's own and
- * are installed from its release. One pod: two would work against each other without leader election.
+ * A private Metacontroller that only runs our CompositeControllers. Its CRDs come from Metacontroller's release. It has
+ * one pod, because without leader election two would conflict.
  */
 export function metacontroller(
   kinds: readonly HookedKind[],
@@ -73,7 +71,7 @@ export function metacontroller(
           spec: {
             serviceAccountName: names.metacontroller,
             automountServiceAccountToken: true,
-            // The image names its user, and a kubelet cannot verify that a named user is not root.
+            // The image sets its user by name, and a kubelet cannot verify that a named user is not root.
             securityContext: { ...podSecurity, runAsUser: 65532, runAsGroup: 65532 },
             containers: [
               {
@@ -84,7 +82,7 @@ export function metacontroller(
                 args: [
                   `--target-label-selector=${key}=${value}`,
                   '--zap-log-level=info',
-                  // One budget for all children and statuses; the defaults (5 and 10) are for a handful of objects.
+                  // One budget for all children and statuses. The defaults (5 and 10) are for a handful of objects.
                   '--client-go-qps=50',
                   '--client-go-burst=100',
                 ],

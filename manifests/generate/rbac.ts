@@ -1,8 +1,9 @@
 /**
- * Who may do what: the hooks server almost nothing, a private Metacontroller exactly what the hooks registry calls for.
+ * Permissions: almost none for the hooks server, and exactly those that the hooks registry requires for a private
+ * Metacontroller.
  *
- * The Metacontroller role follows from each kind's children and related objects. It holds no `escalate` and no `bind`:
- * whatever a generated Role grants must be among these rules already, as the right to attach to one pod is.
+ * The Metacontroller role is derived from each kind's children and related objects. It has no `escalate` and no `bind`,
+ * so these rules must already contain everything that a generated Role grants, such as attaching to a pod.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
@@ -14,13 +15,13 @@ const rbac = 'rbac.authorization.k8s.io/v1'
 const read = ['get', 'list', 'watch'] as const
 const own = [...read, 'create', 'update', 'patch', 'delete'] as const
 
-/** Rights of the hooks server: it writes the Events that a hook cannot return. */
+/** Permissions of the hooks server, which writes Events because a hook cannot return them. */
 export function hooksRbac(defaults: Defaults): readonly GeneratedManifest[] {
   const role = [{ apiGroups: [''], resources: ['events'], verbs: ['create'] }]
   return clusterRole('hooks', names.hooks, role, defaults)
 }
 
-/** Rights of a private Metacontroller, including those for stdio servers without a command. */
+/** Permissions of a private Metacontroller, including those for stdio servers without a command. */
 export function metacontrollerRbac(
   kinds: readonly HookedKind[],
   defaults: Defaults,
@@ -48,7 +49,7 @@ export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unkn
   return [
     ...rules(parents, [...read, 'update']),
     ...rules(parents, ['get', 'update'], '/status'),
-    // The owner references it sets block the owner's deletion, which some clusters guard by this right.
+    // Its owner references block the owner's deletion, which some clusters protect with this permission.
     ...rules(parents, ['update'], '/finalizers'),
     ...rules(children, own),
     ...rules(related, read),
@@ -63,7 +64,7 @@ export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unkn
   ]
 }
 
-/** Roles for people: added to the built-in view, edit and admin roles. */
+/** Roles for users, aggregated into the built-in view, edit and admin roles. */
 export function userRoles(kinds: readonly ManifestKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const resources = kinds.map((kind) => kind.plural)
   const aggregate = (to: readonly string[]) =>

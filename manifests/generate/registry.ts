@@ -1,14 +1,12 @@
-/**
- * Reads what the other modules publish: the kinds of the API, and the hooks' registry.
- */
+/** Reads the exports of other modules: the kinds of the API, and the hooks' registry. */
 import { defaultSettings, makeHooks } from '../../hooks/index.ts'
 import { kinds } from '../../schemas/index.ts'
 import type { HookedKind, ManifestKind } from './kinds.ts'
 
-/** What a status says of who uses the object: of a group, its members. */
+/** Status fields that list who uses the object; for a group, its members. */
 const countsOfUse: ReadonlySet<string> = new Set(['.status.referenceCount', '.status.serverCount'])
 
-/** Every kind of the API, sorted by name. */
+/** Returns every kind of the API, sorted by name. */
 export function allKinds(): readonly ManifestKind[] {
   return kinds.map(({ kind, plural, description, columns }) => ({
     kind,
@@ -18,7 +16,7 @@ export function allKinds(): readonly ManifestKind[] {
   }))
 }
 
-/** Every kind with hooks, in the registry's order. The settings of an installation do not change what is listed. */
+/** Returns every kind with hooks in the registry's order. An installation's settings do not affect the list. */
 export function hookedKinds(): readonly HookedKind[] {
   return [...makeHooks(defaultSettings)].map(({ kind, plural, childKinds, relatedKinds }) => ({
     kind,

@@ -1,8 +1,9 @@
 /**
  * The hooks server: namespace, ServiceAccount, Deployment, Service, disruption budget, network policy.
  *
- * Two pods on different nodes, so that admission survives a node. The serving certificate is a mounted Secret whose
- * keys are listed: a pod waits for the certificate job instead of starting without one, and rotation needs no restart.
+ * Two pods run on different nodes, so that admission survives the loss of a node. The serving certificate is mounted
+ * from a Secret with explicit keys: a pod waits for the certificate job instead of starting without a certificate, and
+ * rotation needs no restart.
  */
 import { hooksRbac } from './rbac.ts'
 import {
@@ -19,7 +20,7 @@ import type { Defaults } from './defaults.ts'
 
 const tlsFolder = '/etc/gatehouse-hooks/tls'
 
-/** Only the plain manifests make their namespace; a chart is installed into one. */
+/** Only the plain manifests create a namespace; a chart is installed into an existing one. */
 export function namespace(defaults: Defaults): readonly GeneratedManifest[] {
   return [
     {
@@ -50,7 +51,7 @@ export function hooksServer(defaults: Defaults): readonly GeneratedManifest[] {
         replicas: defaults.value('hooks.replicas'),
         revisionHistoryLimit: 3,
         selector: { matchLabels: selector('hooks') },
-        // A new pod answers before an old one goes: admission has no gap.
+        // A new pod must be ready before an old one ends, so that admission has no gap.
         strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
         template: { metadata: { labels: labels(defaults, 'hooks') }, spec: pod(defaults) },
       },
@@ -96,7 +97,7 @@ function metacontrollers(defaults: Defaults): readonly object[] {
   ]
 }
 
-/** Tells the hooks that Metacontroller manages HTTPRoutes. */
+/** Configures the hooks for a Metacontroller that manages HTTPRoutes. */
 export const gatewayApiVariable = { name: 'GATEHOUSE_GATEWAY_API', value: 'true' } as const
 
 function pod(defaults: Defaults): object {
@@ -107,7 +108,7 @@ function pod(defaults: Defaults): object {
   })
   return {
     serviceAccountName: names.hooks,
-    // The server writes Events; nothing else in it uses the token.
+    // The server writes Events and uses the token for nothing else.
     automountServiceAccountToken: true,
     securityContext: podSecurity,
     terminationGracePeriodSeconds: 30,
@@ -140,7 +141,7 @@ function pod(defaults: Defaults): object {
         startupProbe: probe('/healthz', { periodSeconds: 2, failureThreshold: 30 }),
         livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
         readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 2 }),
-        // Calls go on arriving until every node knows that this pod is leaving.
+        // Calls keep arriving until every node has removed this pod from its endpoints.
         lifecycle: { preStop: { sleep: { seconds: 5 } } },
         resources: defaults.value('hooks.resources'),
         securityContext: containerSecurity,
@@ -156,13 +157,16 @@ function pod(defaults: Defaults): object {
   }
 }
 
-/** Where DNS pods and API servers listen, on the usual distributions: policies are checked behind the Service. */
+/**
+ * Ports of DNS pods and API servers in common distributions. Policies are checked after the Service's address
+ * translation.
+ */
 const dnsPorts = [53, 5353]
 const apiPorts = [443, 6443, 8443, 16443]
 
 /**
- * Ingress as given (none when empty); egress to DNS and to the API server only. The API server is no pod, so it can be
- * named neither as a source nor as a target: ports are what is left. (Kubelets reach the pods of their node always.)
+ * Allows the given ingress (none when empty), and egress only to DNS and the API server. The API server is not a pod,
+ * so policies can only match its ports. Kubelets can always reach the pods of their node.
  */
 export function networkPolicy(
   defaults: Defaults,
@@ -182,7 +186,7 @@ export function networkPolicy(
     spec: {
       podSelector: { matchLabels: selector(component) },
       policyTypes: ['Ingress', 'Egress'],
-      // Left out when empty, as the API server does: with the policy type it means that nothing may come in.
+      // Omitted when empty, like the API server does. With the policy type, this blocks all ingress.
       ...(ingress.length > 0 && { ingress }),
       egress: [{ ports: dns }, { ports: api }],
     },

@@ -4,12 +4,12 @@ import { quotedForKubectl, writeYaml } from '../../schemas/yaml/index.ts'
 
 const header = '# Written by manifests/generate; change the generator, not this file.\n'
 
-/** Objects as one YAML stream, with the note that the file is generated. */
+/** Formats objects as one YAML stream with a note that the file is generated. */
 export function yamlFile(objects: readonly object[]): string {
   return header + objects.map(yamlObject).join('---\n')
 }
 
-/** JSON with lists of plain values on one line, as the formatter of this project writes it. */
+/** Formats JSON with lists of plain values on one line, like the formatter of this project. */
 export function jsonFile(value: object): string {
   const text = JSON.stringify(value, null, 2)
   return `${text.replaceAll(/\[\s+([^[\]{}]*?)\s+\]/g, (_list, items: string) => `[${items.replaceAll(/\s*\n\s*/g, ' ')}]`)}\n`
@@ -20,7 +20,7 @@ export function yamlValue(value: unknown): string {
 }
 
 function yamlObject(object: object): string {
-  // Repeated objects are written out, not aliased.
+  // Writes repeated objects in full instead of aliases.
   return new Document(object, { aliasDuplicateObjects: false, ...quotedForKubectl }).toString({
     lineWidth: 0,
   })

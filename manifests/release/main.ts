@@ -1,7 +1,7 @@
 /**
- * What a release asks of the repository, for .github/workflows/release.yml:
+ * Checks and notes of a release, for .github/workflows/release.yml:
  *
- *   node manifests/release/main.ts check v1.2.3    fails unless package, chart and changelog are of that version
+ *   node manifests/release/main.ts check v1.2.3    fails unless package, chart and changelog have that version
  *   node manifests/release/main.ts notes v1.2.3    prints that version's section of the changelog
  */
 import { readFileSync } from 'node:fs'
@@ -16,10 +16,10 @@ export interface Versions {
   readonly changelog: string
 }
 
-/** What does not fit a tag, one sentence each; empty when everything does. */
+/** Returns one sentence per mismatch with a tag; empty when everything matches. */
 export function mismatches(tag: string, versions: Versions): readonly string[] {
   const version = /^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$/.exec(tag)?.[1]
-  if (version === undefined) return [`tag ${tag}: expected v and a version, such as v1.2.3`]
+  if (version === undefined) return [`tag ${tag}: expected a version such as v1.2.3`]
   const named = {
     'package.json, version': versions.package,
     'Chart.yaml, version': versions.chart,
@@ -30,12 +30,12 @@ export function mismatches(tag: string, versions: Versions): readonly string[] {
       .filter(([, value]) => value !== version)
       .map(([what, value]) => `${what} is ${value}, and the tag is ${tag}`),
     ...(notesOf(versions.changelog, version) === undefined
-      ? [`CHANGELOG.md has no section "## ${version}", or nothing in it`]
+      ? [`CHANGELOG.md has no section "## ${version}", or the section is empty`]
       : []),
   ]
 }
 
-/** The section of a version without its heading; undefined when there is none, or an empty one. */
+/** Returns the section of a version without its heading; undefined when it is missing or empty. */
 export function notesOf(changelog: string, version: string): string | undefined {
   const sections = changelog.split(/^## /m).slice(1)
   const section = sections.find((text) => /^\[?([^\s\]]+)/.exec(text)?.[1] === version)
@@ -49,7 +49,7 @@ function read(path: string): string {
 
 function versionsHere(): Versions {
   const { version }: { version: string } = JSON.parse(read('package.json'))
-  // Needs no package: a release asks before anything is installed.
+  // Uses no packages, because it runs before they are installed.
   const chart = read('manifests/chart/Chart.yaml')
   const lineOf = (key: string) => new RegExp(`^${key}: (.*)$`, 'm').exec(chart)?.[1] ?? 'absent'
   return {

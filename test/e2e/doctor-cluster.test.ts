@@ -1,7 +1,7 @@
 /** `gatehouse doctor --cluster` against a real API server, in the states that an installation can get stuck in. */
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { issue } from '../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../hooks/certificates/issue.ts'
 import { runGatehouse } from '../helpers/gatehouse.ts'
 import { kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
 import { compositeControllerCrd } from '../helpers/kube/metacontroller-crd.ts'
@@ -50,7 +50,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     kube.must(['patch', 'deployment', name, '-n', 'gatehouse-system', ...patch])
   }
   async function authority(fromDays: number) {
-    const { ca } = await issue({
+    const { ca } = await issueCertificate({
       names: ['hooks.test'],
       now: new Date(Date.now() + fromDays * day),
       lifetimeMs: 30 * day,

@@ -188,6 +188,9 @@ t.test('AuthZEN: from a ConfigMap, and told where it cannot stand', (t) => {
     resource('MCPAuthzConfig', 'p', shared({ http: { url } }, 'authzenv1').spec),
   ).settle()
   const status = JSON.stringify(refused.get('VirtualMCPServer', 'door')['status'])
-  t.match(status, /only cedarv1 is supported here: write the decision point in authzConfig, type authzenv1/)
+  t.match(
+    status,
+    /only cedarv1 is supported here: configure the decision point in authzConfig with type authzenv1/,
+  )
   t.end()
 })

@@ -51,7 +51,7 @@ t.test('shadowReplaces: half of a setting is refused everywhere', (t) => {
   ])
   t.match(
     sharedPolicies(shared({ shadow_replaces: true })).failure?.message,
-    /shadow_replaces needs shadow_policies/,
+    /shadow_replaces requires shadow_policies/,
   )
   t.match(
     sharedPolicies(shared({ shadow_policies: [forbid], shadow_replaces: 'yes' })).failure?.message,

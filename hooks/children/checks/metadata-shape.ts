@@ -1,15 +1,16 @@
 /**
- * Labels and annotations as the API server takes them. Source: Kubernetes, "Labels and Selectors", "Annotations".
+ * Checks labels and annotations by the rules of the API server. Source: Kubernetes, "Labels and Selectors",
+ * "Annotations".
  */
 import type { MetadataOverrides, Violation } from '../../../schemas/index.ts'
 
 const nameForm = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const prefixForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const maxPrefix = 253
-/** The API server allows 256 KiB; the last-applied annotation needs its part. */
+/** The API server allows 256 KiB, which must also fit the last-applied annotation. */
 const maxAnnotationBytes = 64 * 1024
 
-/** A name of at most 63 characters, with a DNS name and a slash before it or not. */
+/** True for a name of at most 63 characters with an optional DNS prefix and slash. */
 function isQualifiedName(key: string): boolean {
   const slash = key.indexOf('/')
   if (slash === -1) return nameForm.test(key)
@@ -17,21 +18,21 @@ function isQualifiedName(key: string): boolean {
   return prefix.length <= maxPrefix && prefixForm.test(prefix) && nameForm.test(key.slice(slash + 1))
 }
 
-/** What is wrong with a label; undefined when nothing is. */
+/** Returns the error of a label, or undefined when it is valid. */
 export function labelFailure(key: string, value: string): string | undefined {
-  if (!isQualifiedName(key)) return 'is not a label name'
+  if (!isQualifiedName(key)) return 'is not a valid label key'
   if (value !== '' && !nameForm.test(value)) {
     return "must be a label value: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
   }
   return undefined
 }
 
-/** What is wrong with an annotation's key; undefined when nothing is. Upper case is allowed in the prefix. */
+/** Returns the error of an annotation key, or undefined when it is valid. Prefixes may contain upper case. */
 export function annotationFailure(key: string): string | undefined {
-  return isQualifiedName(key.toLowerCase()) ? undefined : 'is not an annotation name'
+  return isQualifiedName(key.toLowerCase()) ? undefined : 'is not a valid annotation key'
 }
 
-/** Errors of labels and annotations that a resource gives to its children. */
+/** Returns the errors of the labels and annotations that a resource sets on its children. */
 export function metadataViolations(given: MetadataOverrides | undefined, path: string): Violation[] {
   const violations: Violation[] = []
   const add = (at: string, message: string | undefined) => {
@@ -41,7 +42,7 @@ export function metadataViolations(given: MetadataOverrides | undefined, path: s
     add(`labels.${key}`, labelFailure(key, value))
   for (const key of Object.keys(given?.annotations ?? {})) add(`annotations.${key}`, annotationFailure(key))
   if (Buffer.byteLength(JSON.stringify(given?.annotations ?? {})) > maxAnnotationBytes) {
-    add('annotations', `must not have more than ${maxAnnotationBytes} bytes together`)
+    add('annotations', `must not exceed ${maxAnnotationBytes} bytes in total`)
   }
   return violations
 }

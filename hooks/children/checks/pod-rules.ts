@@ -1,7 +1,7 @@
 /**
- * Rules of the API server for a pod template beyond the types of its members: those that people meet when they put a
- * template of their own over a generated one. The API server would refuse the whole workload, and say so to nobody who
- * looks at the resource, so the same is said here, in its words.
+ * Applies rules of the API server that go beyond types and that users often violate when they merge a template into the
+ * generated one. The API server would reject the whole workload without a trace on the resource, so the resource
+ * reports the same error in the same words.
  *
  * Source: Kubernetes, pkg/apis/core/validation (ValidatePodTemplateSpec).
  */
@@ -9,16 +9,16 @@ import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 
 const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
-/** Members of a volume that are no source. */
-const volumeName = new Set(['name'])
+/** Volume fields that are not sources. */
+const nonSourceFields = new Set(['name'])
 
-/** Describes the template that is checked. */
+/** Scope of a check. */
 export interface RuleScope {
-  /** Containers of the generated template that this one is merged into later. The volumes may be there, too. */
+  /** Generated containers that the template is merged into later; they may also bring volumes. */
   readonly generated?: readonly string[]
-  /** Set for a merged template: the generated and the user's template. Errors use the list indexes of the latter. */
+  /** Set for a merged template: the generated template and the user's. Errors use the list indexes of the latter. */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
-  /** Volume claims of the StatefulSet. Set for a complete template, to which no more volumes are added. */
+  /** Volume claims of the StatefulSet. Set for a complete template, to which no volumes are added later. */
   readonly claims?: readonly string[] | undefined
 }
 
@@ -64,7 +64,7 @@ function namedIn(list: unknown, name: unknown): Fields {
 function itemsOf(list: unknown, user?: unknown): { readonly item: Fields; readonly index: number }[] {
   return listOf(list).flatMap((item, index) => {
     if (!isFields(item) || item['$patch'] !== undefined) return []
-    const own = listOf(user).findIndex((one) => isFields(one) && one['name'] === item['name'])
+    const own = listOf(user).findIndex((entry) => isFields(entry) && entry['name'] === item['name'])
     return [{ item, index: own < 0 ? index : own }]
   })
 }
@@ -75,7 +75,7 @@ function restartPolicyErrors(policy: unknown, path: string): string[] {
     : [`${path}.restartPolicy Unsupported value: ${JSON.stringify(policy)}: supported values: "Always"`]
 }
 
-interface Around {
+interface ContainerContext {
   readonly scope: RuleScope
   readonly volumes: ReadonlySet<unknown> | undefined
   /** Generated container with the same name. */
@@ -84,8 +84,8 @@ interface Around {
   readonly given: Fields
 }
 
-function containerErrors(container: Fields, path: string, around: Around): string[] {
-  const { scope, volumes, before, given } = around
+function containerErrors(container: Fields, path: string, context: ContainerContext): string[] {
+  const { scope, volumes, before, given } = context
   const { name, image } = container
   const hasImage = scope.generated?.includes(String(name)) || !(isAbsent(image) || image === '')
   return [
@@ -105,8 +105,8 @@ function containerErrors(container: Fields, path: string, around: Around): strin
 }
 
 /**
- * Finds conflicts between members that exclude each other. `added` has those to report: all that the user added to a
- * generated one, or all but the first. `hint` names the generated one.
+ * Finds conflicts between mutually exclusive fields. `added` lists the fields to report: those that the user added to a
+ * generated field, or all but the first. `hint` names the generated field.
  */
 function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {
   const before = present.filter((key) => !isAbsent(fieldsOf(generated)[key]))
@@ -145,7 +145,7 @@ function volumeErrors(
   path: string,
   { isComplete, before }: { readonly isComplete: boolean; readonly before: Fields },
 ): string[] {
-  const sources = Object.keys(volume).filter((key) => !volumeName.has(key) && !isAbsent(volume[key]))
+  const sources = Object.keys(volume).filter((key) => !nonSourceFields.has(key) && !isAbsent(volume[key]))
   const { added, hint } = moreThanOne(sources, before)
   const { path: host } = fieldsOf(volume['hostPath'])
   return [
@@ -157,7 +157,7 @@ function volumeErrors(
   ]
 }
 
-/** Reports a container with `runAsNonRoot` whose user is root: the kubelet does not start it. */
+/** Rejects a container with `runAsNonRoot` that runs as root, because the kubelet would not start it. */
 function rootErrors(container: Fields, path: string, podContext: unknown, podPath: string): string[] {
   const pod = fieldsOf(podContext)
   const own = fieldsOf(container['securityContext'])
@@ -165,7 +165,7 @@ function rootErrors(container: Fields, path: string, podContext: unknown, podPat
   if (!isNonRoot || (own['runAsUser'] ?? pod['runAsUser']) !== 0) return []
   const where = own['runAsUser'] === 0 ? path : podPath
   return [
-    `${where}.securityContext.runAsUser Invalid value: 0: container ${String(container['name'])} has runAsNonRoot true: set another user, or set runAsNonRoot to false as well`,
+    `${where}.securityContext.runAsUser Invalid value: 0: container ${String(container['name'])} sets runAsNonRoot; use another user or also set runAsNonRoot to false`,
   ]
 }
 

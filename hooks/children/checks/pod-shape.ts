@@ -1,8 +1,8 @@
 /**
- * Type check of a pod template: the members that people write, with the JSON types that core/v1 gives them.
+ * Checks the JSON types of the commonly used fields of a pod template, as core/v1 defines them.
  *
- * Not a full validation of PodSpec: unknown members are left to the API server, which drops them. What is checked is
- * what it would refuse to decode, and the few values (quantities, names, ports) that are often wrong.
+ * This is not a full validation of PodSpec. The API server drops unknown fields, so they are ignored here. The check
+ * finds values that the API server could not decode, and common mistakes in quantities, names and ports.
  */
 import { fieldsOf, isFields } from '../../base/kube.ts'
 import { annotationFailure, labelFailure } from './metadata-shape.ts'
@@ -13,12 +13,12 @@ type Check = (value: unknown, path: string) => readonly string[]
 const quantityForm = /^[+-]?(\d+|\d+\.\d*|\.\d+)([eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$/
 const nameForm = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
-/** A pod template needs about twelve. */
+/** A real pod template is about twelve levels deep. */
 const maxDepth = 40
 
-/** One line per error; empty when the template can be decoded. */
+/** Returns one line per error; empty when the API server can decode the template. */
 export function podTemplateErrors(template: unknown): readonly string[] {
-  if (isDeeperThan(template, maxDepth)) return [`podTemplateSpec is nested more than ${maxDepth} deep`]
+  if (isDeeperThan(template, maxDepth)) return [`podTemplateSpec is nested more than ${maxDepth} levels deep`]
   return podTemplate(template, 'podTemplateSpec')
 }
 
@@ -28,7 +28,7 @@ function isDeeperThan(value: unknown, depth: number): boolean {
   return Object.values(value).some((item) => isDeeperThan(item, depth - 1))
 }
 
-/** Whether the text is a Kubernetes quantity such as `500m` or `1Gi`. */
+/** True for a Kubernetes quantity such as `500m` or `1Gi`. */
 function isQuantity(value: unknown): boolean {
   return typeof value === 'string' && quantityForm.test(value)
 }
@@ -83,7 +83,7 @@ function requestsAboveLimits(value: unknown, path: string): readonly string[] {
   return Object.entries(fieldsOf(requests)).flatMap(([name, request]) => {
     const limit = fieldsOf(limits)[name]
     const above = isAmount(request) && isAmount(limit) && compareQuantities(`${request}`, `${limit}`) > 0
-    return above ? [`${path}.requests.${name} must not be more than the limit, ${limit}`] : []
+    return above ? [`${path}.requests.${name} must not exceed the limit of ${limit}`] : []
   })
 }
 

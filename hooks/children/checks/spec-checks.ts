@@ -1,12 +1,12 @@
 /**
- * Checks of the parts of a resource that go into its children unchanged: what the API server would refuse there, where
- * nobody sees it, is refused here.
+ * Checks fields that a resource copies into its children unchanged. The API server would reject them there, where the
+ * user does not look.
  */
 import type { Violation, ResourceOverrides, ResourceRequirements } from '../../../schemas/index.ts'
 import { metadataViolations } from './metadata-shape.ts'
 import { compareQuantities } from '../quantity.ts'
 
-/** A request above its limit. */
+/** Reports requests that exceed their limit. */
 export function resourcesViolations(
   { requests, limits }: ResourceRequirements = {},
   path: string,
@@ -15,11 +15,11 @@ export function resourcesViolations(
     const request = requests?.[resource]
     const limit = limits?.[resource]
     if (request === undefined || limit === undefined || compareQuantities(request, limit) <= 0) return []
-    return [{ path: `${path}.requests.${resource}`, message: `must not be more than the limit, ${limit}` }]
+    return [{ path: `${path}.requests.${resource}`, message: `must not exceed the limit of ${limit}` }]
   })
 }
 
-/** Labels and annotations for a proxy's Deployment, pods and Service. */
+/** Checks the labels and annotations for a proxy's Deployment, pods and Service. */
 export function proxyOverrideViolations(
   { proxyDeployment, proxyService }: ResourceOverrides = {},
   path: string,
@@ -34,7 +34,7 @@ export function proxyOverrideViolations(
   ]
 }
 
-/** An image reference is one word. */
+/** Rejects an image reference that contains white space. */
 export function imageViolations(image: string, path: string): Violation[] {
   return /\s/.test(image) ? [{ path, message: 'must not contain white space' }] : []
 }

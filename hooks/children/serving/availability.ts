@@ -1,9 +1,9 @@
 /**
- * What keeps a server available while nodes are drained and load changes: disruption budget, spread, a graceful end of
- * pods, autoscaler.
+ * Keeps a server available while nodes are drained and load changes: disruption budget, topology spread, graceful
+ * termination and autoscaler.
  *
- * None of it is a setting but the autoscaler: where there are several pods, one way is right. Lists are written out with
- * every field that the API server would fill in, for they are compared whole.
+ * Only the autoscaler is configurable; the others have one correct form. Lists contain every field that the API server
+ * would default, because they are compared as a whole.
  * Source: Kubernetes policy/v1, autoscaling/v2.
  */
 import type { Autoscaling, ServerAutoscaling } from '../../../schemas/index.ts'
@@ -11,30 +11,30 @@ import { fieldsOf, type KubeObject, type StringMap } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type ChildMeta, childMeta } from '../objects.ts'
 
-/** Either kind of autoscaling. */
+/** Settings of either kind of autoscaling. */
 export type Scaling = Pick<ServerAutoscaling, 'targetSessions'> & Autoscaling
 
-/** How many pods there are meant to be. */
-export interface Count {
+/** Desired number of pods. */
+export interface DesiredReplicas {
   readonly replicas?: number | undefined
   readonly autoscaling?: Scaling | undefined
 }
 
-/** The greatest number of pods, as far as it is known; `observed` counts where somebody else decides. */
-export function mostReplicas({ replicas, autoscaling }: Count, observed?: KubeObject): number {
+/** Returns the maximum number of pods, if known. `observed` is used when another controller scales the workload. */
+export function mostReplicas({ replicas, autoscaling }: DesiredReplicas, observed?: KubeObject): number {
   const present = fieldsOf(observed?.['spec'])['replicas']
   return autoscaling?.maxReplicas ?? replicas ?? (typeof present === 'number' ? present : 1)
 }
 
-export interface Scaled extends Count {
+export interface Scaled extends DesiredReplicas {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly selector: StringMap
-  /** The container whose use of CPU counts: what others put beside it does not. */
+  /** The container whose CPU usage is measured, without sidecars that users add. */
   readonly container: string
   readonly observed: KubeObject | undefined
 }
 
-/** Disruption budget and autoscaler of one workload, under its name. */
+/** Returns the disruption budget and autoscaler of one workload, under its name. */
 export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   const { autoscaling, observed, selector } = workload
   return [
@@ -43,7 +43,7 @@ export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   ]
 }
 
-/** One pod at a time may be evicted, and one that does not serve always: neither blocks the drain of a node. */
+/** Evicts one pod at a time, and always allows the eviction of pods that are not ready. Neither blocks a node drain. */
 function disruptionBudget(meta: ChildMeta, selector: StringMap): KubeObject {
   return {
     apiVersion: 'policy/v1',
@@ -60,7 +60,7 @@ function disruptionBudget(meta: ChildMeta, selector: StringMap): KubeObject {
 const defaultCpu = 80
 const sessionsMetric = 'gatehouse_vmcp_sessions'
 
-/** The target is the Deployment: over the resource, `spec.replicas` would be written, which a repository takes back. */
+/** Targets the Deployment. Scaling the resource would write `spec.replicas`, which a GitOps tool would revert. */
 function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scaling): KubeObject {
   const { minReplicas, maxReplicas, targetSessions } = scaling
   const cpu = scaling.targetCPU ?? (targetSessions === undefined ? defaultCpu : undefined)
@@ -99,7 +99,7 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
       maxReplicas,
       metrics,
       behavior: {
-        // Sessions and streams end with a pod: a short lull takes none away.
+        // Sessions and streams end with their pod, so a short lull does not scale down.
         scaleDown: {
           stabilizationWindowSeconds: 300,
           selectPolicy: 'Max',
@@ -111,10 +111,10 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
 }
 
 /**
- * Pods on different nodes and zones where that is possible. Whatever their number is: a template that changes with it would
- * replace all pods when one is added.
+ * Prefers different nodes and zones. Independent of the number of pods, because a changed template would replace all
+ * pods whenever one is added.
  */
-export function spread(selector: StringMap): readonly object[] {
+export function topologySpread(selector: StringMap): readonly object[] {
   return ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
     maxSkew: 1,
     topologyKey,
@@ -123,16 +123,19 @@ export function spread(selector: StringMap): readonly object[] {
   }))
 }
 
-/** Seconds that a pod of ours has from the decision to end it. */
+/** Grace period of generated pods, in seconds. */
 export const terminationSeconds = 60
-/** Requests go on arriving until every node knows that the pod is leaving. */
-const leavingSeconds = 5
+/** Requests keep arriving until every node has removed the pod from its endpoints. */
+const endpointRemovalSeconds = 5
 
-/** For the container of the runtime image; the time left after it is for requests in flight. */
-export const leaving = { preStop: { sleep: { seconds: leavingSeconds } } } as const
-export const shutdownGrace = `${terminationSeconds - 2 * leavingSeconds}s`
+/** Hook for containers of the runtime image. The rest of the grace period is for requests in flight. */
+export const preStopDelay = { preStop: { sleep: { seconds: endpointRemovalSeconds } } } as const
+export const shutdownGrace = `${terminationSeconds - 2 * endpointRemovalSeconds}s`
 
-/** Says why the autoscaler does nothing, in its own words. Absent without one, and while it has not looked yet. */
+/**
+ * Copies the reason why the autoscaler is inactive into a condition. Does nothing without an autoscaler, or before its
+ * first check.
+ */
 export function checkAutoscaler(
   context: Pick<SyncContext<never>, 'conditions' | 'child'>,
   name: string,
@@ -152,6 +155,6 @@ export function checkAutoscaler(
     'AutoscalingActive',
     active['status'] === 'True' ? undefined : failure,
     'AutoscalingActive',
-    'The HorizontalPodAutoscaler decides the number of pods',
+    'The HorizontalPodAutoscaler controls the number of pods',
   )
 }

@@ -1,25 +1,26 @@
 /**
- * The way from outside to a Service: an HTTPRoute at a Gateway, or an Ingress. Both end TLS for the host name.
+ * Exposes a Service to clients outside of the cluster through an HTTPRoute or an Ingress. Both terminate TLS for the
+ * host name.
  *
- * Lists are written out with every field that the API server would fill in, for they are compared whole.
+ * Lists contain every field that the API server would default, because they are compared as a whole.
  * Source: Gateway API v1, Kubernetes networking/v1.
  */
 import type { Exposure } from '../../../schemas/index.ts'
 import type { KubeObject } from '../../base/kube.ts'
 import { type ChildMeta, childMeta } from '../objects.ts'
 
-/** `https://<hostname>`, where clients are. */
+/** Returns `https://<hostname>`, the origin that clients use. */
 export function publicOrigin({ hostname }: Exposure): string {
   return `https://${hostname}`
 }
 
 export interface RouteTarget {
   readonly port: number
-  /** The Service serves HTTPS. */
+  /** True when the Service serves HTTPS. */
   readonly secure: boolean
 }
 
-/** Under the name of the Service that it leads to. */
+/** Builds a route with the name of its Service. */
 export function route(meta: ChildMeta, exposure: Exposure, { port, secure }: RouteTarget): KubeObject {
   return exposure.gateway ? httpRoute(meta, exposure, port) : ingress(meta, exposure, secure)
 }
@@ -36,7 +37,7 @@ function httpRoute(meta: ChildMeta, { hostname, gateway }: Exposure, port: numbe
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],
           backendRefs: [{ group: '', kind: 'Service', name: meta.name, port, weight: 1 }],
-          // Event streams and tool calls have time limits of their own.
+          // Event streams and tool calls have their own time limits.
           timeouts: { request: '0s' },
         },
       ],
@@ -44,15 +45,18 @@ function httpRoute(meta: ChildMeta, { hostname, gateway }: Exposure, port: numbe
   }
 }
 
-/** ingress-nginx cuts a response after 60 seconds without data, and collects it before it passes it on. Others ignore these. */
-const streaming = {
+/**
+ * By default, ingress-nginx buffers responses and ends them after 60 seconds without data. Other controllers ignore
+ * these.
+ */
+const streamingAnnotations = {
   'nginx.ingress.kubernetes.io/proxy-buffering': 'off',
   'nginx.ingress.kubernetes.io/proxy-read-timeout': '3600',
   'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
 } as const
 
-/** Others than ingress-nginx take it from `appProtocol` of the Service, or have settings of their own. */
-const toHttps = { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' } as const
+/** For ingress-nginx. Other controllers use the Service's `appProtocol` or their own settings. */
+const httpsAnnotations = { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' } as const
 
 function ingress(meta: ChildMeta, { hostname, ingress: own }: Exposure, secure: boolean): KubeObject {
   const { className, tlsSecretName, annotations } = own ?? {}
@@ -61,7 +65,12 @@ function ingress(meta: ChildMeta, { hostname, ingress: own }: Exposure, secure: 
     kind: 'Ingress',
     metadata: childMeta({
       ...meta,
-      annotations: { ...meta.annotations, ...streaming, ...(secure && toHttps), ...annotations },
+      annotations: {
+        ...meta.annotations,
+        ...streamingAnnotations,
+        ...(secure && httpsAnnotations),
+        ...annotations,
+      },
     }),
     spec: {
       ...(className !== undefined && { ingressClassName: className }),

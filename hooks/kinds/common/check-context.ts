@@ -1,10 +1,13 @@
-/** The context for checking an object on its own, without its references and children. */
+/** Creates contexts that check an object on its own, without its references and children. */
 import type { KindName, Kinds } from '../../../schemas/index.ts'
 import type { KubeObject } from '../../base/kube.ts'
 import { type CheckSettings, defaultSettings } from '../../base/settings.ts'
 import { SyncContext } from '../../sync/context.ts'
 
-/** Creates the context for a resource that matches its schema. Generated pods are always those of a cluster. */
+/**
+ * Creates the context for a resource that matches its schema. Always generates the pods of a cluster, even in
+ * `gatehouse dev`.
+ */
 export function checkContext<K extends KindName>(
   resource: Kinds[K],
   kind: K,

@@ -1,8 +1,8 @@
 /**
- * `spec.exposure`: whether a server can have its host name, and what became of the route.
+ * `spec.exposure`: checks whether a server may use its host name, and reports the state of its route.
  *
- * A host name is of one server. Among the servers of a namespace the oldest has it; what other namespaces claim, the
- * Gateway or the Ingress controller decides.
+ * A host name belongs to one server. Within a namespace, the oldest server has it. Between namespaces, the Gateway or
+ * the Ingress controller decides.
  */
 import { byText, type Exposure } from '../../../schemas/index.ts'
 import { publicOrigin, route, type RouteTarget } from '../../children/serving/exposure.ts'
@@ -13,10 +13,10 @@ import type { AnyContext } from '../../sync/context.ts'
 
 type Context = AnyContext & { readonly spec: { readonly exposure?: Exposure | undefined } }
 
-/** Kinds that have the field. */
+/** Kinds with a `spec.exposure` field. */
 export const exposedKinds = ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer'] as const
 
-/** What `customize` asks for beside the rest: of a spec that nobody has checked yet. */
+/** Returns the related objects that `customize` must request. `spec` may be invalid. */
 export function exposureRelated(spec: Fields): {
   readonly kinds: readonly string[]
   readonly secret: unknown
@@ -28,54 +28,54 @@ export function exposureRelated(spec: Fields): {
   }
 }
 
-/** The one that counts. `gatehouse dev` serves on the loopback interface: nothing is exposed there. */
+/** Returns the effective exposure. `gatehouse dev` exposes nothing, because it serves on the loopback interface. */
 export function exposureOf({ settings, spec }: Context): Exposure | undefined {
   return settings.allowLoopback ? undefined : spec.exposure
 }
 
-/** The public address, with the path of the address inside the cluster. */
+/** Returns the public URL with the path of the in-cluster URL. */
 export function externalUrl(context: Context, url: string): string | undefined {
   const own = exposureOf(context)
   return own && `${publicOrigin(own)}${new URL(url).pathname}`
 }
 
-/** The route, unless the host name is somebody else's or the cluster has no such routes. */
+/** Builds the route. Returns none when another server owns the host name or the cluster does not support the route. */
 export function exposureChildren(context: Context, meta: ChildMeta, target: RouteTarget): KubeObject[] {
   const own = exposureOf(context)
-  return own && !refusal(context, own) ? [route(meta, own, target)] : []
+  return own && !exposureFailure(context, own) ? [route(meta, own, target)] : []
 }
 
-/** URLs that clients are told and that must be of the host name: what each is, and the URL. */
+/** URLs that clients see and that must use the host name, by description. */
 export type ClientUrls = Readonly<Record<string, string | undefined>>
 
-/** Sets ExposureReady; absent without the field. */
-export function checkExposure(context: Context, name: string, told: ClientUrls): void {
+/** Sets ExposureReady; leaves it absent when nothing is exposed. */
+export function checkExposure(context: Context, name: string, urls: ClientUrls): void {
   const own = exposureOf(context)
   if (!own) return
   const failure =
-    refusal(context, own) ??
-    mismatch(own, told) ??
+    exposureFailure(context, own) ??
+    mismatch(own, urls) ??
     missingSecret(context, own) ??
     routeFailure(context, own, name)
   const message = `Clients reach the server at ${publicOrigin(own)}`
   context.conditions.check('ExposureReady', failure, 'Exposed', message)
 }
 
-function refusal(context: Context, exposure: Exposure): SyncFailure | undefined {
+function exposureFailure(context: Context, exposure: Exposure): SyncFailure | undefined {
   if (exposure.gateway && !context.settings.gatewayApi) {
     const message =
-      'this installation makes no HTTPRoutes: install the Gateway API and set integrations.gatewayAPI, or use spec.exposure.ingress'
+      'HTTPRoutes are disabled in this installation: install the Gateway API and set integrations.gatewayAPI, or use spec.exposure.ingress'
     return { reason: 'GatewayAPINotEnabled', message }
   }
-  const holder = holderOf(context, exposure.hostname)
-  if (!holder) return undefined
-  const { kind, metadata } = holder
-  const message = `${exposure.hostname} is the host name of ${kind} ${metadata.name}, which is older`
+  const owner = olderOwnerOf(context, exposure.hostname)
+  if (!owner) return undefined
+  const { kind, metadata } = owner
+  const message = `${exposure.hostname} already belongs to ${kind} ${metadata.name}, which is older`
   return { reason: 'HostnameClaimed', message }
 }
 
-/** Another server of the namespace with this host name that comes before this one. */
-function holderOf(context: Context, hostname: string): KubeObject | undefined {
+/** Finds an older server of the namespace with this host name. */
+function olderOwnerOf(context: Context, hostname: string): KubeObject | undefined {
   const { stored } = context
   const others = exposedKinds
     .flatMap((kind) => context.members(kind))
@@ -88,8 +88,8 @@ function order({ kind, metadata }: KubeObject): string {
   return `${metadata.creationTimestamp ?? ''} ${kind} ${metadata.name}`
 }
 
-function mismatch({ hostname }: Exposure, told: ClientUrls): SyncFailure | undefined {
-  const wrong = Object.entries(told).filter(
+function mismatch({ hostname }: Exposure, urls: ClientUrls): SyncFailure | undefined {
+  const wrong = Object.entries(urls).filter(
     ([, url]) => url !== undefined && URL.canParse(url) && new URL(url).hostname !== hostname,
   )
   if (wrong.length === 0) return undefined
@@ -119,21 +119,22 @@ function routeFailure(context: Context, { gateway }: Exposure, name: string): Sy
 function ingressFailure(child: KubeObject): SyncFailure | undefined {
   const addresses = listOf(fieldsOf(fieldsOf(child['status'])['loadBalancer'])['ingress'])
   if (addresses.length > 0) return undefined
-  return { reason: pending, message: 'No Ingress controller has taken the Ingress yet' }
+  return { reason: pending, message: 'No Ingress controller has accepted the Ingress yet' }
 }
 
-/** The Gateway's own words, for each of its verdicts. */
+/** Returns the Gateway's own message for the first failed condition. */
 function gatewayFailure(child: KubeObject): SyncFailure | undefined {
-  const verdicts = listOf(fieldsOf(child['status'])['parents'])
+  const conditions = listOf(fieldsOf(child['status'])['parents'])
     .filter(isFields)
     .flatMap(({ conditions }) => listOf(conditions).filter(isFields))
     .filter(({ type }) => type === 'Accepted' || type === 'ResolvedRefs')
-  if (verdicts.length === 0) return { reason: pending, message: 'No Gateway has taken the HTTPRoute yet' }
-  const bad = verdicts.find(({ status }) => status !== 'True')
-  if (!bad) return undefined
-  const { reason, message } = bad
+  if (conditions.length === 0)
+    return { reason: pending, message: 'No Gateway has accepted the HTTPRoute yet' }
+  const failed = conditions.find(({ status }) => status !== 'True')
+  if (!failed) return undefined
+  const { reason, message } = failed
   return {
     reason: typeof reason === 'string' && reason !== '' ? reason : pending,
-    message: typeof message === 'string' ? message : 'The Gateway does not accept the HTTPRoute',
+    message: typeof message === 'string' ? message : 'The Gateway rejected the HTTPRoute',
   }
 }

@@ -1,19 +1,17 @@
-/**
- * The condition of a kind's pod template: errors of the manifest, or of the merge with what is generated.
- */
+/** Reports errors of a pod template, or of its merge with the generated one, in a condition. */
 import type { Violation } from '../../../schemas/index.ts'
 import { specFailure } from '../../references/resolve.ts'
 import type { Conditions, SyncFailure } from '../../sync/conditions.ts'
 
 const invalidTemplate = 'InvalidPodTemplateSpec'
 
-/** Those of a manifest's violations that are about a pod template. */
+/** Returns a manifest's violations that concern a pod template. */
 export function templateFailure(violations: readonly Violation[]): SyncFailure | undefined {
   const own = violations.filter(({ path }) => path.split(/[.[]/).includes('podTemplateSpec'))
   return specFailure(own, invalidTemplate)
 }
 
-/** Why the user's template cannot be put over the generated one. */
+/** Returns the failure for a template that cannot be merged into the generated one. */
 export function mergeFailure(violations: readonly string[]): SyncFailure {
   return { reason: invalidTemplate, message: violations.join('; ') }
 }

@@ -1,9 +1,9 @@
-/** Names of what stands beside the workload of a server that clients reach, of a spec that nobody has checked yet. */
+/** Names of the objects that accompany the workload of an exposed server. The spec may be invalid. */
 import { type Fields, isFields } from '../../base/kube.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import type { ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 
-/** All of them are called like the workload. */
+/** Returns the names, which all equal the name of the workload. */
 export function servedNames(
   { exposure, autoscaling, replicas }: Fields,
   name: string,
@@ -12,14 +12,14 @@ export function servedNames(
   const own = isFields(exposure) ? exposure : undefined
   const isScaled = isFields(autoscaling)
   return {
-    PodDisruptionBudget: isScaled || maybeSeveral(replicas) ? [name] : [],
+    PodDisruptionBudget: isScaled || canHaveSeveralPods(replicas) ? [name] : [],
     HorizontalPodAutoscaler: isScaled ? [name] : [],
     HTTPRoute: own?.['gateway'] !== undefined && settings.gatewayApi ? [name] : [],
     Ingress: own && own['gateway'] === undefined ? [name] : [],
   }
 }
 
-/** True when a workload of this count can have several pods; without one, somebody else decides. */
-export function maybeSeveral(replicas: unknown): boolean {
+/** True when a workload with this count can have several pods. Without a count, another controller scales it. */
+export function canHaveSeveralPods(replicas: unknown): boolean {
   return typeof replicas !== 'number' || replicas > 1
 }

@@ -1,6 +1,6 @@
 /**
- * `spec.tls`: the certificate that a server shows on its own port. The pods mount the Secret and follow it, so a new
- * certificate changes nothing here; only switching TLS on or off rolls them.
+ * `spec.tls`: the certificate that a server presents on its own port. The pods mount the Secret and reload it, so a new
+ * certificate changes no child. Switching TLS on or off rolls the pods.
  */
 import { pairViolations, serverName } from '../../../schemas/certificate/index.ts'
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'
@@ -18,39 +18,42 @@ const certificate = 'tls.crt'
 const privateKey = 'tls.key'
 const authority = 'ca.crt'
 
-/** Name of the Secret, for `customize`: of a spec that nobody has checked yet. */
+/** Returns the name of the Secret for `customize`. `spec` may be invalid. */
 export function tlsSecretName(spec: unknown): string | undefined {
   return filledTextOf(fieldsOf(fieldsOf(spec)['tls'])['secretName'])
 }
 
-/** The field as it counts. `gatehouse dev` serves on the loopback interface, by addresses that no certificate names. */
+/**
+ * Returns the effective field. `gatehouse dev` ignores it, because it serves on loopback addresses that no certificate
+ * covers.
+ */
 function tlsOf({ settings, spec }: Context): ServingTLS | undefined {
   return settings.allowLoopback ? undefined : spec.tls
 }
 
-/** The URL of the server's Service, by https when it serves that. */
+/** Returns the URL of the server's Service with the scheme that the server uses. */
 export function servedUrl(context: Context, url: string): string {
   return tlsOf(context) ? url.replace(/^http:/, 'https:') : url
 }
 
 /**
- * The address to tell. As long as something broken keeps what runs, that serves as it did: its scheme is not told before it
- * is there.
+ * Returns the address for the status. While an error keeps the previous children running, they still serve the previous
+ * scheme.
  */
-export function toldUrl({ stored }: AnyContext, url: string, children: unknown): string {
+export function statusUrl({ stored }: AnyContext, url: string, children: unknown): string {
   const before = filledTextOf(fieldsOf(stored['status'])['url'])
   const changes = before !== undefined && before.startsWith('https:') !== url.startsWith('https:')
   return changes && children === undefined ? before : url
 }
 
-/** Sets TLSReady, absent without the field. `url`: where others in the cluster reach the server. */
+/** Sets TLSReady, or leaves it absent without the field. `url` is the address inside the cluster. */
 export function checkTls(context: Context, url: string): SyncFailure | undefined {
   const tls = tlsOf(context)
   if (!tls) return undefined
   const failure = tlsFailure(context, tls)
   const served = `The certificate of Secret ${tls.secretName} is served`
-  const notes = failure ? [] : notesOf(context, tls, new URL(url).hostname)
-  context.conditions.check('TLSReady', failure, 'CertificateServed', [served, ...notes].join('; '))
+  const warnings = failure ? [] : trustNotes(context, tls, new URL(url).hostname)
+  context.conditions.check('TLSReady', failure, 'CertificateServed', [served, ...warnings].join('; '))
   return failure
 }
 
@@ -59,7 +62,7 @@ function tlsFailure(context: Context, { secretName: name }: ServingTLS): SyncFai
   if (missing.length > 0)
     return {
       reason: 'TLSSecretNotFound',
-      message: `spec.tls.secretName: not found: ${missing.join('; ')}. Create it (kubectl create secret tls, or a Certificate of cert-manager); what runs stays as it is until then`,
+      message: `spec.tls.secretName: not found: ${missing.join('; ')}. Create it with kubectl create secret tls or cert-manager. The running pods stay unchanged until then`,
     }
   const pair = { cert: valueOf(context, name, certificate), key: valueOf(context, name, privateKey) }
   const violations = pairViolations(pair, { cert: certificate, key: privateKey })
@@ -67,20 +70,18 @@ function tlsFailure(context: Context, { secretName: name }: ServingTLS): SyncFai
   const why = formatViolations(violations).replaceAll('\n', '; ')
   return {
     reason: 'TLSSecretInvalid',
-    message: `spec.tls.secretName: Secret ${name}: ${why}. What runs stays as it is until it is corrected`,
+    message: `spec.tls.secretName: Secret ${name}: ${why}. The running pods stay unchanged until you correct it`,
   }
 }
 
-/** What keeps others from trusting what is served. */
-function notesOf(context: Context, { secretName }: ServingTLS, host: string): readonly string[] {
+/** Returns reasons why in-cluster clients will not trust the certificate. */
+function trustNotes(context: Context, { secretName }: ServingTLS, host: string): readonly string[] {
   return [
     ...(serverName(valueOf(context, secretName, certificate), host)
       ? []
-      : [`it does not name ${host}: virtual servers and others in the cluster refuse it`]),
+      : [`it does not cover ${host}: virtual servers and other clients in the cluster reject it`]),
     ...(valueOf(context, secretName, authority) === ''
-      ? [
-          `the Secret has no ${authority}: virtual servers of the group cannot know whom to trust, and leave this one out`,
-        ]
+      ? [`the Secret has no ${authority}: virtual servers of the group cannot verify this server and skip it`]
       : []),
   ]
 }
@@ -93,7 +94,7 @@ function valueOf(context: Context, name: string, key: string): string {
   return typeof data === 'string' ? Buffer.from(data, 'base64').toString() : ''
 }
 
-/** Mounts certificate and key. Their revision is none of the pods' concern: they follow the files. */
+/** Mounts certificate and key. The pods reload the files, so their revision does not affect the template. */
 export function addTlsFiles(context: Context, needs: PodNeeds): void {
   const tls = tlsOf(context)
   if (!tls) return
@@ -101,16 +102,16 @@ export function addTlsFiles(context: Context, needs: PodNeeds): void {
   needs.secretFiles('serving-tls', directory, tls.secretName, items)
 }
 
-/** What serving TLS changes of the children. */
+/** Changes to the children that TLS requires. */
 export interface Serving {
   readonly secure: boolean
-  /** The container that serves. */
+  /** Configures the main container. */
   readonly container: (container: ContainerSpec) => ContainerSpec
-  /** Of the pods, for Prometheus: the PodMonitor of manifests/observability reads it. */
+  /** Pod annotations for Prometheus, read by the PodMonitor in manifests/observability. */
   readonly annotations: StringMap
 }
 
-/** Without the field nothing. */
+/** Returns no changes when the field is absent. */
 export function serving(context: Context): Serving {
   if (!tlsOf(context)) return { secure: false, container: (container) => container, annotations: {} }
   return { secure: true, container: withTls, annotations: { 'prometheus.io/scheme': 'https' } }
@@ -130,22 +131,22 @@ function withTls(container: ContainerSpec): ContainerSpec {
   }
 }
 
-/** Adds flags before `--`, because only operands may follow it. */
+/** Inserts flags before `--`, after which only operands may follow. */
 function withFlags(args: readonly string[], flags: readonly string[]): string[] {
   const end = args.indexOf('--')
   return end < 0 ? [...args, ...flags] : [...args.slice(0, end), ...flags, ...args.slice(end)]
 }
 
-/** What a Gateway does not find out by itself. `service`: name of the Service. */
+/** Warns that a Gateway needs extra configuration to reach an HTTPS Service. `service` is the name of the Service. */
 export function tlsWarnings(
   { tls, exposure }: { readonly tls?: ServingTLS | undefined; readonly exposure?: Exposure | undefined },
   service: string,
 ): readonly string[] {
   if (!tls || !exposure?.gateway) return []
-  return [`tls behind a Gateway needs a BackendTLSPolicy for Service ${service}`]
+  return [`tls behind a Gateway requires a BackendTLSPolicy for Service ${service}`]
 }
 
-/** Where a virtual server finds the authority of a member that serves TLS: a Secret, and its key. */
+/** Returns the Secret key with the authority of a group member that serves TLS. */
 export function memberAuthority({ kind, object, url }: GroupMember): SecretRef | undefined {
   const name = kind === 'MCPServerEntry' ? undefined : tlsSecretName(object['spec'])
   return name !== undefined && url?.startsWith('https:') ? { name, key: authority } : undefined

@@ -1,5 +1,6 @@
 /**
- * Children of an EmbeddingServer: service account, Service and StatefulSet, under the restricted pod security standard.
+ * Builds the children of an EmbeddingServer: service account, Service and StatefulSet, under the restricted Pod
+ * Security Standard.
  */
 import type { EmbeddingServer, ModelCache } from '../../../schemas/index.ts'
 import { canonicalQuantity } from '../../children/quantity.ts'
@@ -21,7 +22,7 @@ const app = 'embeddingserver'
 const component = 'embedding-server'
 export const container = 'embedding'
 const dataDirectory = '/data'
-/** The volume of the claim, and so part of its name. */
+/** Name of the volume and prefix of its claim. */
 const modelCache = 'model-cache'
 
 export function generatedTemplate(context: Context): PodTemplateSpec {
@@ -55,7 +56,7 @@ export function generatedTemplate(context: Context): PodTemplateSpec {
           env: environment(parent, cached),
           ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
           ...(spec.resources && { resources: spec.resources }),
-          // The server listens when it has loaded its model, and a large one may have to be downloaded first.
+          // The server listens after it has loaded its model, which may include a large download.
           startupProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 180 }),
           livenessProbe: httpProbe('/health', { period: 30, timeout: 10, failures: 3 }),
           readinessProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 3 }),
@@ -128,7 +129,7 @@ export function childrenOf(context: Context, template: Fields): KubeObject[] {
   ]
 }
 
-/** What the resource asks for, unless a StatefulSet with other claims runs already. */
+/** Returns the requested claims, or those of an existing StatefulSet, because they are immutable. */
 function claimTemplates(context: Context): readonly Fields[] {
   return runningClaims(context) ?? wantedClaims(context)
 }
@@ -143,7 +144,7 @@ function runningClaims(context: Context): readonly Fields[] | undefined {
   return observed && listOf(fieldsOf(lastApplied(observed)?.['spec'])['volumeClaimTemplates']).map(fieldsOf)
 }
 
-/** Says whether the model cache that runs is the one that is asked for. */
+/** Reports whether the running model cache matches the requested one. */
 export function checkModelCache(context: Context): void {
   const running = runningClaims(context)
   const same = running === undefined || canonicalJson(running) === canonicalJson(wantedClaims(context))
@@ -152,14 +153,14 @@ export function checkModelCache(context: Context): void {
       'ModelCacheApplied',
       'True',
       'ModelCacheApplied',
-      'The model cache is as asked for',
+      'The model cache matches the spec',
     )
   else {
     context.conditions.set(
       'ModelCacheApplied',
       'False',
       'RecreateRequired',
-      'Volume claims of a StatefulSet cannot be changed; delete and create this EmbeddingServer to change its model cache',
+      'Volume claims of a StatefulSet are immutable; delete and recreate this EmbeddingServer to change its model cache',
     )
   }
 }
@@ -167,7 +168,7 @@ export function checkModelCache(context: Context): void {
 function claim(cache: ModelCache, context: Context): Fields {
   const overrides = context.parent.spec.resourceOverrides?.persistentVolumeClaim
   const labels = { ...overrides?.labels, ...selectorLabels(app, context.name, component) }
-  // Written out as the API server stores it: a list like this is compared as a whole.
+  // Contains every field that the API server would default, because this list is compared as a whole.
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',

@@ -1,8 +1,8 @@
 /**
  * EmbeddingServer: runs a text embedding server for the optimizer.
  *
- * Volume claim templates of a StatefulSet cannot be changed: when the model cache differs from what runs, the old
- * template stays and a condition says that the change needs a new object.
+ * Volume claim templates of a StatefulSet are immutable. When the requested model cache differs from the running one,
+ * the old template stays and a condition asks the user to recreate the object.
  */
 import { childKindsOf, type ChildNames } from '../../sync/child-kinds.ts'
 import { desiredWorkload, workloadState } from '../../sync/workload-state.ts'
@@ -117,6 +117,6 @@ function phaseOf(
   if (state && state.readyReplicas > 0) return { phase: 'Ready', message: 'The embedding server is running' }
   if (state?.failure !== undefined) return { phase: 'Failed', message: state.failure }
   if (state)
-    return { phase: 'Downloading', message: 'The embedding server is starting, or fetching its model' }
+    return { phase: 'Downloading', message: 'The embedding server is starting or downloading its model' }
   return { phase: 'Pending', message: 'The embedding server is being created' }
 }

@@ -1,6 +1,4 @@
-/**
- * EmbeddingServer: checks of the object alone that need code.
- */
+/** Checks an EmbeddingServer beyond its schema. */
 import type { EmbeddingServer, Violation } from '../../../schemas/index.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'

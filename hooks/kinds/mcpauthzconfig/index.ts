@@ -1,4 +1,4 @@
-/** MCPAuthzConfig: authorization policies shared by several servers. */
+/** MCPAuthzConfig: authorization policies that several servers share. */
 import { configKind } from '../config-kind.ts'
 import {
   authzConfigBundles,

@@ -1,8 +1,8 @@
 /**
- * MCPAuthzConfig: its config is free-form in the schema, so everything about it is checked here.
+ * Validates an MCPAuthzConfig, whose config is free-form in the schema.
  *
- * cedarv1: every policy and every entity must parse. httpv1 and authzenv1: an external decision point, for MCPServer and
- * MCPRemoteProxy; a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
+ * cedarv1: every policy and every entity must parse. httpv1 and authzenv1: an external decision point for MCPServer and
+ * MCPRemoteProxy. A VirtualMCPServer configures its own in authzConfig and reports a shared one in a condition.
  */
 import { own } from '../../../schemas/index.ts'
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
@@ -27,7 +27,7 @@ const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = {
 export function authzConfigViolations({ spec }: MCPAuthzConfig): Violation[] {
   const check = own(checks, spec.type)
   if (check) return check(spec.config)
-  return [{ path: 'spec.type', message: `is not a known type; known are ${Object.keys(checks).join(', ')}` }]
+  return [{ path: 'spec.type', message: `is not a known type; use one of ${Object.keys(checks).join(', ')}` }]
 }
 
 const cedarText = [
@@ -93,17 +93,17 @@ function unknownKeys(config: Fields, known: readonly string[], path: string): Vi
     .filter((key) => !known.includes(key))
     .map((key) => ({
       path: `${path}.${key.slice(0, 80)}`,
-      message: `is not known; known are ${known.join(', ')}`,
+      message: `is not a known field; use one of ${known.join(', ')}`,
     }))
 }
 
-/** Secrets of a decision point. */
+/** Lists the Secrets of a decision point. */
 export function authzConfigSecrets(config: MCPAuthzConfig): readonly SecretRef[] {
   const point = decisionPointOf(config)
   return point ? decisionPointSecrets(point) : []
 }
 
-/** CA bundles of a decision point. */
+/** Lists the CA bundles of a decision point. */
 export function authzConfigBundles(config: MCPAuthzConfig): readonly CABundleSource[] {
   const point = decisionPointOf(config)
   const bundle = point && decisionPointBundle(point)
@@ -114,7 +114,7 @@ function decisionPointOf({ spec }: MCPAuthzConfig): TypedPoint | undefined {
   return isPointType(spec.type) ? readDecisionPoint(spec.type, spec.config).value : undefined
 }
 
-/** Names in policies that nothing has. */
+/** Warns about unknown names in policies. */
 export function authzConfigWarnings(config: MCPAuthzConfig): string[] {
   const { spec } = config
   const { policies, shadow_policies: shadow, entities_json: entities, group_entity_type: type } = spec.config

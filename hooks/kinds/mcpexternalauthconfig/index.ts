@@ -1,7 +1,8 @@
 /**
- * MCPExternalAuthConfig: how servers authenticate to external services.
+ * MCPExternalAuthConfig: authentication to external services.
  *
- * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
+ * The type `obo` is checked during reconciliation instead of at admission. Without a handler it is EnterpriseRequired;
+ * with a handler its rules apply.
  */
 import type { SyncFailure } from '../../sync/conditions.ts'
 import { configKind } from '../config-kind.ts'
@@ -42,6 +43,6 @@ function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | und
 }
 
 function externalAuthWarnings({ spec }: MCPExternalAuthConfig): readonly string[] {
-  if (spec.type === 'unauthenticated') return ['type unauthenticated: the backend gets no credentials']
+  if (spec.type === 'unauthenticated') return ['type unauthenticated: no credentials are sent to the backend']
   return spec.embeddedAuthServer ? authServerWarnings(spec.embeddedAuthServer, 'embeddedAuthServer') : []
 }

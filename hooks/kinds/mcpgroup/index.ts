@@ -1,8 +1,8 @@
 /**
- * MCPGroup: lists its members. It has no children; membership is what the members' own groupRef says.
+ * MCPGroup: lists its members, which join through their own groupRef. It has no children.
  *
- * A name that two members of different kinds share is one backend name for two servers: the group says so, and virtual
- * servers take the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
+ * Members of different kinds may share a name, which is then one backend name for two servers. The group reports it,
+ * and virtual servers use the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
 import type { SyncContext } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'
@@ -43,12 +43,7 @@ function sync(context: SyncContext<'MCPGroup'>): SyncResponse {
       `More than one member is called ${duplicates.join(', ')}; only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used`,
     )
   } else {
-    context.conditions.set(
-      'MemberNamesUnique',
-      'True',
-      'MemberNamesUnique',
-      'Every member has a name of its own',
-    )
+    context.conditions.set('MemberNamesUnique', 'True', 'MemberNamesUnique', 'All member names are unique')
   }
   return {
     status: {

@@ -1,4 +1,4 @@
-/** MCPOIDCConfig: how incoming tokens are validated. */
+/** MCPOIDCConfig: validation of incoming tokens. */
 import { configKind } from '../config-kind.ts'
 import type { MCPOIDCConfig, Violation } from '../../../schemas/index.ts'
 
@@ -23,7 +23,10 @@ function oidcViolations({ spec }: MCPOIDCConfig): Violation[] {
   ]
 }
 
-/** An issuer is compared letter by letter and has neither query nor fragment (RFC 8414, OpenID Connect Discovery). */
+/**
+ * Issuers are compared character by character and must not have a query or fragment (RFC 8414, OpenID Connect
+ * Discovery).
+ */
 function urlViolations(
   url: string | undefined,
   path: string,
@@ -32,7 +35,7 @@ function urlViolations(
   if (url === undefined) return []
   if (!URL.canParse(url)) return [{ path, message: 'is not an absolute URL' }]
   const { username, password, search, hash } = new URL(url)
-  if (username !== '' || password !== '') return [{ path, message: 'must not carry credentials' }]
+  if (username !== '' || password !== '') return [{ path, message: 'must not contain credentials' }]
   if (isIssuer && (search !== '' || hash !== ''))
     return [{ path, message: 'must have neither query nor fragment' }]
   return []

@@ -1,6 +1,4 @@
-/**
- * From a checked MCPRemoteProxy to its desired children, or to the errors that stand in the way.
- */
+/** Builds the desired children of an MCPRemoteProxy, or returns the errors that prevent it. */
 import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
@@ -29,7 +27,7 @@ export interface BuiltRemoteProxy {
   readonly hashes: BuiltProxyConfig['hashes']
 }
 
-/** Address of the proxy with the path of its MCP endpoint. */
+/** Returns the address of the proxy with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings, parent } = context
   const base = serviceUrl(
@@ -41,12 +39,12 @@ export function addressOf(context: Context): string {
   return servedUrl(context, base) + (parent.spec.transport === 'sse' ? '/sse' : '/mcp')
 }
 
-/** The same for clients outside the cluster; undefined where nothing leads to it. */
+/** Returns the address for clients outside of the cluster, or undefined when the proxy is not exposed. */
 export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, addressOf(context))
 }
 
-/** Resolves the references, then makes the configuration, the pod and the children. */
+/** Resolves the references and builds the configuration, the pod and the children. */
 export function build(context: Context): BuiltRemoteProxy {
   const { conditions, spec } = context
   const invalid = specFailure(context.violations, reasonOf(context))
@@ -89,7 +87,7 @@ export function build(context: Context): BuiltRemoteProxy {
   return { children: failures.length > 0 ? undefined : proxy?.children, failures, hashes }
 }
 
-/** The proxy without the parts that only this resource sets. */
+/** Returns the proxy's workload without the parts that only the full build adds. */
 export function proxyWorkload(context: Context): ProxyWorkload {
   return { context, app, names: remoteProxyNames(context.name), replicas: context.spec.replicas }
 }

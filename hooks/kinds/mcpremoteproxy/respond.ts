@@ -1,5 +1,5 @@
 /**
- * The response of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
+ * Builds the sync response of an MCPRemoteProxy. The phase is derived from the Deployment's status, never from pods.
  */
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
@@ -11,7 +11,7 @@ import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../base/kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
-import { toldUrl } from '../common/serving-tls.ts'
+import { statusUrl } from '../common/serving-tls.ts'
 import { clientUrls } from '../common/proxy/config.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
@@ -42,7 +42,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
       externalUrl: context.violations.length === 0 ? externalAddressOf(context) : undefined,
       url:
         context.violations.length === 0
-          ? toldUrl(context, addressOf(context), built.children)
+          ? statusUrl(context, addressOf(context), built.children)
           : fieldsOf(context.stored['status'])['url'],
       replicas: proxy?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),

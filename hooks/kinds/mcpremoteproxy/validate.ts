@@ -1,6 +1,4 @@
-/**
- * MCPRemoteProxy: checks of the object alone that need code.
- */
+/** Checks an MCPRemoteProxy beyond its schema. */
 import {
   addressViolation,
   endpointPolicy,
@@ -39,7 +37,7 @@ export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSett
       : [
           {
             path: 'spec.resourceOverrides.proxyDeployment.podTemplateSpec',
-            message: 'is for MCPServer: spec.podTemplateSpec shapes the pods here',
+            message: 'is only for MCPServer; use spec.podTemplateSpec here',
           },
         ]),
   ]

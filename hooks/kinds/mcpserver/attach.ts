@@ -1,17 +1,18 @@
 /**
- * A stdio server whose image brings its own entrypoint: it runs as the image says, with standard input open, and a container
- * beside the proxy attaches to its streams over the Kubernetes API.
+ * Runs a stdio server whose image has its own entrypoint. The image starts unchanged with an open standard input, and a
+ * sidecar of the proxy attaches to its streams through the Kubernetes API.
  *
- * That container alone has a token, and its Role allows two things: to see this one pod, and to attach to it; and it keeps
- * its own report. The proxy, which clients reach, has no token. One process serves all clients, so there is one pod and one
- * proxy. Their rollouts may overlap: the report is a lease (runtime/proxy/stdio-server/attached/record.ts).
+ * Only the sidecar has a token. Its Role allows it to read and attach to this one pod, and to write its report. The
+ * proxy, which clients reach, has no token. One process serves all clients, so there is one pod and one proxy. During a
+ * rollout, two proxies may overlap, so the report also serves as a lease
+ * (runtime/proxy/stdio-server/attached/record.ts).
  */
 import { hashOf, validateRuntime } from '../../../schemas/index.ts'
 import { attachReportLabels, type ObjectLabels } from '../../children/labels.ts'
 import { serverNames } from '../../children/names.ts'
 import { configMap, role, roleBinding } from '../../children/objects.ts'
 import type { ContainerSpec, VolumeSpec } from '../../children/pod.ts'
-import { leaving, shutdownGrace } from '../../children/serving/availability.ts'
+import { preStopDelay, shutdownGrace } from '../../children/serving/availability.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { type Fields, isFields, type KubeObject, listOf } from '../../base/kube.ts'
@@ -23,14 +24,14 @@ import { serverContainer } from './container.ts'
 type Context = SyncContext<'MCPServer'>
 
 export interface Attach {
-  /** Where the proxy finds the server. */
+  /** Address of the sidecar, for the proxy. */
   readonly targetUri: string
-  /** Beside the proxy. */
+  /** Container that runs next to the proxy. */
   readonly sidecar: ContainerSpec
   readonly volumes: readonly VolumeSpec[]
-  /** Changes when the sidecar must be started again. */
+  /** Changes when the sidecar must restart. */
   readonly revision: string
-  /** Turns the pod template of the server into one whose streams can be attached to. */
+  /** Modifies the server's pod template so that its streams can be attached to. */
   readonly apply: (template: Fields) => Fields
   readonly children: (labels: ObjectLabels) => readonly KubeObject[]
 }
@@ -39,10 +40,13 @@ const attachContainer = 'attach'
 const configVolume = 'gatehouse-attach'
 const configDirectory = '/etc/gatehouse/attach'
 const tokenVolume = 'gatehouse-attach-token'
-/** Where every Kubernetes client looks for it. */
+/** The standard path of every Kubernetes client. */
 const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const tokenSeconds = 3_600
-/** Of the bridge on the loopback interface, and of its health; next to them where the proxy has one of these itself. */
+/**
+ * Ports of the bridge on the loopback interface and of its health endpoint. `otherPorts` are used when the proxy's own
+ * port collides.
+ */
 const ports = { bridge: 15_080, health: 15_081 } as const
 const otherPorts = { bridge: 15_082, health: 15_083 } as const
 
@@ -74,14 +78,14 @@ export function attachOf(context: Context): ConfigPart<Attach> {
         role({ name: names.proxy, namespace, labels }, rulesOf(pod, names.report)),
         roleBinding({ name: names.proxy, namespace, labels }, names.proxy),
         configMap({ name: names.serverConfig, namespace, labels }, files),
-        // Without data: the pod fills it, and what was never applied is never taken away.
+        // Without data: the pod fills it, and Metacontroller never removes fields that it has not applied.
         configMap({ name: names.report, namespace, labels: { ...labels, ...attachReportLabels } }),
       ],
     },
   }
 }
 
-/** A WebSocket is a `get` before Kubernetes 1.35 and a `create` since. */
+/** Opening a WebSocket is a `get` before Kubernetes 1.35 and a `create` since then. */
 function rulesOf(pod: string, report: string) {
   return [
     { apiGroups: [''], resources: ['pods'], resourceNames: [pod], verbs: ['get'] },
@@ -115,10 +119,10 @@ function sidecarOf(
     ports: [{ name: 'attach-health', containerPort: health, protocol: 'TCP' }],
     startupProbe: { ...probe('/health'), periodSeconds: 2, failureThreshold: 60 },
     livenessProbe: { ...probe('/health'), periodSeconds: 10, failureThreshold: 3 },
-    // A server that is started again is back soon, and requests wait for it.
+    // A restarting server is back soon, and requests wait for it.
     readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 3 },
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
-    lifecycle: leaving,
+    lifecycle: preStopDelay,
     volumeMounts: [
       { name: configVolume, mountPath: configDirectory, readOnly: true },
       { name: tokenVolume, mountPath: tokenDirectory, readOnly: true },
@@ -142,7 +146,10 @@ function volumesOf(config: string): readonly VolumeSpec[] {
   ]
 }
 
-/** Whatever the user's template says: `stdinOnce` would end the server with the first attachment, `tty` mixes its streams. */
+/**
+ * Overrides the user's template: `stdinOnce` would end the server after the first attachment, and `tty` merges its
+ * streams.
+ */
 function withStreams(template: Fields): Fields {
   const spec = isFields(template['spec']) ? template['spec'] : {}
   const containers = listOf(spec['containers']).filter(isFields)

@@ -1,13 +1,13 @@
 /**
- * What the proxy of a stdio server reports of its attachment, as the condition Attached: pods are not seen from here, so that
- * a server which crashes or cannot be pulled is reported by the proxy that waits for it.
+ * Converts the attachment report of a stdio server's proxy to the condition Attached. Hooks do not see pods, so the
+ * waiting proxy reports a server that crashes or cannot be pulled.
  *
- * The report is data of a pod: every member is checked.
+ * The report comes from a pod, so every field is checked.
  */
 import { serverNames } from '../../children/names.ts'
 import type { WorkloadState } from '../../sync/workload-state.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
-import { jsonIn } from '../../base/json-bounds.ts'
+import { parseEmbeddedJson } from '../../base/json-bounds.ts'
 import { fieldsOf } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { isAttached } from './stdio.ts'
@@ -18,15 +18,15 @@ interface ReportedAttachment {
   readonly attached: boolean
   readonly reason: string
   readonly message: string
-  /** What is on its way will not help. */
-  readonly needsSomebody: boolean
-  /** Of the template of the pod that it is about; undefined when it is about none. */
+  /** True when the failure needs manual action. */
+  readonly needsAction: boolean
+  /** Template revision of the reported pod; undefined when the report is not about a pod. */
   readonly revision: string | undefined
 }
 
 const maxMessage = 1_024
-/** Reasons that do not pass by themselves. */
-const lasting: ReadonlySet<string> = new Set([
+/** Reasons that do not resolve on their own. */
+const permanentReasons: ReadonlySet<string> = new Set([
   'AccessRefused',
   'CrashLoopBackOff',
   'CreateContainerConfigError',
@@ -39,13 +39,13 @@ const lasting: ReadonlySet<string> = new Set([
   'PodUnschedulable',
 ])
 
-/** Undefined for a server that is not attached to, and before the first report. */
+/** Returns undefined when the server needs no attachment, and before the first report. */
 function attachmentOf(context: Context): ReportedAttachment | undefined {
   if (!isAttached(context)) return undefined
   const report = context.child('ConfigMap', serverNames(context.name).report)
   const text = fieldsOf(report?.['data'])['attach.json']
   const { attached, reason, message, revision } = fieldsOf(
-    typeof text === 'string' ? jsonIn(text) : undefined,
+    typeof text === 'string' ? parseEmbeddedJson(text) : undefined,
   )
   if (typeof attached !== 'boolean' || typeof reason !== 'string' || typeof message !== 'string')
     return undefined
@@ -54,26 +54,26 @@ function attachmentOf(context: Context): ReportedAttachment | undefined {
     attached,
     reason,
     message: message.slice(0, maxMessage),
-    needsSomebody: !attached && lasting.has(reason),
+    needsAction: !attached && permanentReasons.has(reason),
     revision: typeof revision === 'string' ? revision : undefined,
   }
 }
 
 /**
- * Why somebody must act before the server is attached to. Undefined while a report is of a pod of an earlier template: the present
- * one may be right.
+ * Returns the failure that needs manual action before the server can be attached. Returns undefined when the report is
+ * about a pod of an earlier template, because the new template may fix it.
  */
-export function brokenAttachment(
+export function permanentFailure(
   context: Context,
   [proxy, server]: readonly (WorkloadState | undefined)[],
 ): SyncFailure | undefined {
   const found = attachmentOf(context)
-  if (!found?.needsSomebody || !proxy || !server || proxy.availableReplicas > 0) return undefined
+  if (!found?.needsAction || !proxy || !server || proxy.availableReplicas > 0) return undefined
   if (found.revision !== undefined && found.revision !== server.revision) return undefined
   return { reason: found.reason, message: found.message }
 }
 
-/** `proxy`: without a pod of it that serves, a report that all is well is old. */
+/** Sets the condition. A positive report is outdated when the proxy has no available pod. */
 export function setAttached(context: Context, proxy: WorkloadState | undefined): void {
   if (!isAttached(context)) return
   const found = attachmentOf(context)

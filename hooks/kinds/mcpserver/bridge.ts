@@ -1,13 +1,13 @@
 /**
- * A stdio server whose command is given: the runtime is put into the server's own container and runs the command behind HTTP,
- * so that no pod needs to attach to another one through the Kubernetes API, and each session has a process of its own.
+ * Runs a stdio server with a given command. The runtime is copied into the server's own container and runs the command
+ * behind HTTP. This way no pod attaches to another through the Kubernetes API, and each session has its own process.
  *
- * An init container of the runtime image copies the runtime with its own loader and libraries into a volume, which makes
- * it independent of what the server's image has.
+ * An init container of the runtime image copies the runtime with its loader and libraries to a volume, so it does not
+ * depend on the server's image.
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../base/kube.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
-import { escaped } from '../../children/literal.ts'
+import { escapeVariables } from '../../children/literal.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
@@ -17,7 +17,7 @@ import { toYaml } from '../../children/yaml.ts'
 import { serverContainer, serverPort } from './container.ts'
 
 export interface Bridge {
-  /** Turns the pod template into one that runs the server behind the bridge. */
+  /** Modifies the pod template so that the server runs behind the bridge. */
   readonly apply: (template: Fields) => Fields
   readonly files: StringMap
 }
@@ -27,7 +27,7 @@ const runtimeDirectory = '/gatehouse'
 const configVolume = 'gatehouse-bridge'
 const configDirectory = '/etc/gatehouse/bridge'
 
-/** Where `gatehouse unpack` puts the runtime: its loader, its libraries, Node and the program. */
+/** Command that starts the runtime from where `gatehouse unpack` puts it. */
 const runtimeCommand = [
   `${runtimeDirectory}/ld.so`,
   '--library-path',
@@ -36,16 +36,20 @@ const runtimeCommand = [
   `${runtimeDirectory}/gatehouse.js`,
 ] as const
 
-/** The bridge of a stdio server; `own` is its container in podTemplateSpec, with a command. */
+/** Builds the bridge of a stdio server. `own` is its container in podTemplateSpec, which has a command. */
 export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): ConfigPart<Bridge> {
   const { parent } = context
   const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
-    // The bridge expands as the kubelet does: words of the podTemplateSpec are a pod's, those of the resource are literal.
+    // The bridge expands variables like the kubelet does. Words of the podTemplateSpec follow the rules of pods; those
+    // of the resource are literal.
     stdio: {
       command: program,
-      args: [...fixed, ...(own['args'] ? wordsOf(own['args']) : (parent.spec.args ?? []).map(escaped))],
+      args: [
+        ...fixed,
+        ...(own['args'] ? wordsOf(own['args']) : (parent.spec.args ?? []).map(escapeVariables)),
+      ],
     },
     proxyMode: parent.spec.proxyMode,
     host: '0.0.0.0',
@@ -57,14 +61,16 @@ export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): Config
       failure: { reason: 'ConfigInvalid', message: `${violations[0].path}: ${violations[0].message}` },
     }
   }
-  return { value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => bridged(context, template) } }
+  return {
+    value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => withBridge(context, template) },
+  }
 }
 
 function wordsOf(words: unknown): readonly string[] {
   return listOf(words).filter((word) => typeof word === 'string')
 }
 
-function bridged(context: SyncContext<'MCPServer'>, template: Fields): Fields {
+function withBridge(context: SyncContext<'MCPServer'>, template: Fields): Fields {
   const { settings, name, parent } = context
   const spec = fieldsOf(template['spec'])
   const containers = listOf(spec['containers']).filter(isFields)
@@ -83,7 +89,9 @@ function bridged(context: SyncContext<'MCPServer'>, template: Fields): Fields {
       ...spec,
       initContainers: [...listOf(spec['initContainers']), install],
       containers: containers.map((container) =>
-        container['name'] === serverContainer ? wrapped(container, name, serverPort(parent)) : container,
+        container['name'] === serverContainer
+          ? withBridgeCommand(container, name, serverPort(parent))
+          : container,
       ),
       volumes: [
         ...listOf(spec['volumes']),
@@ -94,7 +102,7 @@ function bridged(context: SyncContext<'MCPServer'>, template: Fields): Fields {
   }
 }
 
-function wrapped(container: Fields, name: string, port: number): Fields {
+function withBridgeCommand(container: Fields, name: string, port: number): Fields {
   return {
     ...container,
     command: runtimeCommand,

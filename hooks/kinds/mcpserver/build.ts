@@ -1,6 +1,4 @@
-/**
- * From a checked MCPServer to its desired children, or to the errors that stand in the way.
- */
+/** Builds the desired children of an MCPServer, or returns the errors that prevent it. */
 import type { MCPServer } from '../../../schemas/index.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
@@ -32,30 +30,30 @@ import { isAttached, type Stdio, stdioOf } from './stdio.ts'
 type Context = SyncContext<'MCPServer'>
 
 export interface BuiltServer {
-  /** Undefined when something needed is broken: what runs stays. */
+  /** Undefined when a required part is broken; the running children then stay unchanged. */
   readonly children: readonly KubeObject[] | undefined
   readonly failures: readonly SyncFailure[]
   readonly hashes: BuiltProxyConfig['hashes']
 }
 
-/** What clients see: stdio servers are offered as proxyMode says, others as they are. */
+/** Returns the transport that clients see: proxyMode for stdio servers, otherwise the server's own transport. */
 function clientTransport({ spec }: MCPServer): 'sse' | 'streamable-http' {
   return spec.transport === 'stdio' ? spec.proxyMode : spec.transport
 }
 
-/** Address of the proxy with the path of its MCP endpoint. */
+/** Returns the address of the proxy with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings, parent } = context
   const base = serviceUrl(serverNames(name).proxy, namespace, settings.clusterDomain, parent.spec.proxyPort)
   return servedUrl(context, base) + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
 }
 
-/** The same for clients outside the cluster; undefined where nothing leads to it. */
+/** Returns the address for clients outside of the cluster, or undefined when the proxy is not exposed. */
 export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, addressOf(context))
 }
 
-/** Resolves the references, then makes the configuration, the pods and the children. */
+/** Resolves the references and builds the configuration, the pods and the children. */
 export function build(context: Context): BuiltServer {
   const { conditions, spec } = context
   const invalid = specFailure(context.violations, 'ConfigInvalid')
@@ -111,7 +109,7 @@ function forwardTo(context: Context, { attach }: Stdio): ForwardTarget {
   }
 }
 
-/** The proxy in front of the server. */
+/** Returns the workload of the proxy in front of the server. */
 export function proxyWorkload(context: Context, { attach }: Stdio): ProxyWorkload {
   return {
     context,
@@ -131,8 +129,8 @@ function checkSessions(context: Context): void {
 }
 
 /**
- * A stdio server has one process per session and no place to find it again, or one process for all: one proxy at most. One that
- * attaches is never left to an autoscaler.
+ * Caps the replicas of a stdio server's proxy at one: its sessions have a process each and cannot move, or share one
+ * process. An attached server is never autoscaled.
  */
 function proxyReplicas(context: Context): number | undefined {
   const { replicas, transport } = context.parent.spec
@@ -143,30 +141,30 @@ function proxyReplicas(context: Context): number | undefined {
 function checkReplicas(context: Context): void {
   const { conditions, parent } = context
   const { transport, replicas = 0, backendReplicas = 0 } = parent.spec
-  const beyond = [
-    ...(transport === 'stdio' && replicas > 1 ? ['replicas is taken as 1'] : []),
-    ...(isAttached(context) && backendReplicas > 1 ? ['backendReplicas is taken as 1'] : []),
+  const capped = [
+    ...(transport === 'stdio' && replicas > 1 ? ['replicas is capped at 1'] : []),
+    ...(isAttached(context) && backendReplicas > 1 ? ['backendReplicas is capped at 1'] : []),
   ]
-  if (beyond.length > 0) {
+  if (capped.length > 0) {
     conditions.set(
       'StdioReplicaCapped',
       'True',
       'StdioTransportCapAt1',
-      `A stdio server has one proxy at most; ${beyond.join(', ')}`,
+      `A stdio server has at most one proxy; ${capped.join(', ')}`,
     )
   } else
     conditions.set(
       'StdioReplicaCapped',
       'False',
       'StdioReplicaCapNotActive',
-      'The number of replicas is as asked for',
+      'The number of replicas matches the spec',
     )
 }
 
-/** The schema refuses the combination as well; objects admitted before it did are caught there. */
+/** The schema rejects rate limits for stdio as well; this also covers objects that were admitted earlier. */
 function checkRateLimits({ conditions, parent }: Context): void {
   if (parent.spec.rateLimiting) {
-    conditions.set('RateLimitConfigValid', 'True', 'RateLimitConfigValid', 'The rate limits can be applied')
+    conditions.set('RateLimitConfigValid', 'True', 'RateLimitConfigValid', 'The rate limits are valid')
   } else conditions.set('RateLimitConfigValid', 'True', 'RateLimitNotApplicable', 'No rate limits are set')
 }
 

@@ -1,10 +1,10 @@
 /**
- * The server of an MCPServer: StatefulSet, two Services, service account, and the policy that lets nobody but the proxy
- * in. The pod may not use the Kubernetes API, unless the resource names a service account of its own. A server whose streams
- * are attached to listens nowhere: it has no Services, and the policy lets nobody in.
+ * Builds the server of an MCPServer: StatefulSet, two Services, service account, and a network policy that only admits
+ * the proxy. The pod has no Kubernetes API access unless the resource sets its own service account. An attached server
+ * does not listen: it has no Services, and its policy admits no traffic.
  */
 import { byText, hashOf, type MCPServer } from '../../../schemas/index.ts'
-import { availability, spread } from '../../children/serving/availability.ts'
+import { availability, topologySpread } from '../../children/serving/availability.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../children/objects.ts'
 import {
@@ -29,13 +29,13 @@ type Context = SyncContext<'MCPServer'>
 export const app = 'mcpserver'
 const restartedAt = 'mcpserver.gatehouse.dev/restarted-at'
 
-/** Address of the server's own Service, without path. */
+/** Returns the URL of the server's own Service, without a path. */
 export function serverUrl(context: Context): string {
   const { name, namespace, settings, parent } = context
   return serviceUrl(serverNames(name).server, namespace, settings.clusterDomain, serverPort(parent))
 }
 
-/** The moment of a restart that somebody asked for: copied to every pod, it rolls them. */
+/** Copies the requested restart time to every pod, which triggers a rollout. */
 export function restartAnnotations(context: Context): StringMap {
   const value = context.stored.metadata.annotations?.[restartedAt]
   return value === undefined ? {} : { [restartedAt]: value }
@@ -70,7 +70,7 @@ export function generatedTemplate(context: Context, { attach }: Stdio, revision:
       serviceAccountName: spec.serviceAccount ?? serverNames(name).server,
       automountServiceAccountToken: spec.serviceAccount !== undefined,
       enableServiceLinks: false,
-      topologySpreadConstraints: spread(selector),
+      topologySpreadConstraints: topologySpread(selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(undefined, settings.imagePullSecrets),
       containers: [container],
@@ -106,7 +106,7 @@ function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
   return [...byName.values()].sort((a, b) => byText(a.name, b.name))
 }
 
-/** Of several pods, only one could be attached to. */
+/** Returns the replicas of the server. Caps an attached server at one, because a proxy attaches to one pod. */
 export function serverReplicas(context: Context): number | undefined {
   const { backendReplicas } = context.parent.spec
   return isAttached(context) ? Math.min(backendReplicas ?? 1, 1) : backendReplicas
@@ -145,7 +145,7 @@ export function serverChildren(
       {
         selector,
         template,
-        // It cannot be changed, and a command may be given later: the Service need not exist.
+        // Immutable in a StatefulSet, and a later version may have a command. The Service does not have to exist.
         serviceName: names.headless,
         replicas: replicasToApply({ replicas: serverReplicas(context) }, observed),
       },

@@ -1,8 +1,9 @@
 /**
  * MCPServer: runs an MCP server image behind a proxy.
  *
- * The server is a direct child, so the proxy needs no Kubernetes API access, but to attach to a stdio server without a command,
- * and garbage collection is free. References are checked all at once; a broken one keeps what runs.
+ * The server is a direct child, so garbage collection is automatic, and the proxy only needs Kubernetes API access to
+ * attach to a stdio server without a command. All references are checked at once. A broken reference keeps the running
+ * children.
  */
 import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -10,7 +11,7 @@ import { type Fields, fieldsOf, textOf } from '../../base/kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
-import { maybeSeveral, servedNames } from '../common/served-names.ts'
+import { canHaveSeveralPods, servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
 import { proxyReferences } from '../common/proxy/references.ts'
 import type { KindHooks } from '../kind-hooks.ts'
@@ -83,7 +84,7 @@ function childNames(name: string, spec: Fields, settings: HookSettings): ChildNa
     ...served,
     PodDisruptionBudget: [
       ...served.PodDisruptionBudget,
-      ...(maybeSeveral(spec['backendReplicas']) ? [names.server] : []),
+      ...(canHaveSeveralPods(spec['backendReplicas']) ? [names.server] : []),
     ],
     ServiceAccount: [names.proxy, spec['serviceAccount'] === undefined ? names.server : undefined],
     Role: access,

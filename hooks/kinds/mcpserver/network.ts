@@ -1,14 +1,14 @@
 /**
- * Who may talk to the server pod, and where it may connect: only the proxy comes in, and the permission profile says
- * what goes out.
+ * Builds the network policy of the server pod. Only the proxy may connect to it, and the permission profile limits
+ * outgoing connections.
  *
- * A NetworkPolicy knows ports and address ranges, no host names, and nothing of the file system: what a profile says
- * beyond that cannot be enforced here, and the condition says so.
+ * A NetworkPolicy supports ports and address ranges, but not host names or file system access. A condition lists the
+ * parts of a profile that it cannot enforce.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { jsonIn } from '../../base/json-bounds.ts'
+import { parseEmbeddedJson } from '../../base/json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../../base/kube.ts'
 import { serverNames } from '../../children/names.ts'
 import { app } from './children.ts'
@@ -17,16 +17,16 @@ import { isAttached } from './stdio.ts'
 type Context = SyncContext<'MCPServer'>
 
 interface Outbound {
-  /** Undefined: anywhere. Empty: nowhere. */
+  /** Undefined allows all ports; empty allows none. */
   readonly ports: readonly number[] | undefined
-  /** What cannot be enforced. */
+  /** Rules of the profile that cannot be enforced. */
   readonly open: readonly string[]
 }
 
 const anywhere: Outbound = { ports: undefined, open: [] }
 const nowhere: Outbound = { ports: [], open: [] }
 
-/** The policy, and the error of a profile that cannot be read: then nothing goes out. */
+/** Returns the policy, and an error when the profile cannot be read. In that case no outgoing traffic is allowed. */
 export function networkPolicy(context: Context): {
   readonly policy: KubeObject
   readonly failure: SyncFailure | undefined
@@ -42,7 +42,7 @@ export function networkPolicy(context: Context): {
     spec: {
       podSelector: { matchLabels: selectorLabels(app, name, 'server') },
       policyTypes: outbound.ports === undefined ? ['Ingress'] : ['Ingress', 'Egress'],
-      // One whose streams are attached to is reached by nobody.
+      // An attached server accepts no connections.
       ...(!isAttached(context) && {
         ingress: [{ from: [{ podSelector: { matchLabels: selectorLabels(app, name, 'proxy') } }] }],
       }),
@@ -53,7 +53,7 @@ export function networkPolicy(context: Context): {
   return { policy, failure: profile.failure }
 }
 
-/** Names must be resolved before anything can be connected to. */
+/** Adds DNS, which connections by host name need. */
 function egressPorts(ports: readonly number[]) {
   return [
     { protocol: 'UDP', port: 53 },
@@ -87,7 +87,7 @@ function outboundOf(context: Context): {
   }
   const { name, key = '' } = permissionProfile
   const text = fieldsOf(context.configMap(name)?.['data'])[key]
-  const profile = typeof text === 'string' ? jsonIn(text) : undefined
+  const profile = typeof text === 'string' ? parseEmbeddedJson(text) : undefined
   if (isFields(profile)) return { outbound: fromProfile(profile), failure: undefined }
   const message =
     typeof text === 'string'

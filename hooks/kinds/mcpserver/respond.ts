@@ -1,6 +1,4 @@
-/**
- * The response of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
- */
+/** Builds the sync response of an MCPServer. Phases are derived from the status of both workloads, never from pods. */
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../sync/workload-state.ts'
@@ -11,13 +9,13 @@ import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../base/kube.ts'
 import { serverNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
-import { toldUrl } from '../common/serving-tls.ts'
+import { statusUrl } from '../common/serving-tls.ts'
 import { clientUrls } from '../common/proxy/config.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
-import { brokenAttachment, setAttached } from './attachment.ts'
+import { permanentFailure, setAttached } from './attachment.ts'
 import { addressOf, externalAddressOf, type BuiltServer } from './build.ts'
 import { app } from './children.ts'
 
@@ -33,7 +31,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
   setAttached(context, proxy)
   checkExposure(context, serverNames(context.name).proxy, clientUrls(context))
-  reportProgress(context, { failures, workloads, broken: brokenAttachment(context, workloads) })
+  reportProgress(context, { failures, workloads, broken: permanentFailure(context, workloads) })
   return {
     status: definedFields({
       phase,
@@ -41,7 +39,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
       externalUrl: context.violations.length === 0 ? externalAddressOf(context) : undefined,
       url:
         context.violations.length === 0
-          ? toldUrl(context, addressOf(context), built.children)
+          ? statusUrl(context, addressOf(context), built.children)
           : fieldsOf(context.stored['status'])['url'],
       readyReplicas: proxy?.readyReplicas ?? 0,
       replicas: proxy?.replicas ?? 0,
@@ -77,19 +75,19 @@ function phaseOf(
   failures: readonly SyncFailure[],
 ): { phase: string; message: string; ready: boolean } {
   const [proxy, server] = workloads
-  if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
-  if (failures.length > 0) return not('Failed', failures.map((failure) => failure.message).join('; '))
+  if (isTerminating(context.stored)) return notReady('Terminating', 'MCP server is being deleted')
+  if (failures.length > 0) return notReady('Failed', failures.map((failure) => failure.message).join('; '))
   const stuck = stuckRollout(workloads)
-  const broken = brokenAttachment(context, workloads)
-  if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
+  const broken = permanentFailure(context, workloads)
+  if (proxy?.replicas === 0) return notReady('Stopped', 'MCP server is stopped: it has no replicas')
   if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
     if (stuck !== undefined) return { phase: 'Degraded', message: stuckMessage(stuck), ready: true }
     return { phase: 'Ready', message: 'MCP server is running', ready: true }
   }
-  if (broken) return not('Failed', broken.message)
-  return stuck === undefined ? not('Pending', 'MCP server is being created') : not('Failed', stuck)
+  if (broken) return notReady('Failed', broken.message)
+  return stuck === undefined ? notReady('Pending', 'MCP server is being created') : notReady('Failed', stuck)
 }
 
-function not(phase: string, message: string) {
+function notReady(phase: string, message: string) {
   return { phase, message, ready: false }
 }

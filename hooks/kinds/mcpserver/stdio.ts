@@ -1,6 +1,6 @@
 /**
- * How a stdio server is reached in a cluster: with a command, behind a bridge in its own container; without one, by attaching
- * to the container that its image's own entrypoint runs in.
+ * Decides how a stdio server is reached in a cluster. With a command, it runs behind a bridge in its own container.
+ * Without a command, the proxy attaches to the container that runs the image's entrypoint.
  */
 import { localCommandAnnotation } from '../../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
@@ -13,7 +13,7 @@ import { serverContainer } from './container.ts'
 
 type Context = SyncContext<'MCPServer'>
 
-/** What decides of a spec. */
+/** The fields of a spec that decide. */
 interface StdioSpec {
   readonly transport?: unknown
   readonly podTemplateSpec?: unknown
@@ -25,23 +25,23 @@ export interface Stdio {
   readonly failure?: SyncFailure | undefined
 }
 
-/** Empty for other transports, and where a local command stands in for the image. */
+/** Returns an empty object for other transports and for local commands that replace the image. */
 export function stdioOf(context: Context): Stdio {
   const { parent, settings, conditions } = context
   if (parent.spec.transport !== 'stdio') return {}
-  const stdio: Stdio = settings.localCommands ? withLocalCommand(context) : chosen(context)
+  const stdio: Stdio = settings.localCommands ? withLocalCommand(context) : bridgeOrAttach(context)
   const reason = stdio.attach ? 'AttachedToEntrypoint' : 'CommandGiven'
   const message = stdio.attach
-    ? "The image's own entrypoint is run, and its streams are attached to"
-    : 'The server can be run behind the bridge'
+    ? "The proxy attaches to the image's own entrypoint"
+    : 'The server runs behind the bridge'
   conditions.check('StdioBridgeValid', stdio.failure, reason, message)
   if (stdio.attach) {
     conditions.set(
       'SharedProcess',
       'True',
       'OneProcess',
-      'One process serves all clients: it cannot ask one of them, and its messages are in its container log. ' +
-        'A command in podTemplateSpec, container mcp, gives each session a process of its own',
+      'One process serves all clients: it cannot send requests to a client, and its messages go to the container log. ' +
+        'Set a command in podTemplateSpec, container mcp, to run one process per session',
     )
   }
   return stdio
@@ -58,7 +58,7 @@ function withLocalCommand({ stored }: Context): Stdio {
   }
 }
 
-function chosen(context: Context): Stdio {
+function bridgeOrAttach(context: Context): Stdio {
   if (isAttached(context)) {
     const { value, failure } = attachOf(context)
     return { attach: value, failure }
@@ -71,13 +71,13 @@ function chosen(context: Context): Stdio {
     failure: {
       reason: 'AttachDisabled',
       message:
-        "transport stdio needs the server's command here, for this installation attaches to no container " +
+        'transport stdio requires a command, because attaching is disabled in this installation ' +
         '(GATEHOUSE_STDIO_ATTACH is false): set podTemplateSpec.spec.containers, name mcp, command',
     },
   }
 }
 
-/** The server's own container as the podTemplateSpec has it. */
+/** Returns the server's own container from the podTemplateSpec. */
 function ownContainer(spec: StdioSpec): Fields {
   const containers = listOf(fieldsOf(fieldsOf(spec.podTemplateSpec)['spec'])['containers'])
   return containers.filter(isFields).find((container) => container['name'] === serverContainer) ?? {}
@@ -87,12 +87,12 @@ export function hasCommand(spec: StdioSpec): boolean {
   return listOf(ownContainer(spec)['command']).some((word) => typeof word === 'string')
 }
 
-/** True when the streams of the server are attached to. */
+/** True when the proxy attaches to the streams of the server. */
 export function isAttached({ spec, settings }: Context): boolean {
   return attachesTo(spec, settings)
 }
 
-/** The same of a spec that nobody has checked yet. */
+/** Like `isAttached`, for a spec that may be invalid. */
 export function attachesTo(spec: StdioSpec, settings: HookSettings): boolean {
   const isStdio = spec.transport === 'stdio' && !settings.localCommands
   return isStdio && settings.stdioAttach && !hasCommand(spec)

@@ -1,6 +1,4 @@
-/**
- * MCPServer: checks of the object alone that need code.
- */
+/** Checks an MCPServer beyond its schema. */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
@@ -64,22 +62,22 @@ function proxyTemplateViolations(server: MCPServer, settings: CheckSettings): Vi
   ]
 }
 
-/** Names that begin like this belong to the bridge of a stdio server. */
-const ownVolumes = 'gatehouse-'
+/** Volume name prefix that the stdio bridge reserves. */
+const reservedPrefix = 'gatehouse-'
 
 function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   const seen = new Set<string>()
   return volumes.flatMap(({ name, mountPath, hostPath }, index) => {
     const violations: Violation[] = []
     const path = `spec.volumes[${index}]`
-    if (name.startsWith(ownVolumes))
-      violations.push({ path: `${path}.name`, message: `must not begin with ${ownVolumes}` })
+    if (name.startsWith(reservedPrefix))
+      violations.push({ path: `${path}.name`, message: `must not begin with ${reservedPrefix}` })
     if (mountPath.includes(':'))
       violations.push({ path: `${path}.mountPath`, message: "must not contain ':'" })
     if (mountPath === '/gatehouse' || mountPath.startsWith('/gatehouse/'))
-      violations.push({ path: `${path}.mountPath`, message: 'belongs to the bridge of stdio servers' })
+      violations.push({ path: `${path}.mountPath`, message: 'is reserved for the bridge of stdio servers' })
     if (seen.has(mountPath))
-      violations.push({ path: `${path}.mountPath`, message: 'is the path of another volume too' })
+      violations.push({ path: `${path}.mountPath`, message: 'is already the path of another volume' })
     seen.add(mountPath)
     if (hostPath.split('/').includes('..'))
       violations.push({ path: `${path}.hostPath`, message: "must not contain '..'" })
@@ -87,7 +85,7 @@ function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   })
 }
 
-/** Two sources for one variable: which one wins would be a surprise. */
+/** Rejects variables with two sources, because it would not be obvious which one wins. */
 function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
   const violations: Violation[] = []
@@ -96,7 +94,7 @@ function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): V
     const name = targetEnvName ?? key
     const path = `spec.secrets[${index}]${targetEnvName === undefined ? '.key' : '.targetEnvName'}`
     if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) {
-      violations.push({ path, message: 'is not the name of an environment variable; set targetEnvName' })
+      violations.push({ path, message: 'is not a valid environment variable name; set targetEnvName' })
     }
     if (literal.has(name) || seen.has(name))
       violations.push({ path, message: `the variable ${name} is set twice` })
@@ -112,17 +110,17 @@ export function serverWarnings(server: MCPServer): readonly string[] {
     ...policyNameWarnings(spec.authzConfig),
     ...tlsWarnings(spec, serverNames(server.metadata.name).proxy),
   ]
-  // RFC 2606: a host that cannot exist. `gatehouse import` writes it where it knows no image.
+  // RFC 2606: a host that cannot exist. `gatehouse import` writes it as a placeholder for an unknown image.
   if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
-    found.push('image stands for one that is still to be set; no cluster can pull it')
+    found.push('image is a placeholder that no cluster can pull; set the real image')
   }
   if (spec.transport === 'stdio' && !hasCommand(spec)) {
     found.push(
-      'stdio without a command: all sessions share one process, whose messages are in its container log',
+      'stdio without a command: all sessions share one process, whose messages go to the container log',
     )
   }
   if (spec.transport === 'stdio' && (spec.replicas ?? 0) > 1) {
-    found.push('transport stdio has one proxy at most; replicas is taken as 1')
+    found.push('transport stdio has at most one proxy; replicas is capped at 1')
   }
   return found
 }

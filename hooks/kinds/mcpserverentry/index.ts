@@ -1,7 +1,7 @@
 /**
- * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Creates nothing; its sync only checks.
+ * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Its sync only checks and creates nothing.
  *
- * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
+ * The entry's sync checks all references, so that a virtual server only needs to read the entry's phase.
  */
 import { addressFailure } from '../../references/addresses.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
@@ -44,7 +44,12 @@ export const entryReferences = {
     },
     toConfig: () => ({ value: undefined }),
     otherwise({ context }) {
-      context.conditions.set(externalAuthCondition, 'True', 'AuthConfigNotConfigured', 'None is referenced')
+      context.conditions.set(
+        externalAuthCondition,
+        'True',
+        'AuthConfigNotConfigured',
+        'No MCPExternalAuthConfig is referenced',
+      )
       return { value: undefined }
     },
   }),
@@ -80,27 +85,23 @@ function secretNames(headers: unknown): (string | undefined)[] {
 
 function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
-  const specWrong = specFailure(context.violations, 'ConfigInvalid')
-  if (!specWrong) check(context)
-  // Not the summary: whether to wait or to act, and whether to tell people, hangs on the reason itself.
-  const failures = specWrong ? [specWrong] : conditions.list().filter(({ status }) => status === 'False')
+  const specFailed = specFailure(context.violations, 'ConfigInvalid')
+  if (!specFailed) check(context)
+  // List the individual failures instead of the summary, because their reasons decide whether to wait or to report a
+  // problem.
+  const failures = specFailed ? [specFailed] : conditions.list().filter(({ status }) => status === 'False')
   const valid = failures.length === 0
-  conditions.check(
-    'Valid',
-    valid ? undefined : (specWrong ?? summary),
-    'ConfigValid',
-    'The entry can be used',
-  )
+  conditions.check('Valid', valid ? undefined : (specFailed ?? summary), 'ConfigValid', 'The entry is usable')
   reportProgress(context, { failures })
   return { status: { phase: valid ? 'Valid' : 'Failed', ...observedFields(context) }, children: [] }
 }
 
 const summary: SyncFailure = {
   reason: 'ReferencesNotReady',
-  message: 'The entry cannot be used; the other conditions say why',
+  message: 'The entry is not usable; see the other conditions for the reason',
 }
 
-/** Sets a condition for each reference; what is False cannot be used. */
+/** Sets a condition for each reference. Any False condition makes the entry unusable. */
 function check(context: SyncContext<'MCPServerEntry'>): void {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, caBundleRef } = parent.spec
@@ -116,7 +117,8 @@ function check(context: SyncContext<'MCPServerEntry'>): void {
   )
   resolveReferences(entryReferences, { context })
   if (caBundleRef) checkCaBundles(context, [caBundleRef])
-  else conditions.set('CABundleRefValidated', 'True', 'CABundleRefNotConfigured', 'None is referenced')
+  else
+    conditions.set('CABundleRefValidated', 'True', 'CABundleRefNotConfigured', 'No CA bundle is referenced')
   checkHeaders(context)
 }
 

@@ -1,4 +1,4 @@
-/** MCPTelemetryConfig: telemetry settings shared by several servers. */
+/** MCPTelemetryConfig: telemetry settings that several servers share. */
 import { configKind } from '../config-kind.ts'
 import { type MCPTelemetryConfig, type Violation, envName } from '../../../schemas/index.ts'
 
@@ -24,14 +24,14 @@ function endpointViolations(endpoint: string | undefined): Violation[] {
   return [{ path: 'spec.openTelemetry.endpoint', message: 'must be host:port or a URL' }]
 }
 
-/** Each value gets an environment variable named after its header. */
+/** The value of each header gets an environment variable that is named after the header. */
 function headerViolations(headers: readonly { readonly name: string }[]): Violation[] {
   const seen = new Map<string, string>()
   return headers.flatMap(({ name }, index) => {
-    const other = seen.get(envName(name))
+    const previous = seen.get(envName(name))
     seen.set(envName(name), name)
-    if (other === undefined) return []
-    const message = `gives the same environment variable as the header ${other}`
+    if (previous === undefined) return []
+    const message = `uses the same environment variable as the header ${previous}`
     return [{ path: `spec.openTelemetry.sensitiveHeaders[${index}].name`, message }]
   })
 }

@@ -1,4 +1,7 @@
-/** What running virtual servers report of the backend of a lock. Reports are data of pods: every member is checked. */
+/**
+ * Reads what running virtual servers report about the backend of a lock. Reports come from pods, so every field is
+ * checked.
+ */
 import { byText } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
@@ -6,7 +9,7 @@ import { podReports } from '../virtualmcpserver/status/report.ts'
 
 interface ObservedDrift {
   readonly lock: string
-  /** Why the lock is not used. */
+  /** Reason why the lock is not used. */
   readonly failure: string
   readonly counts: Readonly<Record<(typeof states)[number], number>>
   readonly drift: readonly Fields[]
@@ -15,7 +18,7 @@ interface ObservedDrift {
 const states = ['pinned', 'new', 'changed', 'removed'] as const
 const maxDrift = 50
 
-/** The report with the most differences; undefined when nobody has listed the backend. */
+/** Returns the report with the most differences, or undefined when no server has listed the backend. */
 export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrift | undefined {
   const { parent } = context
   const found = [...(context.request.related.get('ConfigMap.v1') ?? [])]
@@ -26,12 +29,12 @@ export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrif
     .filter((entry) => entry['observed'] === true || entry['lock'] === 'invalid')
     .map(readEntry)
   return found.reduce<ObservedDrift | undefined>(
-    (worst, one) => (worst && badness(worst) >= badness(one) ? worst : one),
+    (worst, next) => (worst && severityOf(worst) >= severityOf(next) ? worst : next),
     undefined,
   )
 }
 
-/** Backends of two kinds may share a name, so it is the locks that count where the report names them. */
+/** Backends of two kinds may share a name, so the lock's name decides if the report contains it. */
 function isAbout(
   { backend, locks }: Fields,
   { metadata, spec }: SyncContext<'MCPToolLock'>['parent'],
@@ -39,7 +42,7 @@ function isAbout(
   return Array.isArray(locks) ? locks.includes(metadata.name) : backend === spec.backendRef.name
 }
 
-function badness({ lock, counts }: ObservedDrift): number {
+function severityOf({ lock, counts }: ObservedDrift): number {
   return lock === 'ok' ? counts.changed + counts.new + counts.removed : Number.POSITIVE_INFINITY
 }
 

@@ -1,6 +1,6 @@
 /**
- * MCPToolLock: what was approved of one backend. It has no children: virtual servers with `config.pinning` copy it into
- * their file, and report what they see.
+ * MCPToolLock: the approved definitions of one backend. It has no children. Virtual servers with `config.pinning` copy
+ * it into their configuration and report differences.
  */
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated } from '../../sync/rules.ts'
@@ -18,7 +18,7 @@ export const mcpToolLock: KindHooks<'MCPToolLock'> = {
   childKinds: [],
   relatedKinds: [coreRelated.ConfigMap],
   validate: toolLockViolations,
-  // Reports are named after their servers, which a lock does not know: they are found by their label.
+  // A lock does not know the servers that report on it, so it selects reports by label.
   customize: () => ({
     relatedResources: [{ ...coreRelated.ConfigMap, labelSelector: { matchLabels: reportLabels } }],
   }),
@@ -50,5 +50,5 @@ function setInSync({ conditions }: SyncContext<'MCPToolLock'>, seen: ReturnType<
   if (changed > 0) conditions.set('InSync', 'False', 'ToolsChanged', message)
   else if (added > 0) conditions.set('InSync', 'False', 'NewTools', message)
   else if (removed > 0) conditions.set('InSync', 'False', 'ToolsMissing', message)
-  else conditions.set('InSync', 'True', 'AllPinned', 'Everything is as it was approved')
+  else conditions.set('InSync', 'True', 'AllPinned', 'All definitions match the lock')
 }

@@ -1,6 +1,6 @@
-/** MCPToolLock: checks of the object alone that need code: each definition is one of the name that it stands under. */
+/** Checks an MCPToolLock beyond its schema: each definition must contain the name of its item. */
 import { fieldsOf, isFields, type MCPToolLock, type Violation } from '../../../schemas/index.ts'
-import { jsonIn } from '../../base/json-bounds.ts'
+import { parseEmbeddedJson } from '../../base/json-bounds.ts'
 
 const lists = { tools: 'name', prompts: 'name', resourceTemplates: 'uriTemplate' } as const
 
@@ -23,7 +23,7 @@ interface Form {
 
 interface Place {
   readonly name: string
-  /** Member that names the item. */
+  /** Field of the definition that contains the name. */
   readonly key: string
   readonly path: string
 }
@@ -31,7 +31,7 @@ interface Place {
 function formViolations({ definition, definitionText }: Form, { name, key, path }: Place): Violation[] {
   if (definition === undefined && definitionText === undefined) return []
   const field = definitionText === undefined ? 'definition' : 'definitionText'
-  const value = definitionText === undefined ? definition : jsonIn(definitionText)
+  const value = definitionText === undefined ? definition : parseEmbeddedJson(definitionText)
   if (!isFields(value)) return [{ path: `${path}.${field}`, message: 'must be a JSON object' }]
   if (fieldsOf(value)[key] === name) return []
   return [{ path: `${path}.${field}`, message: `must have ${key} ${JSON.stringify(name.slice(0, 80))}` }]

@@ -1,4 +1,4 @@
-/** MCPWebhookConfig: webhooks shared by several servers. */
+/** MCPWebhookConfig: webhooks that several servers share. */
 import { configKind } from '../config-kind.ts'
 import { webhookSecrets } from '../../runtime-config/webhooks.ts'
 import type { MCPWebhookConfig, Violation } from '../../../schemas/index.ts'
@@ -22,11 +22,13 @@ export function webhookWarnings({ spec }: MCPWebhookConfig): string[] {
   return (['mutating', 'validating'] as const).flatMap((kind) =>
     (spec[kind] ?? []).flatMap(({ name, tlsConfig, failurePolicy, mode }) => [
       ...(tlsConfig?.insecureSkipVerify
-        ? [`${kind}[${name}].tlsConfig.insecureSkipVerify: whoever is on the way can read calls and decide`]
+        ? [
+            `${kind}[${name}].tlsConfig.insecureSkipVerify: an attacker on the network can read calls and forge decisions`,
+          ]
         : []),
       ...(failurePolicy === 'ignore' && mode === 'enforce'
         ? [
-            `${kind}[${name}].failurePolicy ignore: calls go on without the webhook whenever it gives no response`,
+            `${kind}[${name}].failurePolicy ignore: calls continue without the webhook when it does not respond`,
           ]
         : []),
     ]),

@@ -1,6 +1,6 @@
 /**
- * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow and
- * says which servers use it.
+ * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow
+ * and lists the servers that use it.
  */
 import {
   formatViolations,
@@ -41,7 +41,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
     'Ready',
     failure && { reason: 'WorkflowNotReady', message: failure.message },
     'WorkflowReady',
-    'The workflow can be used',
+    'The workflow is usable',
   )
   reportProgress(context, { failures: failure ? [failure] : [] })
   return {

@@ -1,7 +1,7 @@
 /**
- * From a virtual server to its desired children, or to the errors that stand in the way.
+ * Builds the desired children of a virtual server, or returns the errors that prevent it.
  *
- * Everything is checked before anything is given up, so that all errors are known at once.
+ * All checks run before the build stops, so that all errors are reported at once.
  */
 import { createHash } from 'node:crypto'
 import { authServerFile } from '../../../schemas/index.ts'
@@ -39,30 +39,30 @@ import { checkReplicaSessions, checkSessionPassword } from '../../runtime-config
 type Context = SyncContext<'VirtualMCPServer'>
 
 export interface BuiltVirtualServer {
-  /** Undefined when something needed is broken: what runs stays. */
+  /** Undefined when a required part is broken; the running children then stay unchanged. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
-  /** For backends without a strategy of their own. */
+  /** Strategy of backends without their own. */
   readonly defaultStrategy?: Strategy | undefined
-  /** SHA-256 of config.yaml, hex; undefined when there is none. */
+  /** SHA-256 of config.yaml in hex; undefined when there is no file. */
   readonly checksum: string | undefined
   readonly failures: readonly SyncFailure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
-/** Address of the virtual server, with the path of its MCP endpoint. */
+/** Returns the address of the virtual server with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings } = context
   const base = serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)
   return `${servedUrl(context, base)}/mcp`
 }
 
-/** The same for clients outside the cluster; undefined where nothing leads to it. */
+/** Returns the address for clients outside of the cluster, or undefined when the server is not exposed. */
 export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, addressOf(context))
 }
 
-/** Resolves the references, then makes the configuration, the pod and the children. */
+/** Resolves the references and builds the configuration, the pod and the children. */
 export function build(context: Context): BuiltVirtualServer {
   const invalid = specFailure(context.violations, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
@@ -80,7 +80,7 @@ export function build(context: Context): BuiltVirtualServer {
   const { hashes } = references
   const stopped = { children: undefined, backends, checksum: undefined, hashes }
   if (!files) {
-    // The rest of the file might add to the pod. The template itself is checked all the same.
+    // The pod is incomplete without the file, but the user's template can still be checked.
     const { violations } = podTemplate(context, needs, '')
     checkTemplate(context, violations && mergeFailure(violations))
     return { ...stopped, failures }
@@ -108,7 +108,7 @@ function checkTemplate({ conditions }: Context, failure: SyncFailure | undefined
   conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
 }
 
-/** Makes the files and the backends. Checks everything before it stops, so that all failures are reported at once. */
+/** Builds the files and the backends. Runs all checks before it stops, so that all failures are reported at once. */
 function configure(
   context: Context,
   { values, failures, hashes }: ResolvedReferences<typeof virtualServerReferences>,
@@ -127,7 +127,7 @@ function configure(
   for (const [field, hash] of Object.entries(revisions)) needs.revision(field, hash)
   const backends = backendsWithNeeds(context, needs, values)
   const { group, compositeTools, optimizer, ...rest } = failures
-  // The members are unknown without the group.
+  // Without the group, its members are unknown.
   if (group?.reason !== 'GroupRefNotFound') {
     const names = backends.map(({ name }) => name)
     checkNames(context, names)
@@ -147,7 +147,7 @@ function textsOf({ config, authServer }: Files): StringMap {
   }
 }
 
-/** `known` are the names of all backends, usable or not. */
+/** Checks backend names. `known` contains the names of all backends, usable or not. */
 function checkNames(context: Context, known: readonly string[]): void {
   const { spec } = context.parent
   const find = (kind: 'VirtualMCPCompositeToolDefinition' | 'MCPWebhookConfig') => (name: string) =>
@@ -166,7 +166,7 @@ function checkSessions({ parent, conditions, settings }: Context): void {
 
 function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { sessionStorage, config } = context.parent.spec
-  // A store of spec.config takes its password from the environment that podTemplateSpec gives.
+  // The user's podTemplateSpec sets the password for a store in spec.config.
   if (!sessionStorage && config?.sessionStorage) return undefined
   return checkSessionPassword(context, sessionStorage, needs)
 }

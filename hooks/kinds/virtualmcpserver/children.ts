@@ -1,14 +1,16 @@
 /**
- * Children of a virtual server: service account with its Role, configuration, report, Deployment and Service.
+ * Builds the children of a virtual server: service account with its Role, configuration, report, Deployment and
+ * Service.
  *
- * The pods' only API access is their own report ConfigMap. What they need from Secrets is mounted or in the environment.
+ * The pods may only access their own report ConfigMap through the API. Secrets are mounted or set as environment
+ * variables.
  */
 import { byText } from '../../../schemas/index.ts'
 import {
   availability,
-  leaving,
+  preStopDelay,
   shutdownGrace,
-  spread,
+  topologySpread,
   terminationSeconds,
 } from '../../children/serving/availability.ts'
 import { ownLabels, reportLabels, selectorLabels } from '../../children/labels.ts'
@@ -45,7 +47,7 @@ export function generatedTemplate(context: Context, needs: PodNeeds, restartHash
       serviceAccountName: spec.serviceAccount ?? names.account,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: terminationSeconds,
-      topologySpreadConstraints: spread(selector),
+      topologySpreadConstraints: topologySpread(selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(spec.imagePullSecrets, settings.imagePullSecrets),
       containers: [
@@ -74,7 +76,7 @@ export function generatedTemplate(context: Context, needs: PodNeeds, restartHash
           livenessProbe: httpProbe('/health', { delay: 30, period: 10, timeout: 5, failures: 3 }),
           readinessProbe: httpProbe('/readyz', { period: 5, timeout: 3, failures: 3 }),
           resources: { requests: { cpu: '100m', memory: '160Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
-          lifecycle: leaving,
+          lifecycle: preStopDelay,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
         }),
@@ -95,7 +97,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
   })
 }
 
-/** Environment and volumes that every virtual server has. */
+/** Adds the environment and volumes of every virtual server. */
 export function commonNeeds(context: Context, needs: PodNeeds): void {
   const names = virtualServerNames(context.name)
   needs.literal('VMCP_NAME', context.name)
@@ -110,7 +112,7 @@ export function commonNeeds(context: Context, needs: PodNeeds): void {
   addTlsFiles(context, needs)
 }
 
-/** All children, in the order in which they need each other. */
+/** Returns all children in dependency order. */
 export function childrenOf(
   context: Context,
   template: Fields,
@@ -134,7 +136,7 @@ export function childrenOf(
       },
       files,
     ),
-    // Without data: the pods fill it, and what was never applied is never taken away.
+    // Without data: the pods fill it, and Metacontroller never removes fields that it has not applied.
     configMap({
       name: names.report,
       namespace,
@@ -168,7 +170,10 @@ export function childrenOf(
   ]
 }
 
-/** None of the three with an account of the user's own: its rights are the user's business. */
+/**
+ * Returns the account and its permissions. Returns none when the user sets an account, whose permissions the user
+ * manages.
+ */
 function access(context: Context, labels: StringMap): KubeObject[] {
   const { name, namespace, parent, settings } = context
   if (parent.spec.serviceAccount !== undefined) return []

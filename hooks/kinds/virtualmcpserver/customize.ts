@@ -1,6 +1,7 @@
 /**
- * What a virtual server's sync looks at: in the namespace every member that a group can have and what members refer to, and by
- * name what the resource itself names. Spec and name only decide, for the response is cached.
+ * Requests the related objects of a virtual server: all possible group members of the namespace and their
+ * configurations, and by name the objects that the resource refers to. The response is cached, so it only depends on
+ * spec and name.
  */
 import { fieldsOf, textOf } from '../../base/kube.ts'
 import { memberKinds } from '../../references/members.ts'
@@ -17,7 +18,7 @@ import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 
-/** A member is known by its own reference to the group, and names its own MCPExternalAuthConfig. */
+/** Members join through their own reference to the group and refer to their own MCPExternalAuthConfig. */
 const anyName = [...memberKinds, 'MCPExternalAuthConfig'] as const
 
 const locks = 'MCPToolLock'
@@ -40,9 +41,9 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
   const authz = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
   const map = fieldsOf(authz['configMap'])['name']
   const names = virtualServerNames(parent.metadata.name)
-  // An account of the user's own has rights of the user's own.
+  // A user-supplied account has its own permissions.
   const access = spec['serviceAccount'] === undefined ? [names.account] : []
-  // Without pinning nobody looks at locks.
+  // Locks are only read with pinning.
   const pinned = fieldsOf(spec['config'])['pinning'] === undefined ? [] : [locks]
   const { MCPExternalAuthConfig: _, ...named } = namesByKind(virtualServerReferences, parent)
   return relatedRules(parent, {

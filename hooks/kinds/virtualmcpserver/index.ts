@@ -1,8 +1,8 @@
 /**
- * VirtualMCPServer: resolves a group's members to one running server.
+ * VirtualMCPServer: resolves the members of a group to one running server.
  *
- * The sync checks every reference, and then either answers with the whole desired set or, when something it needs is
- * broken, with the children as they run and the reasons in the conditions.
+ * The sync checks every reference. It returns all desired children or, when a required part is broken, the running
+ * children with the reasons in conditions.
  */
 import { childKindsOf } from '../../sync/child-kinds.ts'
 import type { HookEvent, SyncResponse } from '../../sync/protocol.ts'
@@ -33,7 +33,7 @@ export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
   events,
 }
 
-/** The deprecated field is consumed: the server is told once per generation. */
+/** Emits the deprecation warning once per generation, while the deprecated field still has an effect. */
 function events(parent: KubeObject, violationsOf: CheckObject): readonly HookEvent[] {
   if (deprecatedPrimary(parent) === undefined || violationsOf(parent).length > 0) return []
   return [{ parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]

@@ -1,6 +1,4 @@
-/**
- * Where things are in the pod of a virtual server.
- */
+/** Paths, port and names in the pod of a virtual server. */
 export const configDirectory = '/etc/vmcp-config'
 export const configFile = 'config.yaml'
 export const caBundleDirectory = '/etc/gatehouse/ca-bundles'
@@ -8,7 +6,7 @@ export const port = 4483
 export const container = 'vmcp'
 export const app = 'virtualmcpserver'
 
-/** PEM file with the trust anchors of one backend. */
+/** Returns the path of the PEM file with a backend's trust anchors. */
 export function caBundlePath(backend: string, key: string): string {
   return `${caBundleDirectory}/${backend}/${key}`
 }

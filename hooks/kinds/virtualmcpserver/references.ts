@@ -1,6 +1,6 @@
 /**
- * The references of a virtual server: each entry says which field names an object of which kind, which condition reports
- * it, and how it enters the configuration.
+ * The references of a virtual server. Each entry defines the field, the kind of the object, the condition that reports
+ * it, and how it is converted to configuration.
  */
 import {
   type Aggregation,
@@ -36,9 +36,9 @@ type Context = SyncContext<'VirtualMCPServer'>
 
 interface VirtualServerTarget {
   readonly context: Context
-  /** Collects what the configuration needs from the pod. */
+  /** Collects the environment and volumes that the configuration needs. */
   readonly needs: PodNeeds
-  /** URL of the protected resource when the OIDC reference names none. */
+  /** URL of the protected resource, used when the OIDC reference does not set one. */
   readonly resource: string
 }
 
@@ -95,7 +95,7 @@ export const virtualServerReferences = {
     names: [
       'spec.outgoingAuth.default.externalAuthConfigRef.name',
       'spec.outgoingAuth.backends{}.externalAuthConfigRef.name',
-      // Configurations that members name themselves.
+      // Configurations that members refer to.
       'status.discoveredBackends[].authConfigRef',
     ],
     kind: 'MCPExternalAuthConfig',
@@ -103,7 +103,7 @@ export const virtualServerReferences = {
   },
 } as const
 
-/** Inline workflows and referenced ones, by name. */
+/** Returns inline and referenced workflows. */
 function compositeTools({ context }: VirtualServerTarget): ConfigPart<readonly CompositeTool[]> {
   const { compositeTools: inline = [], compositeToolRefs: refs = [] } = context.parent.spec.config ?? {}
   const part = withReferenced(context, inline, refs)
@@ -144,11 +144,11 @@ function withReferenced(
     }
     tools.push(spec)
   }
-  const beyond = refs.length > 0 ? sumViolation(tools, inline.length) : undefined
-  return beyond === undefined ? { value: tools } : failed('CompositeToolRefInvalid', beyond)
+  const limitViolation = refs.length > 0 ? sumViolation(tools, inline.length) : undefined
+  return limitViolation === undefined ? { value: tools } : failed('CompositeToolRefInvalid', limitViolation)
 }
 
-/** The server checks inline and referenced workflows together: valid workflows may be too many. */
+/** Checks all workflows against the server's shared limits, which valid workflows may exceed together. */
 function sumViolation(tools: readonly CompositeTool[], inline: number): string | undefined {
   const budget = new CheckBudget()
   for (const [index, tool] of tools.entries()) {
@@ -159,7 +159,7 @@ function sumViolation(tools: readonly CompositeTool[], inline: number): string |
   return undefined
 }
 
-/** The optimizer's settings with the address of the embedding server; undefined without one. */
+/** Returns the optimizer's settings with the address of the embedding server; undefined without an optimizer. */
 function optimizer({ context }: VirtualServerTarget): ConfigPart<Optimizer | undefined> {
   const { config, embeddingServerRef } = context.parent.spec
   const own = config?.optimizer
@@ -177,13 +177,13 @@ function optimizer({ context }: VirtualServerTarget): ConfigPart<Optimizer | und
       'EmbeddingServiceOverridden',
       'True',
       'EmbeddingServiceOverridden',
-      'config.optimizer.embeddingService is ignored: embeddingServerRef decides',
+      'config.optimizer.embeddingService is ignored because embeddingServerRef is set',
     )
   }
   return { value: { ...(own ?? optimizerDefaults), embeddingService: part.value ?? '' } }
 }
 
-/** A reference without a block switches the optimizer on as it is by default. */
+/** Settings of an optimizer that only a reference enables. */
 const optimizerDefaults: Optimizer = {
   embeddingProvider: 'tei',
   embeddingServiceTimeout: '30s',
@@ -209,18 +209,18 @@ function embeddingUrl(context: Context, name: string): ConfigPart<string> {
 
 interface AggregationResult {
   readonly aggregation: Aggregation
-  /** Why a backend cannot be used, by its name: without its filter it would show all of its tools. */
+  /** Failures by backend name. Without its filter, such a backend would expose all of its tools. */
   readonly failures: ReadonlyMap<string, SyncFailure>
 }
 
-/** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. */
+/** Returns the aggregation with every MCPToolConfig resolved. A reference replaces filter and overrides. */
 function aggregation({ context }: VirtualServerTarget): ConfigPart<AggregationResult> {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []
   const failures = new Map<string, SyncFailure>()
   const reserved = reservedNames(context.parent.spec)
-  /** Tools that the server leaves out. */
-  const taken: SyncFailure[] = []
+  /** Tools that the server skips because of a reserved name. */
+  const skipped: SyncFailure[] = []
   let isReferring = false
   for (const entry of own.tools ?? []) {
     const { toolConfigRef, ...rest } = entry
@@ -238,7 +238,7 @@ function aggregation({ context }: VirtualServerTarget): ConfigPart<AggregationRe
     const overrides = { workload: entry.workload, overrides: spec.toolsOverride }
     for (const { message } of reservedOverrides({ ...own, tools: [overrides] }, reserved, '')) {
       const named = `MCPToolConfig ${toolConfigRef.name}: spec.toolsOverride for ${entry.workload}: ${message}`
-      taken.push({ reason: toolCondition.notValid, message: `${named}; the tool is left out` })
+      skipped.push({ reason: toolCondition.notValid, message: `${named}; the tool is skipped` })
     }
     const { filter: _filter, overrides: _overrides, ...settings } = rest
     tools.push({
@@ -247,7 +247,7 @@ function aggregation({ context }: VirtualServerTarget): ConfigPart<AggregationRe
       ...(spec.toolsOverride && { overrides: spec.toolsOverride }),
     })
   }
-  if (isReferring) checkToolConfigs(context, [...failures.values(), ...taken])
+  if (isReferring) checkToolConfigs(context, [...failures.values(), ...skipped])
   return { value: { aggregation: { ...own, ...(own.tools && { tools }) }, failures } }
 }
 
@@ -266,13 +266,13 @@ const aggregationDefaults: Aggregation = {
   excludeAllTools: false,
 }
 
-/** The deprecated settings in spec.config. */
+/** Returns the deprecated settings in spec.config. */
 function ownTelemetry(own: Telemetry | undefined): Telemetry | undefined {
   const headers = literalHeaders(own?.headers)
   return own && headers ? { ...own, headers } : own
 }
 
-/** Names of the server's own tools. A reference to an embedding server switches tool search on. */
+/** Returns the names of the server's own tools. A reference to an embedding server enables tool search. */
 export function reservedNames({ config, embeddingServerRef }: VirtualMCPServerSpec): ReadonlySet<string> {
   return reservedTools({ optimizer: config?.optimizer ?? embeddingServerRef, codeMode: config?.codeMode })
 }

@@ -1,6 +1,4 @@
-/**
- * The response of a virtual server's sync: status from what was built and from what the pods report.
- */
+/** Builds the sync response of a virtual server from the built children and the pods' reports. */
 import type { DiscoveredBackend } from '../../../schemas/index.ts'
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
@@ -12,7 +10,7 @@ import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, type KubeObject, listOf } from '../../base/kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
-import { toldUrl } from '../common/serving-tls.ts'
+import { statusUrl } from '../common/serving-tls.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress } from '../../sync/progress.ts'
@@ -27,8 +25,8 @@ import { readReports } from './status/report.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Errors that pass by themselves. */
-const waiting: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
+/** Failures that resolve on their own. */
+const transientReasons: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
 
 export function respond(context: Context, built: BuiltVirtualServer): SyncResponse {
   const names = virtualServerNames(context.name)
@@ -65,7 +63,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
     status: definedFields({
       phase,
       message,
-      url: toldUrl(context, addressOf(context), built.children),
+      url: statusUrl(context, addressOf(context), built.children),
       externalUrl: externalAddressOf(context),
       backendCount: routableCount(backends),
       replicas: pods?.replicas ?? 0,
@@ -78,26 +76,26 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   }
 }
 
-/** Under an account of the user's own, whose rights nobody but the user sees to. Present only while nothing is reported. */
+/** Reports missing permissions of a user-supplied service account. Present only while no pod has reported. */
 function checkReport(
   { conditions, parent, name }: Context,
   pods: WorkloadState | undefined,
   report: KubeObject | undefined,
 ): void {
   const { serviceAccount } = parent.spec
-  const isSilent = Object.keys(fieldsOf(report?.['data'])).length === 0
-  if (serviceAccount === undefined || !pods?.availableReplicas || !isSilent) return
+  const hasNoReport = Object.keys(fieldsOf(report?.['data'])).length === 0
+  if (serviceAccount === undefined || !pods?.availableReplicas || !hasNoReport) return
   conditions.set(
     'BackendHealthReported',
     'False',
     'NoReport',
-    `No pod has reported the health of backends: ServiceAccount ${serviceAccount} needs get and patch on ConfigMap ${virtualServerNames(name).report}`,
+    `No pod has reported the health of backends: grant ServiceAccount ${serviceAccount} get and patch on ConfigMap ${virtualServerNames(name).report}`,
   )
 }
 
 function blocked(failures: readonly SyncFailure[]): Phase {
   const message = failures.map((failure) => failure.message).join('; ')
-  const pending = failures.every((failure) => waiting.has(failure.reason))
+  const pending = failures.every((failure) => transientReasons.has(failure.reason))
   return {
     phase: pending ? 'Pending' : 'Failed',
     ready: false,
@@ -111,7 +109,7 @@ function setDiscovery(context: Context, count: number, { checksum }: BuiltVirtua
   context.conditions.set('BackendsDiscovered', 'True', 'BackendsDiscovered', `${count} backends in the group`)
 }
 
-/** Undefined while the strategy is not known: a broken reference is not "unauthenticated". */
+/** Undefined while the strategy is unknown: a broken reference does not mean "unauthenticated". */
 function authTypeOf(
   { defaultStrategy }: BuiltVirtualServer,
   { strategy, failure }: ResolvedBackend,

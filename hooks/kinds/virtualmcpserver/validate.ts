@@ -1,7 +1,7 @@
 /**
- * VirtualMCPServer: checks of the object alone that need code.
+ * Checks a VirtualMCPServer beyond its schema.
  *
- * Nothing about other objects, and not the http issuer: those are found at reconcile.
+ * Reconciliation, not admission, checks other objects and the http issuer.
  * Source: docs/reference/specification/virtual-server.md#errors, Errors and Limits.
  */
 import {
@@ -57,7 +57,7 @@ function templateViolations(server: VirtualMCPServer, settings: CheckSettings): 
   return mergedTemplateViolations({ user: server.spec.podTemplateSpec, generated, container })
 }
 
-/** The parts that go into the running server's file as they are. */
+/** Checks the size of the parts that are copied into the running server's file. */
 function tooLarge({
   config,
   incomingAuth,
@@ -77,7 +77,7 @@ function tooLarge({
     console,
   })
   return [
-    // As YAML it can have half the bytes, and writing that takes time.
+    // YAML can be half as long as JSON. Writing it takes time, so the size is first estimated from the JSON.
     ...(JSON.stringify(file).length * 2 > maxBytes
       ? sizeViolations('spec', 'a ConfigMap', toYaml(file))
       : []),
@@ -85,19 +85,19 @@ function tooLarge({
   ]
 }
 
-/** Incoming authentication, policies and the embedded server must fit each other. */
+/** Checks that incoming authentication, policies and the embedded server are consistent. */
 function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Violation[] {
   const violations: Violation[] = []
   if (server && incomingAuth.type !== 'oidc') {
     violations.push({
       path: 'spec.incomingAuth.type',
-      message: 'must be oidc with authServerConfig, which issues the tokens',
+      message: 'must be oidc when authServerConfig is set, because that server issues the tokens',
     })
   }
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
   if (inline === undefined) return violations
   const path = 'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider'
-  if (!server) violations.push({ path, message: 'needs spec.authServerConfig' })
+  if (!server) violations.push({ path, message: 'requires spec.authServerConfig' })
   else if (!server.upstreamProviders.some(({ name }) => name === inline)) {
     violations.push({ path, message: 'must be the name of one of authServerConfig.upstreamProviders' })
   }
@@ -120,7 +120,7 @@ function optimizerViolations({ config, embeddingServerRef }: VirtualMCPServerSpe
   return [
     {
       path: 'spec.embeddingServerRef',
-      message: 'is required with config.optimizer, unless it names an embeddingService',
+      message: 'is required with config.optimizer, unless it sets embeddingService',
     },
   ]
 }
@@ -132,7 +132,7 @@ function compositeViolations({ config }: VirtualMCPServerSpec): Violation[] {
   )
 }
 
-/** Static backends and the embedding service may be anywhere but where no honest server is. */
+/** Allows any address for static backends and the embedding service except those that no legitimate server uses. */
 function addressViolations({ config }: VirtualMCPServerSpec): Violation[] {
   const named = [
     ...(config?.backends ?? []).map(({ url }, index) => [`spec.config.backends[${index}].url`, url] as const),

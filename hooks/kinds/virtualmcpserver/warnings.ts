@@ -1,4 +1,4 @@
-/** VirtualMCPServer: what the author of a valid one should know. */
+/** Admission warnings for a valid VirtualMCPServer. */
 import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { guardrailWarnings } from '../../../schemas/guardrails/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
@@ -45,7 +45,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   if (spec.serviceAccount !== undefined) {
     const { report } = virtualServerNames(metadata.name)
     found.push(
-      clip(`serviceAccount needs get and patch on ConfigMap ${report}, where the pods report health`, 120),
+      clip(`serviceAccount requires get and patch on ConfigMap ${report}, where the pods report health`, 120),
     )
   }
   if (!spec.authServerConfig) return found
@@ -54,23 +54,25 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   return [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
 }
 
-/** Where the counters are in memory, each pod has its own. */
+/** With in-memory counters, each pod counts on its own. */
 function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
   const { quotas = [], costs } = spec.config ?? {}
   const inMemory = quotas.length > 0 && spec.sessionStorage?.provider !== 'redis'
   return [
     ...(inMemory && mostReplicas(spec) > 1
-      ? ['config.quotas: each replica counts alone; sessionStorage with provider redis shares the counters']
+      ? [
+          'config.quotas: each replica counts on its own; use sessionStorage with provider redis to share counters',
+        ]
       : []),
     ...(costs && !quotas.some(({ unit }) => unit === 'cost')
-      ? ['config.costs: no quota has unit cost: nothing reads them']
+      ? ['config.costs has no effect, because no quota has unit cost']
       : []),
   ]
 }
 
 /**
- * Names beside those of static backends. Members of the group are backends too and not known here, so there is a
- * warning only where a static backend has a similar one.
+ * Warns about unknown backend names. Group members are also backends but unknown here, so a name is only reported when
+ * it is similar to a static backend's.
  */
 function backendNames(spec: VirtualMCPServer['spec']): string[] {
   if (spec.outgoingAuth?.source !== 'inline') return []

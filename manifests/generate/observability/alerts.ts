@@ -1,10 +1,10 @@
-/** Alert rules: as a file for Prometheus, and as an object for the Prometheus operator. */
+/** Alert rules as a Prometheus rule file and as an object for the Prometheus operator. */
 import { alertRules, runbookPath } from '../../../schemas/metrics/index.ts'
 import type { Defaults } from '../defaults.ts'
 
 const docsUrl = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
 
-/** What a rule file of Prometheus holds. */
+/** Content of a Prometheus rule file. */
 export function ruleFile(): { readonly groups: readonly object[] } {
   return {
     groups: [

@@ -1,4 +1,4 @@
-/** Dashboards for Grafana, one for each program. Queries name metrics by their rows. */
+/** Grafana dashboards, one per program. Queries refer to metrics by table row. */
 import {
   attachMetrics,
   hooksMetrics,
@@ -15,7 +15,7 @@ type Unit = 'short' | 's' | 'ops' | 'bytes' | 'percentunit'
 interface Panel {
   readonly title: string
   readonly query: string
-  /** Text of the legend, with labels in double braces. */
+  /** Legend text with labels in double braces. */
   readonly legend: string
   readonly unit?: Unit
 }
@@ -41,9 +41,9 @@ const server = serverMetrics
 const operations = prometheusName(server.serverOperationDuration)
 const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
   vmcp: [
-    { title: 'What is wrong now', query: prometheusName(server.problems), legend: '{{type}}' },
+    { title: 'Current problems', query: prometheusName(server.problems), legend: '{{type}}' },
     {
-      title: 'Health of backends',
+      title: 'Backend health',
       query: `${prometheusName(server.backendHealth)} == 1`,
       legend: '{{target_workload_name}}: {{status}}',
     },
@@ -65,19 +65,19 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       unit: 'ops',
     },
     {
-      title: 'Time of operations, 95th percentile',
+      title: 'Operation duration, 95th percentile',
       query: quantile(0.95, server.serverOperationDuration, 'mcp_method_name'),
       legend: '{{mcp_method_name}}',
       unit: 's',
     },
     {
-      title: 'Time at backends, 95th percentile',
+      title: 'Backend duration, 95th percentile',
       query: quantile(0.95, server.backendRequestsDuration, 'target_workload_name'),
       legend: '{{target_workload_name}}',
       unit: 's',
     },
     {
-      title: 'Errors of backends',
+      title: 'Backend errors',
       query: rate(server.backendErrors, 'target_workload_name'),
       legend: '{{target_workload_name}}',
       unit: 'ops',
@@ -89,13 +89,13 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       legend: '{{connection_type}}',
     },
     {
-      title: 'Decisions of policies',
+      title: 'Policy decisions',
       query: rate(server.authorizationDecisions, 'decision'),
       legend: '{{decision}}',
       unit: 'ops',
     },
     {
-      title: 'Decisions of rate limits',
+      title: 'Rate limit decisions',
       query: rate(server.rateLimitDecisions, 'decision'),
       legend: '{{decision}}',
       unit: 'ops',
@@ -123,7 +123,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       unit: 'ops',
     },
     {
-      title: 'Time of requests, 95th percentile',
+      title: 'Request duration, 95th percentile',
       query: quantile(0.95, proxyMetrics.proxyRequestDuration),
       legend: 'p95',
       unit: 's',
@@ -139,19 +139,19 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       legend: '{{server}}: {{state}}',
     },
     {
-      title: 'Attachments that ended',
+      title: 'Ended attachments',
       query: rate(attachMetrics.attachDetachments, 'server, cause'),
       legend: '{{server}}: {{cause}}',
       unit: 'ops',
     },
     {
-      title: 'Runs of the server that were initialized',
+      title: 'Initialized server runs',
       query: rate(attachMetrics.attachInitializations, 'server'),
       legend: '{{server}}',
       unit: 'ops',
     },
     {
-      title: 'Restarts of the container',
+      title: 'Container restarts',
       query: prometheusName(attachMetrics.attachServerRestarts),
       legend: '{{server}}',
     },
@@ -167,7 +167,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       legend: '{{server}}',
       unit: 'ops',
     },
-    { title: 'What is wrong now', query: prometheusName(server.problems), legend: '{{type}}' },
+    { title: 'Current problems', query: prometheusName(server.problems), legend: '{{type}}' },
     ...process,
   ],
   authserver: [
@@ -184,7 +184,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       unit: 'ops',
     },
     {
-      title: 'What needs an older HMAC secret',
+      title: 'Uses of older HMAC secrets',
       query: prometheusName(server.authServerSecretUses),
       legend: '{{secret}}: {{kind}}',
     },
@@ -197,7 +197,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       unit: 'ops',
     },
     {
-      title: 'Time of hook calls, 95th percentile',
+      title: 'Hook call duration, 95th percentile',
       query: quantile(0.95, hooksMetrics.hooksDuration, 'kind, hook'),
       legend: '{{kind}} {{hook}}',
       unit: 's',
@@ -209,7 +209,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       unit: 'ops',
     },
     {
-      title: 'Days until the certificate ends',
+      title: 'Days until the certificate expires',
       query: `(${prometheusName(hooksMetrics.hooksCertificateExpiry)} - time()) / 86400`,
       legend: '{{certificate}}',
     },
@@ -229,7 +229,7 @@ const datasourceRef = { type: 'prometheus', uid: '${datasource}' }
 const width = 8
 const height = 7
 
-/** File name -> dashboard. */
+/** Dashboard by file name. */
 export function dashboards(): readonly (readonly [string, object])[] {
   return (Object.keys(panelTable) as Program[]).map((program) => [
     `dashboard-${program}.json`,

@@ -1,4 +1,7 @@
-/** What observes an installation: alert rules, dashboards and scraping of the servers, all from the table of metrics. */
+/**
+ * Monitoring of an installation: alert rules, dashboards and scraping of the servers, all derived from the metrics
+ * table.
+ */
 import { jsonFile, yamlFile } from '../yaml.ts'
 import type { Defaults } from '../defaults.ts'
 import { prometheusRule, ruleFile } from './alerts.ts'
@@ -6,7 +9,7 @@ import { dashboards } from './dashboards.ts'
 
 const folder = 'observability'
 
-/** Path relative to manifests/ -> content. */
+/** Content by path relative to manifests/. */
 export function observability(defaults: Defaults): [string, string][] {
   return [
     [`${folder}/alerts.yaml`, yamlFile([ruleFile()])],
@@ -17,8 +20,8 @@ export function observability(defaults: Defaults): [string, string][] {
 }
 
 /**
- * Scrapes every server that was made from a resource. It belongs into the namespace of the resources, so it names none.
- * Servers answer only where their telemetry asks for the path.
+ * Scrapes every server that was created from a resource. It must be in the namespace of the resources, so it sets none.
+ * Servers only serve the path when their telemetry enables it.
  */
 function podMonitor(): object {
   return {
@@ -30,7 +33,7 @@ function podMonitor(): object {
         matchLabels: { 'gatehouse.dev/managed': 'true' },
         matchExpressions: [
           { key: 'app', operator: 'In', values: ['virtualmcpserver', 'mcpserver', 'mcpremoteproxy'] },
-          // The MCP server itself, beside its proxy, is not ours.
+          // Excludes the MCP server itself, which runs next to its proxy.
           { key: 'app.kubernetes.io/component', operator: 'NotIn', values: ['server'] },
         ],
       },
@@ -46,10 +49,10 @@ function podMonitor(): object {
               targetLabel: '__scheme__',
             },
           ],
-          // Of servers with spec.tls: pods are reached by address, which no certificate names.
+          // Servers with spec.tls are reached by pod address, which no certificate covers.
           tlsConfig: { insecureSkipVerify: true },
         },
-        // Of what is attached to a stdio server; other pods have no such port.
+        // Proxies that are attached to a stdio server; other pods do not have this port.
         { port: 'attach-health', path: '/metrics', interval: '30s' },
       ],
     },

@@ -1,10 +1,10 @@
 /**
  * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
  *
- * `token_endpoint_auth_method` is the preferred method of the client. `token_endpoint_auth_methods_supported` lists all
+ * `token_endpoint_auth_method` is the client's preferred method. `token_endpoint_auth_methods_supported` lists all
  * methods that it can use. This server does not support methods that use a key or certificate of the client
- * (private_key_jwt, tls_client_auth). It refuses a client that requires one, which would otherwise fail at the token
- * endpoint as a public client.
+ * (private_key_jwt, tls_client_auth). It rejects a client that requires one, because that client would otherwise fail
+ * at the token endpoint as a public client.
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
  * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
  */
@@ -18,17 +18,17 @@ const preferred = 'token_endpoint_auth_method'
 const alternatives = 'token_endpoint_auth_methods_supported'
 
 /**
- * Returns the method of a registered client: the first named method that this server supports. A client that asks for a
- * secret becomes a public client unless `confidentialClients` is on, because such clients work without one. Throws
- * OAuthError invalid_client_metadata.
+ * Returns the method of a registered client: the first listed method that this server supports. A client that requests
+ * a secret becomes a public client unless `confidentialClients` is on, because such clients also work without a secret.
+ * Throws OAuthError invalid_client_metadata.
  */
 export function selectAuthMethod(
   metadata: ClientMetadataDocument,
   { confidentialClients }: { readonly confidentialClients: boolean },
 ): AuthMethod {
-  const named = readMethods(metadata)
-  if (named.length === 0) return 'none'
-  const method = named.find(isSupported)
+  const methods = readMethods(metadata)
+  if (methods.length === 0) return 'none'
+  const method = methods.find(isSupported)
   if (method === undefined) {
     throw new OAuthError(
       'invalid_client_metadata',
@@ -38,13 +38,13 @@ export function selectAuthMethod(
   return confidentialClients ? method : 'none'
 }
 
-/** Throws invalid_client_metadata when a metadata document does not allow `none`. Such a client has no secret. */
+/** Throws invalid_client_metadata when a metadata document does not allow `none`, because its client has no secret. */
 export function requirePublicClient(document: ClientMetadataDocument): void {
-  const named = readMethods(document)
-  if (named.length > 0 && !named.includes('none')) {
+  const methods = readMethods(document)
+  if (methods.length > 0 && !methods.includes('none')) {
     throw new OAuthError(
       'invalid_client_metadata',
-      'it must allow the client authentication method none, the only one that this server supports for such clients',
+      'the client authentication method none must be allowed; this server supports no other method for clients with a metadata document',
     )
   }
 }
@@ -53,7 +53,7 @@ function isSupported(method: string): method is AuthMethod {
   return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
 }
 
-/** Returns the named methods, the preferred one first. Null and empty members are treated as absent. */
+/** Returns the listed methods, the preferred one first. Null and empty fields are treated as absent. */
 function readMethods(metadata: ClientMetadataDocument): readonly string[] {
   const first = metadata[preferred] ?? ''
   const others = metadata[alternatives] ?? []

@@ -24,8 +24,8 @@ export interface ClientCredentials {
 
 export interface ClientDirectory {
   /**
-   * Returns the client with the scopes that it may request now, or undefined when it is unknown. Throws OAuthError
-   * invalid_client when its document is refused, and 503 when it cannot be fetched now. The limits of `caller`
+   * Returns the client with the scopes that it may currently request, or undefined when it is unknown. Throws
+   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits of `caller`
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
@@ -84,7 +84,7 @@ export function makeClientDirectory(parts: {
   return { find, authenticate, renew }
 }
 
-/** Returns a described client with its id only, which is all that such a client can prove. */
+/** Returns a client with only its id, because nothing else about it is verified. */
 function makeUnverifiedClient(id: string): RegisteredClient {
   return {
     id,

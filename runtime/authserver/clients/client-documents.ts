@@ -89,7 +89,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
     } catch (error) {
       const failure = { atMs: now(), reason: describeViolation(error) }
       failed.set(clientId, failure)
-      parts.log.info('a client metadata document could not be used', {
+      parts.log.info('rejected a client metadata document', {
         host,
         reason: error instanceof Error ? error.message : 'unknown',
       })

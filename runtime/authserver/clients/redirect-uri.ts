@@ -35,10 +35,10 @@ export function redirectUriViolation(uri: string, applicationType: 'native' | 'w
   const url = new URL(uri)
   if (uri.includes('#')) return 'must not have a fragment'
   if (forbiddenSchemes.has(url.protocol)) return 'must not use this scheme'
-  if (url.username !== '' || url.password !== '') return 'must not carry user information'
+  if (url.username !== '' || url.password !== '') return 'must not contain user information'
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     return privateSchemeViolation(url, applicationType)
-  // Browsers accept hosts that the name system does not. Such a host could change a policy header.
+  // Browsers accept host names that are invalid in DNS. Such a name could change a policy header.
   if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
   if (!beginsWithOrigin(uri, url)) return `must begin with its parsed origin, ${url.origin}`
   if (url.protocol === 'https:') return undefined

@@ -185,7 +185,7 @@ export async function finishConnection(
   const about = { userId, upstream: provider, sessionId, reason: 'connecting an account' }
   // A link of another user must not bring this browser's account into that user's session.
   if ((await requireSignIn(exchange, context)).userId !== userId)
-    throw new OAuthError('access_denied', 'another user has signed in in this browser meanwhile')
+    throw new OAuthError('access_denied', 'another user has since signed in in this browser')
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     // Tokens of another user must not enter this user's session.
@@ -202,9 +202,9 @@ export async function finishConnection(
   return urls.accounts
 }
 
-/** Returns the address of the page with the problem. Rethrows errors that are not the provider's. */
+/** Returns the URL of the page with the problem. Rethrows errors that do not come from the provider. */
 function reportProblem({ name }: Upstream, error: unknown, { log, urls }: AuthServerContext): string {
   if (!(error instanceof OAuthClientError)) throw error
-  log.warn('an account could not be connected', { upstream: name, err: error })
+  log.warn('connecting an account failed', { upstream: name, err: error })
   return `${urls.accounts}?problem=${name}`
 }

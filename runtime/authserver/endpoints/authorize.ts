@@ -34,9 +34,9 @@ interface Draft {
 
 type AuthorizeStep = (draft: Draft, context: AuthServerContext) => void | Promise<void>
 
-/** Their errors are shown to the user, because no client is known. */
+/** Parameters whose errors are shown to the user, because the client is unknown. */
 const beforeRedirect: readonly AuthorizeStep[] = [limitRequests, findClient, matchRedirect]
-/** Their errors go to the client. */
+/** Parameters whose errors are sent to the client. */
 const afterRedirect: readonly AuthorizeStep[] = [
   refuseRepeated,
   refuseOversized,
@@ -98,7 +98,7 @@ async function findClient(draft: Draft, context: AuthServerContext): Promise<voi
   if (!client)
     throw new OAuthError(
       'invalid_client',
-      'this client is not registered here, or its description cannot be read',
+      'this client is not registered here, or its metadata document cannot be read',
     )
   draft.client = client
 }
@@ -129,8 +129,8 @@ function refuseRepeated({ parameters }: Draft): void {
 }
 
 /**
- * Bounds everything that is stored until the login ends, because any untrusted client can begin a login. RFC 6749
- * appendix A.5 allows visible ASCII in `state`; JSON would write a control character as six.
+ * Limits everything that is stored until the login ends, because any untrusted client can start a login. RFC 6749
+ * appendix A.5 allows visible ASCII in `state`; JSON would encode a control character as six characters.
  */
 function refuseOversized({ parameters }: Draft): void {
   for (const [name, max] of [
@@ -146,7 +146,7 @@ function refuseOversized({ parameters }: Draft): void {
     }
   }
   if (/\p{Cc}/u.test(parameters.get('login_hint') ?? '')) {
-    throw new OAuthError('invalid_request', 'login_hint must not hold control characters')
+    throw new OAuthError('invalid_request', 'login_hint must not contain control characters')
   }
 }
 
@@ -189,7 +189,7 @@ function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
   const requested = supportedScopes(parseScope(draft.parameters.get('scope') ?? ''), config)
   if (!within(requested, registered)) {
-    throw new OAuthError('invalid_scope', 'a requested scope is not one that the client is registered for')
+    throw new OAuthError('invalid_scope', 'a requested scope is not registered for this client')
   }
   draft.scopes = requested.length > 0 ? requested : registered
 }
@@ -198,7 +198,7 @@ function checkResources(draft: Draft, context: AuthServerContext): void {
   draft.resources = readResources(draft.parameters, context)
 }
 
-/** Bounds the comparisons of every requested with every served resource. */
+/** Limits the comparisons between requested and served resources. */
 const maxResources = 100
 
 /** Returns the requested resources in their configured spelling. Throws OAuthError invalid_target (RFC 8707). */
@@ -247,13 +247,13 @@ function checkMaxAge(draft: Draft): void {
   draft.maxAgeSec = Number(value)
 }
 
-/** Drops a hint that is too long, because a shortened one would name another user. */
+/** Drops a hint that is too long, because a truncated one would identify another user. */
 function readLoginHint(parameters: Parameters): string | undefined {
   const hint = parameters.get('login_hint')
   return hint !== undefined && Buffer.byteLength(hint) <= 256 ? hint : undefined
 }
 
-/** Stores the checked request. Returns its handle, which is all that the browser carries. */
+/** Stores the checked request. Returns its handle, which is the only part that the browser receives. */
 async function storeRequest(
   { parameters, scopes, resources, prompt, maxAgeSec }: Draft,
   about: {

@@ -1,9 +1,9 @@
 /**
- * The callback of every upstream: ends one upstream step of a login, or connects an account.
+ * The callback of every upstream: completes one upstream step of a login, or connects an account.
  *
- * Taking the step's record makes a response valid only once. It must come from the provider that was asked, in the
- * browser that began the login. The provider's own module verifies the response. Its texts go to the log, never to the
- * client.
+ * Removing the step's record makes each response valid only once. It must come from the requested provider and in the
+ * browser that started the login. The provider's module verifies the response. Its texts are only logged and never sent
+ * to the client.
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -38,24 +38,21 @@ export async function handleCallback(exchange: Exchange, context: AuthServerCont
   sendLoginRedirect(exchange, { ...next, browserId }, context)
 }
 
-/** Takes the record that this response is for: an upstream step, or an account that is being connected. */
+/** Takes the record of this response: an upstream step, or an account that is being connected. */
 async function takeWaiting(
   parameters: URLSearchParams,
   { state: records }: AuthServerContext,
 ): Promise<UpstreamStep | UpstreamConnection> {
   const [state = '', ...more] = parameters.getAll('state')
   if (state === '' || more.length > 0) {
-    throw new OAuthError(
-      'invalid_request',
-      'the response of the sign-in service does not say which login it is for',
-    )
+    throw new OAuthError('invalid_request', 'the response of the sign-in service does not identify a login')
   }
   const waiting = (await records.upstreamSteps.take(state)) ?? (await records.connections.take(state))
   if (!waiting) throw expiredLoginError()
   return waiting
 }
 
-/** Returns the id of the browser that began the login. Throws OAuthError access_denied in another browser. */
+/** Returns the id of the browser that started the login. Throws OAuthError access_denied in another browser. */
 function checkBrowser(
   exchange: Exchange,
   { browser, provider }: Pick<UpstreamStep, 'browser' | 'provider'>,
@@ -63,10 +60,10 @@ function checkBrowser(
 ): string {
   const id = readBrowserId(exchange, context)
   if (id !== undefined && sha256(id) === browser) return id
-  context.log.warn('a login came back in another browser than it was begun in', { upstream: provider })
+  context.log.warn('a login was continued in another browser', { upstream: provider })
   throw new OAuthError(
     'access_denied',
-    'this login was begun in another browser, or this browser does not accept cookies. Start again in one browser.',
+    'this login was started in another browser, or this browser does not accept cookies. Start again in one browser.',
   )
 }
 
@@ -83,7 +80,7 @@ function checkSender(
   const isElsewhere = owners.length > 0 && !owners.some(({ name }) => name === upstream.name)
   const isForeign = iss !== null && upstream.issuer !== iss && upstreams.some(({ issuer }) => issuer === iss)
   if (isElsewhere || isForeign)
-    throw new OAuthClientError('protocol', 'another provider answered than was asked')
+    throw new OAuthClientError('protocol', 'the response came from another provider')
 }
 
 /** Adds the provider's tokens, and from the first provider the user, to the login. */

@@ -114,7 +114,7 @@ export function readClientCredentials(exchange: Exchange, form: Parameters): Cli
     const pair = parseBasicCredentials(header)
     if (!pair) throw clientAuthError({ isBasic: true })
     if (secret !== undefined || (id !== undefined && id !== pair.id)) {
-      throw new OAuthError('invalid_request', 'the client must use one way to authenticate')
+      throw new OAuthError('invalid_request', 'the client must use only one authentication method')
     }
     return { ...pair, method: 'client_secret_basic', isBasic: true }
   }

@@ -87,7 +87,7 @@ async function updateClient(
   const { id, kind, authMethod, secretHash, managementHash, issuedAtSec, used } = seen.value
   const metadata = await readMetadata(exchange, context)
   if (metadata['client_id'] !== id)
-    throw new OAuthError('invalid_client_metadata', 'client_id must be that of the client')
+    throw new OAuthError('invalid_client_metadata', 'client_id must match the client')
   selectAuthMethod(metadata, context.config.registration)
   const rules = { isDocument: false, isConfidential: authMethod !== 'none' }
   const traits = readClientMetadata(metadata, context.config, rules)
@@ -95,7 +95,7 @@ async function updateClient(
   checkSize(next)
   // Only use extends the life of a registration. Otherwise an untrusted client could keep any number of them forever.
   if (!(await context.state.clients.swap(id, seen, next, used ? usedClientMs : undefined)))
-    throw new OAuthError('temporarily_unavailable', 'the registration was changed meanwhile; try again')
+    throw new OAuthError('temporarily_unavailable', 'another request changed the registration; try again')
   context.emit(makeEvent('client_updated', { clientId: id }))
   return next
 }

@@ -81,9 +81,9 @@ export function toOAuthError(failure: unknown): OAuthError {
   if (code === 'UNSUPPORTED_MEDIA_TYPE' || code === 'NOT_IMPLEMENTED')
     return new OAuthError('invalid_request', message, { status, headers, cause })
   if (code === 'BAD_REQUEST')
-    return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause })
+    return new OAuthError('invalid_request', 'the request body is incomplete', { cause })
   if (status !== 503) return internalError(cause)
-  const text = 'the server cannot answer right now; try again shortly'
+  const text = 'the server is temporarily unavailable; try again shortly'
   const retryAfter = { 'Retry-After': headers['retry-after'] ?? '5' }
   return new OAuthError('temporarily_unavailable', text, { headers: retryAfter, cause })
 }

@@ -77,7 +77,7 @@ async function authenticateRequester(
   const client = await context.clients.authenticate(readClientCredentials(exchange, form))
   if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
   // A public client proves nothing: any client could send its id.
-  const text = 'introspection needs a client secret, or an access token as Bearer'
+  const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
@@ -116,7 +116,7 @@ export async function sendUserInfo(exchange: Exchange, context: AuthServerContex
   const presented = readBearerToken(exchange)
   const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
   if (!claims) {
-    throw new OAuthError('invalid_token', 'a valid access token is required as Bearer', {
+    throw new OAuthError('invalid_token', 'a valid bearer access token is required', {
       headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
     })
   }

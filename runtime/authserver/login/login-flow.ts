@@ -50,8 +50,8 @@ export async function advanceLogin(
 }
 
 /**
- * True when the consent that let this login skip the page belongs to the user who has signed in. Another user may sit at
- * this browser, or the user may have withdrawn the consent meanwhile. Checked before anything else continues.
+ * True when the consent that let this login skip the page was given by the user who has signed in. Another user may use
+ * this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
  */
 async function hasConsent(context: AuthServerContext, login: IdentifiedLogin): Promise<boolean> {
   const { userId } = login.user
@@ -101,7 +101,7 @@ export async function startUpstreamStep(
 ): Promise<string> {
   const { request } = login
   const { state, codeVerifier, codeChallenge, nonce } = makeLoginSecrets()
-  // Only the first upstream step identifies the user. From the others only `none` is requested.
+  // Only the first upstream step identifies the user, so the others only support `none`.
   const isFirst = login.user === undefined
   const prompt = request.prompt.filter((value) => value === 'none' || (isFirst && value !== 'consent'))
   // A plain OAuth provider supports neither a silent login nor a repeated one.
@@ -131,7 +131,10 @@ export async function startUpstreamStep(
   return location
 }
 
-/** Returns where the browser goes after a failed step. A failed first step ends the login; later the user decides. */
+/**
+ * Returns where the browser goes after a failed step. A failed first step ends the login; for later steps, the user
+ * decides.
+ */
 export async function handleUpstreamFailure(
   context: AuthServerContext,
   login: LoginInProgress,
@@ -167,7 +170,7 @@ export const consentRequired: ClientError = {
 }
 
 function userRequired(error: OAuthCode): ClientError {
-  return { error, description: 'the login needs the user' }
+  return { error, description: 'the login requires user interaction' }
 }
 
 /** Translates an upstream error for the client. Texts of the upstream are not forwarded. */
@@ -175,7 +178,7 @@ function describeFailure(failure: unknown): ClientError {
   const error = failure instanceof OAuthClientError ? failure.error : undefined
   switch (error) {
     case 'access_denied':
-      return { error, description: 'the login was refused' }
+      return { error, description: 'the login was rejected' }
     case 'login_required':
     case 'interaction_required':
     case 'consent_required':

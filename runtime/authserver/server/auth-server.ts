@@ -47,9 +47,9 @@ export interface AuthServerParts {
   readonly documentFetch?: Fetch
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** How often mounted keys are read. Default 5 s. 0: never. */
+  /** Interval of reading mounted keys. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
-  /** How often to check for records that an older secret seals. Default a minute. 0: never. */
+  /** Interval of checking for records that an older secret seals. Default one minute. 0 disables it. */
   readonly resealEveryMs?: number
   /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
   readonly resealAfterMs?: number
@@ -61,7 +61,7 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly upstreamTokens: StoredUpstreamTokens
   /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are invalid. */
   reload(): Promise<void>
-  /** Ends a session with its tokens, including upstream tokens. Returns false when there is none. */
+  /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
   endSession(sessionId: string): Promise<boolean>
   close(): Promise<void>
 }
@@ -79,7 +79,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   const state = makeState(parts.store, () => ringHolder.ring.sealSecrets, {
     mayReseal: isSettled,
     onUnreadable: (key, reason) =>
-      log.warn('a stored record cannot be read', { kind: key.split(':', 1)[0], reason }),
+      log.warn('reading a stored record failed', { kind: key.split(':', 1)[0], reason }),
   })
   const emit = parts.onEvent ?? ((event: AuthServerEvent) => log.info('authorization server', { event }))
   const sessions = new Sessions({ state, now })
@@ -186,7 +186,7 @@ function reloadRegularly(holder: RingHolder, everyMs: number, log: Log): NodeJS.
   if (everyMs <= 0) return undefined
   const timer = setInterval(() => {
     holder.reload().catch((error: unknown) => {
-      log.error('changed keys cannot be used, the old ones stay in use', { err: error })
+      log.error('the changed keys are invalid; keeping the old ones', { err: error })
     })
   }, everyMs)
   timer.unref()
@@ -196,16 +196,16 @@ function reloadRegularly(holder: RingHolder, everyMs: number, log: Log): NodeJS.
 function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
   if (ring.ephemeral.signing) {
     log.warn(
-      'NO SIGNING KEY IS CONFIGURED: one was made at this start, every token dies with it. Development only.',
+      'NO SIGNING KEY IS CONFIGURED: using a temporary key. All tokens become invalid at the next restart. Development only.',
     )
   }
   if (ring.ephemeral.hmac) {
     log.warn(
-      'NO HMAC SECRET IS CONFIGURED: one was made at this start, codes and refresh tokens die with it. Development only.',
+      'NO HMAC SECRET IS CONFIGURED: using a temporary secret. Codes and refresh tokens become invalid at the next restart. Development only.',
     )
   }
   if (!config.consent)
-    log.warn('CONSENT IS SWITCHED OFF: any client can act for whoever is signed in upstream. Tests only.')
+    log.warn('CONSENT IS DISABLED: any client can act for every user who is signed in upstream. Tests only.')
   if (
     store.kind === 'memory' &&
     config.upstreams.some((upstream) => upstream.type === 'oauth2' && upstream.dcr)
@@ -221,7 +221,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   const closing = new AbortController()
   const plain = findHttpUpstreams(config)
   if (plain.length > 0) {
-    log.warn('upstream endpoints are called over plain http: secrets and tokens travel in plaintext', {
+    log.warn('upstream endpoints use plain http: secrets and tokens are sent in plain text', {
       upstreams: plain,
     })
   }
@@ -246,7 +246,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
       abortable(parts.fetch ?? upstreams.get(name)),
     document: abortable(parts.documentFetch ?? document),
     async close() {
-      closing.abort(new Error('the authorization server is closing'))
+      closing.abort(new Error('the authorization server is shutting down'))
       const fetches = [...upstreams.values(), guarded, local].filter((fetch) => fetch !== undefined)
       await Promise.all(fetches.map((fetch) => fetch.close()))
     },
@@ -288,7 +288,7 @@ async function listReadinessProblems(
   try {
     await store.ping()
   } catch {
-    reasons.push('the store of the authorization server does not answer')
+    reasons.push('the store of the authorization server does not respond')
   }
   // Every login needs only the first provider.
   const [first] = upstreams

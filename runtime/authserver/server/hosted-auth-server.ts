@@ -81,7 +81,7 @@ export function openAuthServerStore(storage: StorageSettings, log: Log, shared?:
   return makeRedisStore(storage.redis, {
     onChange: ({ up, cause }) =>
       up
-        ? log.info('the store of the authorization server answers again')
-        : log.error('the store of the authorization server does not answer', { err: cause }),
+        ? log.info('the store of the authorization server responds again')
+        : log.error('the store of the authorization server does not respond', { err: cause }),
   })
 }

@@ -149,5 +149,5 @@ function logFailure(path: string, failure: OAuthError, log: Log): void {
   const { status, error: reason, cause } = failure
   if (status >= 500)
     log.error('a request to the authorization server failed', { path, err: cause ?? failure })
-  else log.debug('a request was refused', { path, reason })
+  else log.debug('request rejected', { path, reason })
 }

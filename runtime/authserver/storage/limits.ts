@@ -26,11 +26,11 @@ interface Rate {
 }
 
 interface Limit {
-  /** Of one network address, so that it cannot exhaust the total. */
+  /** Limits per network address, so that one address cannot exhaust the total. */
   readonly caller: readonly Rate[]
-  /** Of the host that a document is fetched from. */
+  /** Limits per host that a document is fetched from. */
   readonly host?: readonly Rate[]
-  /** Of the whole server. Bounds the number of stored records. */
+  /** Limits of the whole server, which bound the number of stored records. */
   readonly total: readonly Rate[]
 }
 
@@ -78,7 +78,7 @@ function expand(address: string): readonly string[] {
   return [...start, ...Array.from({ length: gap }, () => '0'), ...end]
 }
 
-/** Takes one permission of a network address, a host and the server. Returns 0, or how long to wait in milliseconds. */
+/** Takes one permit from a network address, a host and the server. Returns 0, or the required wait in milliseconds. */
 export async function takePermission(
   store: Store,
   name: LimitName,

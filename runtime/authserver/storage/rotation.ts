@@ -1,12 +1,13 @@
 /**
- * Completes the rotation of an HMAC secret: seals records of older secrets again under the current one, in the background,
- * and counts what still needs an older secret, so that operators know when they can drop it.
+ * Completes the rotation of an HMAC secret: reseals records of older secrets under the current one in the background,
+ * and counts what still needs an older secret, so that operators know when they can remove it.
  *
- * runtime/store seals a record again when it is read. This module treats the other records. It scans the store page by
- * page with a pause after each, one replica at a time, and stores the result for all of them. It begins some time after a
- * change, so that slower replicas do not find records that they cannot open. Clients hold the refresh tokens, so this
- * server can only wait until they are used or expire.
- * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only verify").
+ * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
+ * page with a pause after each, on one replica at a time, and stores the result for all replicas. It starts some time
+ * after a change, so that slower replicas do not find records that they cannot open. Refresh tokens are held by
+ * clients, so this server can only wait until they are used or expire.
+ * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
+ * verify").
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -89,7 +90,7 @@ export function watchRotation(parts: RotationParts): Rotation {
       const secret = `hmacSecretRefs[${position}]`
       const isUnused = records + refreshTokens === 0
       if (old && isUnused === (old.records + old.refreshTokens === 0)) continue
-      if (isUnused) log.info('an old HMAC secret can be dropped: nothing needs it any more', { secret })
+      if (isUnused) log.info('an old HMAC secret is no longer needed and can be removed', { secret })
       else log.info('an old HMAC secret is still needed', { secret, records, refreshTokens })
     }
   }
@@ -105,7 +106,7 @@ export function watchRotation(parts: RotationParts): Rotation {
     } catch (error) {
       // The store is down, which its own health check reports.
       if (!(error instanceof GatehouseError) && !closing.signal.aborted)
-        log.error('sealing records again failed', { err: error })
+        log.error('resealing records failed', { err: error })
     } finally {
       running = false
     }
@@ -166,7 +167,7 @@ async function sealAgain(
     await Promise.all(keys.map(examine))
     await delay(pauseMs, undefined, { signal })
   }
-  if (resealed > 0) log.info('records were sealed again under the current HMAC secret', { records: resealed })
+  if (resealed > 0) log.info('resealed records under the current HMAC secret', { records: resealed })
   const uses: Use[] = older.map((id) => ({
     id,
     records: records.get(id) ?? 0,

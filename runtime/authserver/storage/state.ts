@@ -86,7 +86,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
   return {
     /** For buckets and locks, which contain no secrets. */
     store,
-    /** All other records, for sealing them again. */
+    /** All other records, for resealing. */
     sealed,
     clients: of('client', records.client, untrusted),
     requests: of('request', records.request, untrusted),

@@ -1,9 +1,9 @@
 /**
  * Authorization codes and refresh tokens: issues them, redeems them once, rotates them, and revokes them on reuse.
  *
- * Every decision is a single compare-and-set on one record. Of two simultaneous requests exactly one wins, on any
- * replica. Reuse of a code or of an old refresh token ends the grant, because one of the two holders has stolen it.
- * During a grace period, a rotated refresh token yields the same successor again while that successor is unused,
+ * Every decision is a single compare-and-set on one record. Exactly one of two simultaneous requests wins, on any
+ * replica. Reuse of a code or of an old refresh token ends the grant, because one of its two holders must have stolen
+ * it. During a grace period, a rotated refresh token returns the same successor again while that successor is unused,
  * because clients refresh in parallel and lose responses.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
@@ -30,7 +30,7 @@ interface GrantsParts {
   readonly lives: {
     readonly accessTokenMs: number
     readonly refreshTokenMs: number
-    /** How long a rotated refresh token yields its successor again while the successor is unused. */
+    /** How long a rotated refresh token returns its successor again while the successor is unused. */
     readonly refreshGraceMs: number
     readonly authCodeMs: number
     readonly grantMs: number
@@ -184,7 +184,8 @@ export class Grants {
   }
 
   /**
-   * Returns the generation of the token to issue, or undefined when another request has changed the family meanwhile.
+   * Returns the generation of the token to issue, or undefined when another request has changed the family in the
+   * meantime.
    */
   async #rotate(
     token: { family: string; generation: number },
@@ -219,7 +220,7 @@ export class Grants {
   }
 }
 
-/** Returns the members of the grant, without the other members of its record. */
+/** Returns the fields of the grant without the other fields of its record. */
 function grantOf(record: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, scopes, resources, refreshable, authTimeSec } =
     record
@@ -249,7 +250,7 @@ function narrowAccess(grant: Grant, wanted: RequestedAccess): Pick<IssuedGrant, 
   const audience = wanted.resources.length > 0 ? wanted.resources : grant.resources
   // A server could present a token for several servers to another (RFC 9700 section 2.3).
   if (audience.length > 1) {
-    throw new OAuthError('invalid_target', 'resource must name the one server that the token is for')
+    throw new OAuthError('invalid_target', 'resource must be the server that the token is for')
   }
   return { scopes: wanted.scopes ?? grant.scopes, audience }
 }

@@ -107,10 +107,10 @@ export class Sessions {
         await this.#state.links.touch(linkKey, this.#listedMs(joined))
         return joined
       }
-      // A session that ended meanwhile is not revived, because its end may still be in progress.
+      // A session that has ended in the meantime is not revived, because its end may still be in progress.
       const next = { id: randomId(), userId, clientId, name, email, providers, grants: [grant], endsAtMs }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
-      // Of simultaneous logins, one makes the session and the others join it.
+      // One of several simultaneous logins creates the session, and the others join it.
       if (
         await this.#write(this.#state.links, {
           id: linkKey,
@@ -148,7 +148,7 @@ export class Sessions {
     return found.filter((entry) => entry !== undefined)
   }
 
-  /** Stores the tokens of one provider in a running session of the user. Returns false when there is none. */
+  /** Stores the tokens of one provider in an active session of the user. Returns false when there is no session. */
   async connect(sessionId: string, userId: string, tokens: UpstreamTokensRecord): Promise<boolean> {
     const session = await this.#change(sessionId, (old) =>
       old.userId === userId && old.grants.length > 0
@@ -169,7 +169,7 @@ export class Sessions {
     })
   }
 
-  /** Deletes the row again and returns false when the session or the connection has ended meanwhile. */
+  /** Deletes the row again and returns false when the session or the connection has ended in the meantime. */
   async #putRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     const { id, userId, clientId } = session
     const rowId = upstreamRowKey(id, tokens.provider)
@@ -240,8 +240,8 @@ export class Sessions {
   }
 
   /**
-   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended meanwhile; no tokens
-   * may be issued for it then.
+   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended in the meantime; no
+   * tokens may be issued for it then.
    */
   async prolong(sessionId: string, grantId: string, endsAtMs: number): Promise<boolean> {
     const session = await this.#change(sessionId, (old) => {
@@ -289,7 +289,7 @@ export class Sessions {
   /** Ends one grant with its refresh and access tokens. The last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
-    // Of simultaneous callers, one writes and the others find no grant.
+    // One of several simultaneous callers writes, and the others find no grant.
     const left = await this.#change(sessionId, (old) => {
       const grants = old.grants.filter((grant) => grant.id !== grantId)
       return grants.length === old.grants.length ? undefined : { ...old, grants }

@@ -1,8 +1,8 @@
 /**
- * Looks a value up over the network, and retries in the background until it succeeds.
+ * Looks up a value over the network, and retries in the background until it succeeds.
  *
- * One attempt runs at a time. Without a value, callers wait for the running attempt or get the last failure at once. An
- * old value stays in use while its renewal fails.
+ * One attempt runs at a time. Without a value, callers wait for the running attempt or get the last failure
+ * immediately. An old value stays in use while its renewal fails.
  */
 import type { Log } from '../../net/index.ts'
 
@@ -11,7 +11,7 @@ export const notDiscovered = 'has not been discovered yet'
 
 interface LookupOptions<T> {
   readonly find: () => Promise<T>
-  /** Age at which a value is looked up again in the background. Infinity: never. */
+  /** Age at which a value is looked up again in the background. Infinity disables this. */
   readonly freshMs: number
   readonly now: () => number
   readonly log: Log
@@ -39,7 +39,7 @@ export class BackgroundLookup<T> {
     return this.#value?.value
   }
 
-  /** Looks the value up, and retries until that succeeds. */
+  /** Looks up the value, and retries until it succeeds. */
   start(): void {
     if (!this.#value) this.#attempt().catch(() => this.#retryLater())
   }
@@ -87,7 +87,7 @@ export class BackgroundLookup<T> {
       return value
     } catch (error) {
       this.#failure = { error, untilMs: now() + Math.min(5_000, this.#pauseMs()) }
-      log.warn('not available yet, will be tried again', { what, err: error })
+      log.warn('not available yet; retrying', { what, err: error })
       throw error
     }
   }

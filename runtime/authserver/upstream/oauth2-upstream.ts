@@ -162,7 +162,7 @@ export class OAuth2Upstream implements Upstream {
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
       // A plain OAuth provider does not report when it authenticated the user.
-      throw new OAuthClientError('refused', 'the age of the login is unknown', {
+      throw new OAuthClientError('refused', 'the time of the login is unknown', {
         error: 'login_required',
       })
     }
@@ -249,7 +249,8 @@ async function readIdentity(
   if (!userInfo) return { subject: synthesizeSubject(accessToken), synthesized: true }
   const info = await fetchUserInfo(userInfo, accessToken, fetch)
   const { subject } = info
-  if (subject === undefined) throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
+  if (subject === undefined)
+    throw new OAuthClientError('protocol', 'the userinfo endpoint returned no subject')
   return { ...info, subject, synthesized: false }
 }
 
@@ -269,7 +270,10 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Returns `tk-` and half of the SHA-256 of the access token ((docs/reference/specification/external-auth.md#oauth2Config, oauth2Config). */
+/**
+ * Returns `tk-` and half of the SHA-256 of the access token
+ * (docs/reference/specification/external-auth.md#oauth2Config, oauth2Config).
+ */
 function synthesizeSubject(accessToken: string): string {
   return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
 }

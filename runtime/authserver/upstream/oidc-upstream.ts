@@ -180,7 +180,7 @@ export class OidcUpstream implements Upstream {
       })
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error
-      const text = 'the upstream provider sent an ID token that cannot be accepted'
+      const text = 'the upstream provider sent an invalid ID token'
       throw new OAuthClientError('protocol', text, { cause: error })
     }
   }
@@ -198,12 +198,12 @@ export class OidcUpstream implements Upstream {
     try {
       const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, this.#parts.fetch)
       if (info.subject !== claims.sub && info.subject !== claims[this.#subjectClaim]) {
-        throw new OAuthClientError('protocol', 'the userinfo endpoint describes another user')
+        throw new OAuthClientError('protocol', 'the userinfo endpoint returned another user')
       }
       return { name: info.name, email: info.email }
     } catch (error) {
       if (!(error instanceof OAuthClientError) || error.kind !== 'unreachable') throw error
-      this.#log.warn('userinfo is not available, continuing without name and e-mail', { err: error })
+      this.#log.warn('userinfo is unavailable; continuing without name and e-mail', { err: error })
       return {}
     }
   }
@@ -221,7 +221,7 @@ export class OidcUpstream implements Upstream {
       claims = await this.#verify(idToken, { accessToken: fresh.accessToken })
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
-      this.#log.warn('a refreshed ID token cannot be verified, the previous one stays', { err: error })
+      this.#log.warn('a refreshed ID token cannot be verified; keeping the previous one', { err: error })
       return without
     }
     const subject = textOf(claims[this.#subjectClaim])
@@ -230,7 +230,7 @@ export class OidcUpstream implements Upstream {
         ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
         : subject === old.subject
     if (isSame) return fresh
-    throw new OAuthClientError('refused', 'the refreshed ID token describes another user', {
+    throw new OAuthClientError('refused', 'the refreshed ID token is for another user', {
       error: 'invalid_grant',
     })
   }

@@ -60,8 +60,8 @@ export class Renewals {
   }
 
   /**
-   * Returns the row, renewed when it is about to expire or its access token was refused. Rejects with UpstreamTokenGone or with
-   * AUTH_UNAVAILABLE.
+   * Returns the row, renewed when it is about to expire or its access token was rejected. Rejects with
+   * UpstreamTokenGone or with AUTH_UNAVAILABLE.
    */
   async renewIfDue(
     id: string,
@@ -116,10 +116,10 @@ export class Renewals {
     try {
       tokens = await this.#refresh(seen.value, upstream)
     } catch (error) {
-      log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
+      log.warn('refreshing an upstream token failed', { upstream: upstream.name, err: error })
       if (!endsRefreshToken(error)) throw unavailable(error)
-      // The backend may be wrong to refuse an unexpired token. Without a refresh token, keeping the access token
-      // costs nothing.
+      // The backend may be wrong to reject an unexpired token. Without a refresh token, keeping the access token has no
+      // downside.
       if (isRefused && seen.value.refreshToken === undefined)
         throw new UpstreamTokenGone(error, { sure: false })
       return this.#dropRejected(id, seen, error)
@@ -145,7 +145,7 @@ export class Renewals {
     }
   }
 
-  /** Deletes the rejected tokens. Keeps a row that the user has connected meanwhile. */
+  /** Deletes the rejected tokens. Keeps a row that the user has connected in the meantime. */
   async #dropRejected(id: string, seen: SeenRecord<StoredRow>, cause: unknown): Promise<StoredRow> {
     const { state, emit, now } = this.#parts
     if (!(await state.rows.swap(id, seen, undefined))) {
@@ -155,15 +155,14 @@ export class Renewals {
       return row
     }
     const { clientId, userId, provider, refreshToken } = seen.value
-    const reason =
-      refreshToken === undefined ? 'the token has expired and came without a refresh token' : undefined
+    const reason = refreshToken === undefined ? 'the token has expired and has no refresh token' : undefined
     emit(makeEvent('upstream_refused', { clientId, userId, upstream: provider, reason }))
     throw new UpstreamTokenGone(cause)
   }
 
   /**
-   * Stores the renewed tokens, with several tries because the provider may have rotated and losing the new token would
-   * end the connection. A row that changed meanwhile (a new login, or the end of the session) is kept.
+   * Stores the renewed tokens. Retries, because the provider may have rotated and losing the new token would end the
+   * connection. Keeps a row that has changed in the meantime (a new login, or the end of the session).
    */
   async #save(id: string, seen: SeenRecord<StoredRow>, next: StoredRow): Promise<void> {
     const { state, sessions, log } = this.#parts
@@ -182,7 +181,7 @@ export class Renewals {
       } catch (error) {
         if (tries < saveTries) continue
         const upstream = next.provider
-        return log.error('a refreshed upstream token could not be stored', { upstream, err: error })
+        return log.error('storing a refreshed upstream token failed', { upstream, err: error })
       }
     }
   }

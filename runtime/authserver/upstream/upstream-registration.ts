@@ -93,7 +93,7 @@ export async function forgetRegistration(
 function endpointOf({ dcr, metadata }: RegistrationTarget): string {
   const endpoint = dcr.registrationEndpoint ?? metadata?.registration_endpoint
   if (endpoint !== undefined) return endpoint
-  throw new OAuthClientError('absent', 'the upstream provider offers no client registration')
+  throw new OAuthClientError('absent', 'the upstream provider does not support client registration')
 }
 
 function scopesOf({ config, metadata }: RegistrationTarget): readonly string[] {
@@ -122,7 +122,7 @@ function chooseMethod(metadata: ServerMetadata | undefined): ClientAuthMethod {
   if (supported.includes('none') && metadata && supportsS256(metadata)) return 'none'
   throw new OAuthClientError(
     'protocol',
-    'the upstream provider offers no client authentication that we support',
+    'the upstream provider supports none of our client authentication methods',
   )
 }
 

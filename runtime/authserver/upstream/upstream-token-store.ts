@@ -44,11 +44,11 @@ interface UpstreamTokenParts extends RenewalParts {
 }
 
 /**
- * Minimum time between two renewals of a token because a backend refused it. Limits the load from a backend that
- * refuses every token.
+ * Minimum time between two renewals of a token that a backend rejected. Limits the load from a backend that rejects
+ * every token.
  */
 const refusalPauseMs = 30_000
-/** A refused token that cannot be renewed is used again after this time, because the backend may have been wrong. */
+/** A rejected token that cannot be renewed is used again after this time, because the backend may have been wrong. */
 const refusedMs = 300_000
 
 /** A login that completes stores the names of its providers a moment before their tokens. */
@@ -60,7 +60,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   readonly accountsUrl: string
   readonly #parts: UpstreamTokenParts
   readonly #renewals: Renewals
-  /** Digest of the refused access token of each row. */
+  /** Digest of each row's rejected access token. */
   readonly #refused = new LRUCache<string, { readonly digest: string; readonly atMs: number }>({
     max: 10_000,
   })
@@ -98,7 +98,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     return true
   }
 
-  /** True when the row still contains the token that was refused. */
+  /** True when the row still contains the rejected token. */
   #isRefused(id: string, { accessToken }: StoredRow): boolean {
     const refused = this.#refused.get(id)
     if (!refused || this.#parts.now() - refused.atMs >= refusedMs) return false
@@ -114,7 +114,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const { state, sessions, upstreams, now } = this.#parts
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
-      throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
+      throw new GatehouseError('NOT_FOUND', { detail: `unknown upstream provider "${provider}"` })
     const claims = sessionClaims(caller)
     if (!claims) return undefined
     const id = upstreamRowKey(claims.tsid, provider)
@@ -122,8 +122,8 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     if (!live || (row && !isOwn(row, claims))) return undefined
     try {
       if (!row) return await this.#checkAbsent(claims.tsid, provider)
-      // One caller may give up. The refresh continues for the other callers, and because the provider has already
-      // rotated the token.
+      // One caller may abort. The refresh continues for the other callers, and because the provider has already rotated
+      // the token.
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
       const renewed = await abortable(fresh, signal)

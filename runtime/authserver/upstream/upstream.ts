@@ -1,14 +1,14 @@
 /**
  * The interface of an upstream identity provider, for any protocol.
  *
- * `begin` and `finish` are one login (upstream step). `refresh` renews its tokens later. All reject with
- * OAuthClientError (oauth/refusals/token-refusal.ts) and store nothing.
+ * `begin` and `finish` are the two halves of a login (upstream step). `refresh` renews its tokens later. All reject
+ * with OAuthClientError (oauth/refusals/token-refusal.ts) and store nothing.
  */
 import type { Fetch, Log } from '../../net/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
 import type { UpstreamTokensRecord } from '../model/records.ts'
 
-/** What every provider needs from this server. */
+/** The values that every provider needs from this server. */
 export interface ProviderParts {
   readonly fetch: Fetch
   readonly now: () => number

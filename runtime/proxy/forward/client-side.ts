@@ -1,11 +1,11 @@
-/** What carrying a response to the client takes, whoever carries it: the forwarder of the proxy, or a relay of tunnels. */
+/** Helpers for writing a response to the client, shared by the proxy's forwarder and by tunnel relays. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { DispatchController } from '../../net/index.ts'
 
-/** Why a request to the target ends: nobody waits for its response any more. */
+/** Aborts a request to the target when the client disconnects. */
 export const clientGone: Error = new Error('the client disconnected')
 
-/** Throws for a head that cannot be sent on; undici reports it through onResponseError. */
+/** Throws for a head that cannot be sent. undici reports the error through onResponseError. */
 export function sendHead(
   res: ServerResponse,
   status: number,
@@ -16,13 +16,13 @@ export function sendHead(
   else res.writeHead(status, text, lines)
 }
 
-/** The target waits until the client has read. */
+/** Pauses the target until the client has read the buffered data. */
 export function waitForDrain(res: ServerResponse, controller: DispatchController): void {
   controller.pause()
   res.once('drain', () => controller.resume())
 }
 
-/** Trailers exist in a chunked body only; towards an HTTP/1.0 client Node drops them. */
+/** Node drops trailers for HTTP/1.0 clients, because trailers require a chunked body. */
 export function addTrailers(res: ServerResponse, trailers: IncomingHttpHeaders): void {
   for (const name in trailers) res.addTrailers({ [name]: String(trailers[name]) })
 }

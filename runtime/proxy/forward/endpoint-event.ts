@@ -1,22 +1,22 @@
 /**
- * Keeps clients of the HTTP+SSE (deprecated) transport behind the proxy: its first event, `endpoint`, may name an absolute URL
- * on the target's own origin, which is reduced to path and query. A URL anywhere else is left alone.
+ * Keeps clients of the HTTP+SSE (deprecated) transport behind the proxy. The first event, `endpoint`, may contain an
+ * absolute URL on the target's own origin, which is reduced to path and query. Other URLs stay unchanged.
  *
- * Looks at the beginning of a stream only, up to the first event; after that the bytes pass untouched.
+ * Only inspects a stream up to the first event; all later bytes pass through.
  * Source: MCP 2024-11-05, "HTTP with SSE".
  */
 const maxBytes = 65_536
 
 export interface EndpointRewriter {
-  /** Bytes to send for this chunk; empty while the first event is incomplete. */
+  /** Returns the bytes to send for this chunk; empty while the first event is incomplete. */
   push(chunk: Buffer): Buffer
-  /** What was held back when the stream ended early. */
+  /** Returns the buffered bytes when the stream ended early. */
   end(): Buffer
 }
 
 const empty: Buffer = Buffer.alloc(0)
 
-/** `prefix` goes before the path, for clients behind an ingress that strips it. */
+/** `prefix` is added before the path, for clients behind an ingress that strips it. */
 export function makeEndpointRewriter(targetOrigin: string, prefix = ''): EndpointRewriter {
   let held: Buffer = empty
   let done = false
@@ -26,7 +26,7 @@ export function makeEndpointRewriter(targetOrigin: string, prefix = ''): Endpoin
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       const { comments, to } = firstEvent(held)
       if (to === undefined && held.length <= maxBytes) {
-        // Comments keep the connection open; they must not wait for an event.
+        // Comments keep the connection open, so they must not wait for an event.
         const out = held.subarray(0, comments)
         held = held.subarray(comments)
         return out
@@ -46,9 +46,9 @@ export function makeEndpointRewriter(targetOrigin: string, prefix = ''): Endpoin
 }
 
 interface Found {
-  /** Where the comments before the first event end. */
+  /** End of the comments before the first event. */
   readonly comments: number
-  /** Where the first event ends; undefined while it is incomplete. */
+  /** End of the first event; undefined while it is incomplete. */
   readonly to: number | undefined
 }
 

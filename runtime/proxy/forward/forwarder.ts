@@ -1,7 +1,7 @@
 /**
- * Sends a request to the target and sees to it that the client gets one response: follows redirects on the target's own
- * authority, opens a forgotten session again, and renews a credential that was refused, each before anything was
- * written to the client.
+ * Sends a request to the target and ensures that the client gets exactly one response. Before anything is written to
+ * the client, it follows redirects on the target's own authority, reopens a lost session, and renews a rejected
+ * credential.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,18 +33,18 @@ import type { ProxiedSession } from '../model/session.ts'
 import type { ProxiedSessionTable } from '../session/sessions.ts'
 import { targetPath } from './target.ts'
 
-/** A new token, and then a new login. */
+/** One attempt with a new token and one with a new login. */
 const maxRenewals = 2
 
 /** Receives the outcome of each attempt. */
 export interface TargetWatch {
-  /** The target answered, whatever it said. */
+  /** Called when the target responds with any status. */
   responded(): void
-  /** The target could not be reached. */
+  /** Called when the target cannot be reached. */
   unreachable(): void
-  /** A request in a session succeeded. */
+  /** Called when a request in a session succeeds. */
   sessionWorks(): void
-  /** A session that the target had lost could not be opened again. */
+  /** Called when a session that the target had lost cannot be reopened. */
   sessionFailed(): void
 }
 
@@ -54,27 +54,27 @@ export interface ForwarderOptions {
   readonly headers: HeaderRules
   readonly sessions: ProxiedSessionTable
   readonly credential: TargetCredential | undefined
-  /** Until the target's response headers; not applied to event streams. 0 waits for ever. */
+  /** Time limit for the target's response headers; not applied to event streams. 0 disables it. */
   readonly headersTimeoutMs: number
-  /** Path prefix of this proxy as clients see it; '' for none. */
+  /** Path prefix of this proxy as clients see it; '' when there is none. */
   readonly endpointPrefix: string
-  /** Without a prefix of its own, take `X-Forwarded-Prefix`. */
+  /** Uses `X-Forwarded-Prefix` when no prefix is configured. */
   readonly trustForwardedPrefix: boolean
   readonly watch: TargetWatch
   readonly log: Log
 }
 
-/** Makes the last stage of the pipeline. It rejects with GatehouseError while nothing was written. */
+/** Returns the last stage of the pipeline. It rejects with GatehouseError as long as nothing was written. */
 export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchange) => Promise<void> {
   return function forward(exchange) {
     return new Forwarding(options, exchange).run()
   }
 }
 
-/** What to do after a response that is withheld from the client. */
+/** Next step after a response that is withheld from the client. */
 type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream' | 'refuse redirect'
 
-/** One request with all the attempts it takes. */
+/** One request with all of its attempts. */
 class Forwarding implements ResponsePolicy {
   readonly #options: ForwarderOptions
   readonly #exchange: ProxyExchange
@@ -84,7 +84,7 @@ class Forwarding implements ResponsePolicy {
   #renewals = 0
   #next: Next = 'redirect'
   #headers: string[] = []
-  /** The session id of the current attempt, as the target knows it. */
+  /** The target's session id in the current attempt. */
   #sentId: string | undefined
   readonly rules: ResponsePolicy['rules']
   watchEvents: ResponsePolicy['watchEvents']
@@ -138,7 +138,7 @@ class Forwarding implements ResponsePolicy {
     this.watchEvents = exchange.session?.eventIds?.scanner()
   }
 
-  /** Injected headers stand in the list already, and win. */
+  /** Adds header lines; injected headers take precedence. */
   #add(lines: readonly string[]): void {
     const { injected } = this.#options.headers
     for (let i = 0; i < lines.length; i += 2) {
@@ -147,7 +147,7 @@ class Forwarding implements ResponsePolicy {
     }
   }
 
-  /** The attempt as a strategy sees it. */
+  /** Describes the attempt for a credential strategy. */
   #asRequest(): OutgoingRequest {
     const { target } = this.#options
     const headers: Record<string, string> = {}
@@ -195,7 +195,7 @@ class Forwarding implements ResponsePolicy {
     if (lost === 'read') return 'read'
     if (lost) return this.#lostSession(status)
     if (status !== 401 && status !== 403) return 'show'
-    // A credential that is good but not good enough: the client may see that, without the challenge.
+    // A valid credential with insufficient permissions: the client may see the response, without the challenge.
     if (status === 403 && this.#renewals >= maxRenewals) return 'show'
     return credential?.concerns(status, challenge) ? this.#aside('renew') : 'show'
   }
@@ -213,7 +213,7 @@ class Forwarding implements ResponsePolicy {
     return 'aside'
   }
 
-  /** Returns whether the target has lost the named session; 'read' until the body has arrived. */
+  /** Returns whether the target has lost the session; 'read' until the body has arrived. */
   #sessionLost(status: number, headers: IncomingHttpHeaders, body: Buffer | undefined): boolean | 'read' {
     if (this.#sentId === undefined) return false
     const { message } = this.#exchange
@@ -237,7 +237,7 @@ class Forwarding implements ResponsePolicy {
     return 'show'
   }
 
-  /** The client has to open a session itself; the status for that is 404, whatever the target said. */
+  /** Returns 404 regardless of the target's status, because it asks the client to open a new session. */
   #refuse(): never {
     const { session } = this.#exchange
     if (session) this.#forget(session.clientId)
@@ -245,7 +245,7 @@ class Forwarding implements ResponsePolicy {
     throw new GatehouseError('SESSION_NOT_FOUND')
   }
 
-  /** After a recovery: true when the message has no place in the new session, and was acknowledged instead. */
+  /** After a recovery: true when the message does not apply to the new session and was only acknowledged. */
   #isOver(): boolean {
     const { message, res } = this.#exchange
     if (!message || mayEnterNextSession(message)) return false
@@ -300,7 +300,7 @@ class Forwarding implements ResponsePolicy {
     throw new GatehouseError('BACKEND_UNREACHABLE')
   }
 
-  /** Another process may have opened it again already. */
+  /** True when another process has already reopened the session. */
   async #movedElsewhere(session: ProxiedSession, lostId: string): Promise<boolean> {
     const newer = await this.#options.sessions.lookUp(ownerOf(this.#exchange), session.clientId)
     if (!newer || newer.upstreamId === lostId) return false
@@ -321,12 +321,12 @@ class Forwarding implements ResponsePolicy {
   }
 }
 
-/** Key under which sessions of this caller are stored. */
+/** Returns the key under which sessions of this caller are stored. */
 export function ownerOf(exchange: ProxyExchange): string {
   return exchange.caller?.key ?? ''
 }
 
-/** The session id that the client sent; '' counts as none. */
+/** Returns the session id of the client; '' is treated as absent. */
 export function sessionIdOf(exchange: ProxyExchange): string | undefined {
   const id = exchange.req.headers[headerName.sessionId]
   return typeof id === 'string' && id !== '' ? id : undefined

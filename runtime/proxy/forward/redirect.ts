@@ -1,7 +1,7 @@
 /**
- * Which redirects of the target the proxy follows itself: same authority, no downgrade from https. Redirects of MCP
- * requests to an absolute address are refused, because a client that follows one bypasses this proxy. Everything else
- * passes unchanged.
+ * Decides which redirects of the target the proxy follows: same authority, no downgrade from https. Redirects of MCP
+ * requests to an absolute address are rejected, because a client that follows them bypasses this proxy. All others pass
+ * unchanged.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { headerName } from '../../mcp/index.ts'
@@ -10,7 +10,7 @@ import type { TargetAddress } from '../../config/index.ts'
 
 export const maxRedirects = 10
 
-/** Path and query to go to, or undefined when the redirect is not followed. */
+/** Returns the path and query to request next, or undefined when the redirect is not followed. */
 export function redirectPath(
   target: TargetAddress,
   from: string,
@@ -23,13 +23,13 @@ export function redirectPath(
   if (!URL.canParse(location, base.href)) return undefined
   const to = new URL(location, base.href)
   if (to.host !== base.host) return undefined
-  // The dispatcher speaks to one origin; an upgrade from http to https on the same authority is another one.
+  // The dispatcher uses one origin; an upgrade from http to https changes it.
   if (to.protocol !== target.protocol) return undefined
   return `${to.pathname}${to.search}`
 }
 
 /**
- * True for requests to the MCP endpoint, which may have any path when the target has none of its own. Clients send
+ * True for requests to the MCP endpoint, which may have any path when the target has none configured. Clients send
  * `MCP-Protocol-Version` to metadata documents as well, so that header does not decide.
  */
 export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): boolean {
@@ -43,15 +43,18 @@ export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): bo
   )
 }
 
-/** The client may reach the proxy over either scheme, and `http:host` is relative to an http base only. */
+/** Both schemes, because clients may use either, and `http:host` is only relative to an http base. */
 const proxyBases = ['http://proxy.invalid', 'https://proxy.invalid']
 
-/** True when a client of the proxy that follows this `Location` sends its next request to another address. */
+/** True when a client that follows this `Location` would send its next request to another address. */
 export function leavesProxy(location: string | undefined): boolean {
   return proxyBases.some((base) => URL.parse(location ?? '', base)?.origin !== base)
 }
 
-/** The refusal of a redirect. Names the origin only: paths and queries may contain credentials. */
+/**
+ * Returns the error for a rejected redirect. It only contains the origin, because paths and queries may contain
+ * credentials.
+ */
 export function redirectRefused({ origin }: TargetAddress, status: number, location = ''): GatehouseError {
   const to = URL.parse(location, origin)
   const where = to && to.origin !== 'null' ? to.origin : (to?.protocol ?? 'an invalid address')

@@ -1,10 +1,10 @@
-/** The body of a refusal as text bytes, whatever content coding the client had asked the target for. Bounded. */
+/** Decodes the body of a rejection for any content coding that the client accepts. Bounded. */
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import { maxRefusalBytes } from '../../mcp/index.ts'
 
 const limit = { maxOutputLength: maxRefusalBytes }
 
-/** Empty for a coding that is not known here, a damaged body, and one that is too large when decoded. */
+/** Returns an empty buffer for an unknown coding, a damaged body, or one that is too large when decoded. */
 export function decodeRefusal(body: Buffer, coding: string | undefined): Buffer {
   try {
     switch (coding?.trim().toLowerCase() ?? '') {

@@ -1,8 +1,8 @@
 /**
- * The header block that goes to the target.
+ * Builds the headers for the target.
  *
- * Headers of one hop, routing headers of the client's side, `Origin` and `Expect` end here; fixed headers replace the
- * client's of the same name, and those of the outgoing credential are left to it; the rest passes unchanged.
+ * Drops hop-by-hop headers, routing headers of the client's side, `Origin` and `Expect`. Fixed headers replace the
+ * client's headers of the same name, and the outgoing credential sets its own. All others pass unchanged.
  * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
@@ -13,31 +13,31 @@ import type { ProxyExchange } from '../model/exchange.ts'
 import type { TargetAddress } from '../../config/index.ts'
 
 export interface HeaderRules {
-  /** Lower-case names that are not copied from the client. */
+  /** Lower-case names of client headers that are not copied. */
   readonly drop: ReadonlySet<string>
-  /** Lines (name, value, …) that every request carries. */
+  /** Header lines (name, value, …) of every request. */
   readonly add: readonly string[]
   /** Lower-case names of the fixed headers. */
   readonly injected: ReadonlySet<string>
-  /** The target is told which requests are one caller's. */
+  /** Adds a header that identifies the caller for the target. */
   readonly identifyCallers: boolean
   readonly target: TargetAddress
 }
 
 export interface HeaderOptions {
   readonly target: TargetAddress
-  /** Fixed headers, already validated; they beat the credential. */
+  /** Fixed, validated headers; they override the credential. */
   readonly inject: readonly { readonly name: string; readonly value: string }[]
-  /** Lower-case names that the credential may set; a client's are never forwarded. */
+  /** Lower-case names of the headers that the credential may set. The client's headers of these names are dropped. */
   readonly credentialNames: readonly string[]
-  /** False: the client's `Authorization` was for this proxy and ends here. */
+  /** False drops the client's `Authorization`, which was for this proxy. */
   readonly passAuthorization: boolean
-  /** Lower-case names of further headers of the client that end here. */
+  /** Lower-case names of additional client headers to drop. */
   readonly strip: readonly string[]
   readonly identifyCallers: boolean
 }
 
-/** Computes once what holds for every request. */
+/** Precomputes the rules that apply to every request. */
 export function makeHeaderRules(options: HeaderOptions): HeaderRules {
   const drop = new Set([
     ...hopByHop,
@@ -61,7 +61,7 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
   return { drop, add, injected, identifyCallers: options.identifyCallers, target: options.target }
 }
 
-/** Lines (name, value, …) for one request. `sessionId` is the upstream's id of the session. */
+/** Returns the header lines (name, value, …) of one request. `sessionId` is the target's session id. */
 export function requestHeaders(
   rules: HeaderRules,
   exchange: ProxyExchange,
@@ -87,18 +87,18 @@ export function requestHeaders(
   if (rules.identifyCallers && exchange.caller) lines.push(callerHeader, callerDigest(exchange.caller.key))
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
-  // A remote target that sees the inner host or "http" would redirect to them.
+  // A remote target that sees the internal host or "http" would redirect to them.
   if (target.loopback) lines.push('X-Forwarded-Host', req.headers.host ?? '', 'X-Forwarded-Proto', 'http')
   else lines.push('X-Forwarded-Proto', target.protocol === 'https:' ? 'https' : 'http')
   return lines
 }
 
-/** True when the events of the response are looked at on their way, which must not be compressed then. */
+/** True when the proxy inspects the events of the response, which therefore must not be compressed. */
 function isReadHere({ asksForStream, upgrade, session }: ProxyExchange): boolean {
   return upgrade === undefined && (asksForStream || session?.eventIds !== undefined)
 }
 
-/** True for an event id from before the target opened the session again: there is nothing to resume. */
+/** True for an event id from before the session was reopened, which the target cannot resume. */
 function isFromLostSession({ session }: ProxyExchange, id: string | undefined): boolean {
   return session?.eventIds !== undefined && !session.eventIds.has(id ?? '')
 }

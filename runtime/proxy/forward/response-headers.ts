@@ -1,19 +1,19 @@
 /**
- * The header block that goes back to the client: the target's, without headers of one hop, with the client's own
- * session id, and without a challenge that would lead the client around the proxy. Names arrive in lower case.
+ * Builds the headers for the client from the target's: drops hop-by-hop headers and challenges that would lead the
+ * client around the proxy, and sets the client's own session id. Names arrive in lower case.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { hopByHop } from '../../../schemas/index.ts'
 import { namedByConnection } from '../../net/index.ts'
 
 export interface ResponseRules {
-  /** The id under which the client knows the session; replaces the target's. */
+  /** The client's session id; replaces the target's. */
   readonly sessionId: string | undefined
-  /** True when the proxy owns the credential: the target's challenge is none of the client's business. */
+  /** True when the proxy owns the credential, so that clients must not see the target's challenge. */
   readonly hideChallenge: boolean
 }
 
-/** Lines (name, value, …) for `writeHead`. Repeated headers stay repeated. */
+/** Returns lines (name, value, …) for `writeHead`. Repeated headers stay repeated. */
 export function responseHeaders(
   headers: IncomingHttpHeaders,
   res: ServerResponse,
@@ -23,7 +23,7 @@ export function responseHeaders(
   const cors = res.hasHeader('access-control-allow-origin')
   const named = namedByConnection(headers.connection)
   for (const name of Object.keys(headers)) {
-    // `Trailer` announces what follows the body, which is passed on too.
+    // `Trailer` announces the trailers, which are forwarded as well.
     if (hopByHop.has(name) && name !== 'trailer') continue
     if (named.length > 0 && named.includes(name)) continue
     if (name === 'www-authenticate' && rules.hideChallenge) continue
@@ -37,7 +37,7 @@ export function responseHeaders(
   return lines
 }
 
-/** First value of a header. */
+/** Returns the first value of a header. */
 export function firstValue(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }

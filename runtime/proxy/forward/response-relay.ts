@@ -1,10 +1,10 @@
 /**
- * Carries one response of the target to the client, chunk by chunk, as undici's dispatch handler.
+ * Relays one response of the target to the client in chunks, as undici's dispatch handler.
  *
- * Either the response is committed (head written, body streamed with back-pressure, trailers included) or it is set aside
- * for the forwarder to act on (redirect, lost session, refused credential), and its body is dropped. Nothing is
- * buffered beyond what the two sockets hold, but the short body of a refusal that only its text explains. A target that
- * breaks off in the middle breaks the client's answer off too: a cut body is never completed.
+ * A response is either committed (head written, body streamed with back-pressure, trailers included) or set aside for
+ * the forwarder (redirect, lost session, rejected credential), which drops its body. Nothing is buffered beyond the two
+ * sockets, except the short body of a rejection whose text must be read. When the target aborts a response, the
+ * client's response is aborted as well and never completed.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -22,26 +22,26 @@ import type { ProxyExchange } from '../model/exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** What to do with a response: show it to the client, keep it from the client, or read its body first. */
+/** Whether to show a response to the client, set it aside, or read its body first. */
 export type RelayDecision = 'show' | 'aside' | 'read'
 
-/** What the forwarder decides about a response. */
+/** Decisions of the forwarder about a response. */
 export interface ResponsePolicy {
   /**
-   * Called when the head of a final response has arrived, before anything is written; and once more with the body when the
-   * decision was to read it. 'read' for a response whose body is there already counts as 'show'.
+   * Called when the head of a final response has arrived, before anything is written. Called again with the body after
+   * the decision 'read'; then 'read' is treated as 'show'.
    */
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision
   readonly rules: ResponseRules
-  /** Sees the bytes of a response on their way to the client. */
+  /** Receives the bytes of a response before the client does. */
   readonly watchEvents?: ((chunk: Buffer) => void) | undefined
-  /** The target's origin; absolute `endpoint` events on it are reduced to a path. */
+  /** The target's origin. Absolute `endpoint` events on it are reduced to a path. */
   readonly targetOrigin: string
-  /** Goes before the path of an `endpoint` event. */
+  /** Prefix for the path of an `endpoint` event. */
   readonly endpointPrefix: string
 }
 
-/** A response whose body is being read before anything is written. */
+/** A response whose body is read before anything is written. */
 interface Held {
   readonly status: number
   readonly text: string | undefined
@@ -50,10 +50,10 @@ interface Held {
   size: number
 }
 
-/** Set aside: the head of the response that was not shown. Undefined: the client got a response, or is gone. */
+/** Head of a response that was set aside. Undefined when the client got a response or disconnected. */
 export type DiscardedResponse = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
 
-/** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
+/** A dropped body is read up to this size to keep the connection usable. Larger bodies close it. */
 const maxDropped = 65_536
 
 const discarded = new Error('the response was discarded')
@@ -70,9 +70,9 @@ export class ResponseRelay implements DispatchHandler {
   #state: 'waiting' | 'reading' | 'committed' | 'aside' | 'done' = 'waiting'
   #held: Held | undefined
   #dropped = 0
-  /** Length of the body; undefined when the target did not say. */
+  /** Length of the body; undefined when the target did not send it. */
   #length: number | undefined
-  /** The client has the whole body, ahead of the end of the target's answer. */
+  /** True when the client has received the whole body before the target's response ends. */
   #ended = false
   #rewriter: EndpointRewriter | undefined
 
@@ -111,7 +111,7 @@ export class ResponseRelay implements DispatchHandler {
     headers: IncomingHttpHeaders,
     text?: string,
   ): void {
-    // Interim answers (103 and the like) concern the hop to the target.
+    // Interim responses, such as 103, only concern the connection to the target.
     if (status < 200) return
     const decision = this.#policy.decide(status, headers)
     if (decision === 'aside') {
@@ -129,7 +129,7 @@ export class ResponseRelay implements DispatchHandler {
     this.#resolve({ status, headers })
   }
 
-  /** Shows the client a response that was held back. */
+  /** Sends a withheld response to the client. */
   #release({ status, text, headers, chunks }: Held): void {
     this.#held = undefined
     try {
@@ -142,7 +142,7 @@ export class ResponseRelay implements DispatchHandler {
     for (const chunk of chunks) this.#pass(chunk)
   }
 
-  /** The body of a response that was to be read is complete. */
+  /** Decides again after the whole body was read. */
   #check(held: Held): void {
     const { status, headers } = held
     if (this.#policy.decide(status, headers, Buffer.concat(held.chunks)) === 'aside') {
@@ -159,15 +159,16 @@ export class ResponseRelay implements DispatchHandler {
       this.#length = Number(headers['content-length'])
       return
     }
-    // The head of a stream must not wait for its first byte; one tick lets both leave together.
+    // Send the head of a stream without waiting for its first byte. One tick lets both share a packet.
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
-    // The stream may be open for days and its raw headers are not needed: they take 1.5 KB per stream.
+    // The stream may stay open for days. Its raw headers (1.5 KB per stream) are not needed.
     if (this.#controller) this.#controller.rawHeaders = null
     if (isEndless(this.#exchange)) holdsCallerStream(this.#exchange, () => this.#endStream())
     else holdsStream(res, () => this.#endStream())
-    // Only a client of the HTTP+SSE (deprecated) transport waits for an endpoint; the newer ones have a session or send POST.
+    // Only clients of the HTTP+SSE (deprecated) transport wait for an endpoint. Newer clients have a session or use
+    // POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
       this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin, this.#policy.endpointPrefix)
     }
@@ -188,11 +189,11 @@ export class ResponseRelay implements DispatchHandler {
     if (!this.#pass(chunk)) waitForDrain(this.#exchange.res, controller)
   }
 
-  /** False when the client has to read first. */
+  /** Returns false when the client must read first. */
   #pass(chunk: Buffer): boolean {
     this.#policy.watchEvents?.(chunk)
     if (chunk.length === this.#length) {
-      // Most answers arrive whole; head and body then leave together, at once.
+      // Most responses arrive in one piece; head and body are then sent together.
       this.#ended = true
       this.#exchange.res.end(chunk)
       return true
@@ -228,7 +229,9 @@ export class ResponseRelay implements DispatchHandler {
     } else this.#reject(toError(error))
   }
 
-  /** The listener is closing: the client sees a complete, if short, stream and may reconnect elsewhere. */
+  /**
+   * Ends the stream when the listener closes. The client sees a complete but short stream and may reconnect elsewhere.
+   */
   #endStream(): void {
     if (this.#state !== 'committed') return
     this.#finish()
@@ -245,8 +248,8 @@ export class ResponseRelay implements DispatchHandler {
 const listen = 'subscriptions/listen'
 
 /**
- * True for a stream that does not end with a response. The stream of a call may outlive the token, so that the call
- * can finish.
+ * True for a stream that does not end with a response. The stream of a call may outlive the token, so that the call can
+ * finish.
  */
 function isEndless(exchange: ProxyExchange): boolean {
   if (exchange.req.method !== 'POST') return true
@@ -257,7 +260,7 @@ function flushHead(res: ProxyExchange['res']): void {
   if (!res.destroyed && !res.writableEnded) res.flushHeaders()
 }
 
-/** The error as a client may see it; undici's own text goes to the log as cause. */
+/** Converts an error for the client. undici's own message is only logged, as the cause. */
 function toError(error: Error): GatehouseError {
   const code: unknown = 'code' in error ? error.code : undefined
   if (code === 'UND_ERR_HEADERS_TIMEOUT') return new GatehouseError('BACKEND_TIMEOUT', { cause: error })

@@ -1,7 +1,7 @@
-/** How a request's path and query map to the target's. */
+/** Maps a request's path and query to the target's. */
 import type { TargetAddress } from '../../config/index.ts'
 
-/** The request target for the upstream: the path, and both queries joined. */
+/** Returns the request target: the path with both queries joined. */
 export function targetPath(
   target: TargetAddress,
   method: string | undefined,
@@ -15,7 +15,10 @@ export function targetPath(
 
 const streamPaths: ReadonlySet<string> = new Set(['/sse', '/sse/', '/'])
 
-/** A target with a path has one endpoint; the HTTP+SSE (deprecated) transport has a second one, which its stream names. */
+/**
+ * A target with a path has one endpoint. The HTTP+SSE (deprecated) transport has a second one, which its stream
+ * announces.
+ */
 function ownPath(target: TargetAddress, method: string | undefined, path: string): string {
   if (target.path === undefined) return path
   if (target.transport !== 'sse') return target.path

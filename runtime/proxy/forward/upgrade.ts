@@ -1,12 +1,12 @@
 /**
- * Joins the two sockets of an accepted WebSocket upgrade. From then on both are opaque byte streams. When either side
- * ends, the other ends too; both end when the caller's token has expired or was revoked.
+ * Connects the two sockets of an accepted WebSocket upgrade as opaque byte streams. When one side ends, the other ends
+ * too. Both end when the caller's token expires or is revoked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ProxyExchange } from '../model/exchange.ts'
 
-/** Answers the client's upgrade with the target's own head and tunnels. */
+/** Answers the client's upgrade with the target's head and starts the tunnel. */
 export function acceptUpgrade(
   exchange: ProxyExchange,
   status: number,

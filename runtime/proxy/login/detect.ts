@@ -1,11 +1,11 @@
 /**
- * Finds out whether the target wants authentication, by asking it without any.
+ * Detects whether the target requires authentication by sending requests without credentials.
  *
- * The MCP endpoint is asked first, then the root; a target with a path of its own is asked there only. A GET, where
- * that is not refused a POST of `initialize`, and where that is not refused either a POST of `tools/list`, because some
- * servers take a handshake from anybody. It speaks the era that the response to `initialize` shows; a session that was
- * opened is given back at once. Only a 401 with a Bearer challenge (or a protected-resource document) means yes; a
- * target that does not respond is unknown, which is not the same as open.
+ * Requests go to the MCP endpoint, then to the root; a target with a configured path only gets them there. They are a
+ * GET, then a POST of `initialize`, then a POST of `tools/list`, because some servers accept an unauthenticated
+ * handshake. The era follows the response to `initialize`, and an opened session is deleted immediately. Only a 401
+ * with a Bearer challenge, or a protected-resource document, means that authentication is required. A target that does
+ * not respond is unknown, which differs from open.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -23,12 +23,12 @@ import {
 
 export interface Detection {
   readonly kind: 'open' | 'protected' | 'unknown'
-  /** The URL that was asked, or would be. */
+  /** The URL that was requested, or would be. */
   readonly url: string
   readonly challenge: Challenge | undefined
 }
 
-/** Where the endpoint of a target without a path of its own may be. */
+/** Possible endpoints of a target without a configured path. */
 const usualPaths = ['/mcp', '/'] as const
 const limitMs = 10_000
 
@@ -83,7 +83,7 @@ export async function detect(
   return { kind: (await hasDocument(url, fetch, signal)) ? 'protected' : 'open', url, challenge: undefined }
 }
 
-/** What the target answers at one path, question after question, until somebody stops listening. */
+/** Yields the target's responses at one path until the caller stops iterating. */
 async function* responses(asking: Asking, path: string): AsyncGenerator<TargetResponse> {
   const got = await ask(asking, path, { method: 'GET' })
   if (got) yield got
@@ -110,7 +110,7 @@ function isSuccess({ status }: TargetResponse): boolean {
   return status >= 200 && status < 300
 }
 
-/** The Bearer challenge of a refusal; `OAuth` is an old name of the same. */
+/** Returns the Bearer challenge of a rejection. `OAuth` is an older name of the same scheme. */
 function bearerChallenge(status: number, headers: IncomingHttpHeaders): Challenge | undefined {
   if (status !== 401 && status !== 403) return undefined
   const challenges = parseChallenges(headers['www-authenticate'])
@@ -139,7 +139,7 @@ async function ask(
       headersTimeout: 5_000,
       signal,
     })
-    // A stream would not end by itself.
+    // Destroy the body, because a stream would not end on its own.
     response.body.on('error', () => {})
     response.body.destroy()
     return { status: response.statusCode, headers: response.headers }

@@ -1,8 +1,9 @@
 /**
- * The fetch of the login: free to reach what the operator typed, guarded against private addresses for everything that
- * a server named (challenges, metadata, redirects into other hosts).
+ * The fetch function of the login. URLs from the operator are unrestricted; URLs from servers (challenges, metadata,
+ * redirects to other hosts) must not resolve to private addresses.
  *
- * A target that is itself private lifts the guard: its authorization server is a neighbour.
+ * The restriction does not apply when the target itself is private, because its authorization server is probably
+ * private too.
  */
 import { lookup } from 'node:dns/promises'
 import type { TargetAddress } from '../../config/index.ts'
@@ -17,7 +18,7 @@ export interface LoginFetch {
 
 export interface LoginFetchOptions {
   readonly target: TargetAddress
-  /** URLs that the operator wrote down. */
+  /** URLs that the operator configured. */
   readonly typed: readonly (string | undefined)[]
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined

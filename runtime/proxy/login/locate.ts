@@ -1,11 +1,12 @@
 /**
- * Finds the target's authorization server, and what to ask it for.
+ * Finds the target's authorization server and the values to request from it.
  *
- * Typed endpoints or a typed issuer are taken as they are. Otherwise the target says it: its protected-resource
- * document (named by the challenge, else at the well-known places), then the realm of the challenge, then metadata at
- * the target's own origin, then the endpoints of the oldest convention. A document that speaks for another resource,
- * or a server whose metadata does not announce PKCE with S256, typed issuer or not, ends the search with an error.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP 2025-03-26 (fallbacks).
+ * Configured endpoints or a configured issuer are used unchanged. Otherwise the order is: the target's
+ * protected-resource document (from the challenge or the well-known locations), the realm of the challenge, metadata at
+ * the target's own origin, and the endpoints of the oldest convention. The search fails when a document is for another
+ * resource, or when the server's metadata does not announce PKCE with S256, even for a configured issuer.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
+ * 2025-03-26 (fallbacks).
  */
 import type { OAuthSettings } from '../../config/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
@@ -28,20 +29,20 @@ import {
 
 export interface Located {
   readonly server: ServerMetadata
-  /** Undefined when endpoints were typed: there is no issuer to compare with. */
+  /** Undefined when endpoints were configured, because there is no issuer to compare with. */
   readonly issuer: string | undefined
   /** RFC 8707 indicator to send. */
   readonly resource: string | undefined
   readonly scopes: readonly string[]
-  /** Further parameters of the authorization request, for this provider. */
+  /** Provider-specific parameters of the authorization request. */
   readonly authorizeParams?: Readonly<Record<string, string>>
 }
 
 export interface LocateOptions {
   readonly settings: OAuthSettings
-  /** The target as it was configured, without query. */
+  /** The configured target without its query. */
   readonly targetUri: string
-  /** The target's URL as it was refused. */
+  /** The URL that the target rejected. */
   readonly url: string
   readonly challenge: Challenge | undefined
   readonly fetch: Fetch
@@ -58,7 +59,7 @@ export async function locate(options: LocateOptions): Promise<Located> {
   return withHint(await locateServer(options), options.settings)
 }
 
-/** What the provider needs of its own; settings that were given win. */
+/** Adds provider-specific values; configured settings take precedence. */
 function withHint(located: Located, { provider, scopes, resource }: OAuthSettings): Located {
   const hint = hintFor(provider)
   if (!hint) return located
@@ -71,7 +72,7 @@ function withHint(located: Located, { provider, scopes, resource }: OAuthSetting
   }
 }
 
-/** The scope for a refresh token is asked for even when the target names no scopes. */
+/** Requests the scope for a refresh token even when the target lists no scopes. */
 function offlineScopes(hint: ReturnType<typeof hintFor>, scopes: readonly string[]): readonly string[] {
   const own = hint?.offlineScope
   return scopes.length === 0 && own !== undefined && own !== 'none' ? [own] : hintedScopes(hint, scopes)
@@ -119,7 +120,7 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
   }
 }
 
-/** The scopes that a challenge asks for. */
+/** Returns the scopes that a challenge requires. */
 export function scopesOf(challenge: Challenge | undefined): readonly string[] {
   const text = challenge?.params.get('scope') ?? ''
   return text.split(' ').filter((scope) => scope !== '')
@@ -146,7 +147,7 @@ async function serverFor(
   return found ?? conventionalServer(origin)
 }
 
-/** The first server of the document that has metadata of its own; the last error when none has. */
+/** Returns the first server of the document that has its own metadata. Throws the last error when none has. */
 async function firstUsable(issuers: readonly string[], options: LocateOptions): Promise<ServerMetadata> {
   let failure: unknown
   for (const issuer of issuers) {
@@ -186,7 +187,7 @@ async function discoverIssuer(issuer: string, { fetch, signal }: LocateOptions):
   }
 }
 
-/** No document is no error here; a wrong one is. */
+/** Ignores a missing document but rethrows errors of an invalid one. */
 function absentOnly(error: unknown): undefined {
   if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused'))
     return undefined
@@ -203,7 +204,7 @@ function isIssuerLike(realm: string): boolean {
   )
 }
 
-/** MCP 2025-11-25 authorization: a client that finds no S256 in the metadata must not go on. */
+/** MCP 2025-11-25 authorization: a client that finds no S256 in the metadata must not continue. */
 function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void {
   if (supportsS256(server)) return
   const listed = server.code_challenge_methods_supported

@@ -66,7 +66,7 @@ export class TargetLogin implements TokenSource {
   /** An offered login that failed is not offered again. */
   #gaveUp = false
   #failure: GatehouseError | undefined
-  /** The login that ended. Kept because another process may sign in again. */
+  /** The login that ended, stored because another process may sign in again. */
   #lost: KeptLogin | undefined
   /** Set when a renewal was refused although the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
@@ -74,7 +74,7 @@ export class TargetLogin implements TokenSource {
   #timer: NodeJS.Timeout | undefined
   readonly #stepUps: StepUps
   #renewedAt = Number.NEGATIVE_INFINITY
-  /** When a login was last begun because the target refused one. */
+  /** Time of the last login that was started because the target rejected the previous one. */
   #againAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: LoginParts) {
@@ -84,7 +84,7 @@ export class TargetLogin implements TokenSource {
   }
 
   /**
-   * Reloads a persisted login, or finds out what the target wants and signs in. Resolves when requests can be served.
+   * Reloads a persisted login, or detects the target's requirements and signs in. Resolves when requests can be served.
    * Rejects with OAuthClientError, GatehouseError or the signal's reason.
    */
   async start(): Promise<void> {
@@ -101,12 +101,12 @@ export class TargetLogin implements TokenSource {
     const found = await detect(target, dispatcher, fetch)
     if (found.kind === 'protected' || settings.required) return this.#signInOnce(found.url, found.challenge)
     if (found.kind === 'unknown')
-      log.warn('the target does not answer: whether it wants authentication is not known yet')
-    else log.info('the target wants no authentication')
+      log.warn('the target does not respond; cannot detect yet whether it requires authentication')
+    else log.info('the target requires no authentication')
     this.#open = true
   }
 
-  /** Signs in, or adopts the login that another process makes meanwhile. */
+  /** Signs in, or adopts the login of another process that is signing in. */
   #signInOnce(url: string, challenge: Challenge | undefined): Promise<void> {
     const { persisted, signal, settings, notify } = this.#parts
     const name = this.#name
@@ -120,7 +120,7 @@ export class TargetLogin implements TokenSource {
     return persisted.exclusively(`${name} sign-in`, signal, signIn, { longestMs, onWait })
   }
 
-  /** The configured client; its secret may have changed since the login was persisted. */
+  /** Returns the configured client, whose secret may have changed since the login was persisted. */
   #configuredClient(): OAuthClient | undefined {
     const { clientId, clientSecret, provider } = this.#parts.settings
     if (clientId === undefined) return undefined
@@ -135,7 +135,7 @@ export class TargetLogin implements TokenSource {
       await this.#renew(session, { isRefused: false })
       return true
     } catch (error) {
-      this.#parts.log.info('the persisted login cannot be used', { err: error })
+      this.#parts.log.info('the persisted login is unusable', { err: error })
       this.#session = undefined
       this.#open = false
       this.#gaveUp = false
@@ -143,7 +143,7 @@ export class TargetLogin implements TokenSource {
     }
   }
 
-  /** Uses a persisted login. */
+  /** Adopts a persisted login. */
   #take(persisted: KeptLogin): void {
     this.#session = { ...persisted, client: this.#configuredClient() ?? persisted.client }
     this.#lost = undefined
@@ -163,12 +163,12 @@ export class TargetLogin implements TokenSource {
     return this.#awaitToken()
   }
 
-  /** When the access token ends, Unix milliseconds; undefined when nobody said. */
+  /** Expiry of the access token in Unix milliseconds; undefined when the server did not specify it. */
   get expiresAt(): number | undefined {
     return this.#session?.tokens.expiresAt
   }
 
-  /** The ID token of the login, when there is one. */
+  /** The ID token of the login, if any. */
   get idToken(): string | undefined {
     return this.#session?.tokens.idToken
   }
@@ -183,7 +183,7 @@ export class TargetLogin implements TokenSource {
     return this.#session?.tokens.accessToken
   }
 
-  /** True when a response with this status is for this login to act on. */
+  /** True when this login handles a response with this status. */
   concerns(status: number, challenge: Challenge | undefined): boolean {
     if (this.#gaveUp) return false
     if (status === 401) {
@@ -199,7 +199,7 @@ export class TargetLogin implements TokenSource {
     )
   }
 
-  /** The target refused `usedToken` at `url`: gets a better one. Throws like `token`. */
+  /** Obtains a better token after the target rejected `usedToken` at `url`. Throws like `token`. */
   async refused(
     status: number,
     challenge: Challenge | undefined,
@@ -207,7 +207,7 @@ export class TargetLogin implements TokenSource {
     usedToken: string | undefined,
   ): Promise<void> {
     const session = this.#session
-    // Another request has renewed it meanwhile.
+    // Another request has already renewed it.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     if (!session && !this.#open && this.#failure) throw this.#failure
@@ -224,12 +224,12 @@ export class TargetLogin implements TokenSource {
     clearTimeout(this.#timer)
   }
 
-  /** True when the refused token was renewed a moment ago: another renewal would not help. */
+  /** True when the rejected token was just renewed, so that another renewal would not help. */
   #isFresh(): boolean {
     return this.#parts.now() - this.#renewedAt < freshMs
   }
 
-  /** `isRefused`: the target refused the access token, so it is unusable although it has not expired. */
+  /** `isRefused`: the target rejected the access token, so it is unusable although it has not expired. */
   #renewOnce(session: KeptLogin, options: { readonly isRefused: boolean }): Promise<void> {
     return this.#flights.once('renew', () => this.#renew(session, options))
   }
@@ -274,7 +274,7 @@ export class TargetLogin implements TokenSource {
     }
     const isTemporary = tokenRefusal(error) === 'temporary'
     if (isTemporary && !isRefused && !isOver(session, now())) return
-    log.warn('the access token could not be renewed', { err: error })
+    log.warn('renewing the access token failed', { err: error })
     const failure = unavailable('the token is temporarily unavailable', error)
     if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + refusalPauseMs }
     throw failure
@@ -287,7 +287,7 @@ export class TargetLogin implements TokenSource {
     }
     const client = await renewedClient(session, located, this.#parts)
     const renewed = await renewTokens(located, client.client, tokens.refreshToken, this.#parts)
-    // The ID token of the login stays the proof of who signed in when a renewal brings none.
+    // When a renewal returns no ID token, the previous one still proves who signed in.
     this.#adopt({ ...session, ...client, tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken } })
     this.#renewedAt = this.#parts.now()
   }
@@ -295,7 +295,7 @@ export class TargetLogin implements TokenSource {
   async #stepUp(challenge: Challenge | undefined, url: string): Promise<void> {
     const wanted = scopesOf(challenge)
     this.#stepUps.begin(this.#isRepeat(wanted))
-    this.#parts.log.info('the target asks for more scopes', { scopes: wanted })
+    this.#parts.log.info('the target requires more scopes', { scopes: wanted })
     await this.#signIn(url, challenge, [...(this.#session?.located.scopes ?? []), ...wanted])
   }
 
@@ -303,14 +303,14 @@ export class TargetLogin implements TokenSource {
     const now = this.#parts.now()
     if (now - this.#againAt < minBetweenLoginsMs) {
       throw (
-        this.#failure ?? new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target refuses the login' })
+        this.#failure ?? new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the login' })
       )
     }
     this.#againAt = now
     await this.#signIn(url, challenge)
   }
 
-  /** `url` is as clients name it; a target with a path of its own has one endpoint. */
+  /** `url` is the URL that clients use. A target with a configured path has only one endpoint. */
   async #signIn(url: string, challenge: Challenge | undefined, scopes?: readonly string[]): Promise<void> {
     const parts = this.#parts
     const skipped: string[] = []
@@ -345,7 +345,7 @@ export class TargetLogin implements TokenSource {
     this.#schedule()
   }
 
-  /** Renews in the background, so that no request has to wait for it. */
+  /** Renews in the background, so that no request has to wait. */
   #schedule(): void {
     clearTimeout(this.#timer)
     const session = this.#session
@@ -385,7 +385,7 @@ export class TargetLogin implements TokenSource {
         ? cause
         : new GatehouseError('BACKEND_AUTH_FAILED', { detail, cause })
     this.#parts.log.warn(text, { err: cause })
-    // Without the login the target is forwarded to as if nobody had offered one.
+    // Without an optional login, requests are forwarded as if none were configured.
     if (this.#parts.settings.optional && !this.#session) {
       this.#open = true
       this.#gaveUp = true

@@ -1,9 +1,9 @@
 /**
- * Keeps logins and client registrations between runs, encrypted in files that only the user can read.
+ * Persists logins and client registrations between runs, encrypted in files that only the user can read.
  *
- * AES-256-GCM; the file's own name is authenticated with it. The key comes from a password (scrypt) or else from a key
- * file beside the logins, which protects a copied login but not a copied directory. What cannot be read counts as
- * absent; what cannot be written is reported once and lives in memory only.
+ * AES-256-GCM; the file's name is authenticated as well. The key is derived from a password (scrypt) or read from a key
+ * file next to the logins, which protects a copied login file but not a copied directory. Unreadable files are treated
+ * as absent. A failed write is reported once, and the login is then only kept in memory.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import type { Secret } from '../../observe/index.ts'
 import { type LockWaiting, withFileLock } from './file-lock.ts'
 
 export interface PersistedLogin {
-  /** The value persisted under this name; undefined when there is none that can be read. */
+  /** Returns the value persisted under this name; undefined when it is missing or unreadable. */
   read(name: string): unknown
   write(name: string, value: unknown): void
   remove(name: string): void
@@ -24,7 +24,7 @@ export interface PersistedLogin {
   exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>, waiting?: LockWaiting): Promise<T>
 }
 
-/** Keeps nothing. */
+/** Persists nothing. */
 export const persistNothing: PersistedLogin = {
   read: () => undefined,
   write() {},
@@ -42,10 +42,10 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
     return key
   }
   function complain(error: unknown): void {
-    if (!complained) log.warn('logins cannot be persisted for the next start', { dir, err: error })
+    if (!complained) log.warn('logins cannot be saved for the next start', { dir, err: error })
     complained = true
   }
-  // 128 bits: no two names have one file.
+  // 128 bits, so that names do not collide.
   const pathOf = (name: string): string =>
     join(dir, `${createHash('sha256').update(name).digest('hex').slice(0, 32)}.login`)
 
@@ -79,12 +79,12 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
   }
 }
 
-/** 32 random bytes that are made once per directory. */
+/** Returns 32 random bytes that are generated once per directory. */
 function keyFile(dir: string, name: string): Buffer {
   const path = join(dir, name)
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   try {
-    // Fails when another process was first; its bytes are used then.
+    // Fails when another process created the file first; its bytes are used then.
     writeFileSync(path, randomBytes(32), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

@@ -1,12 +1,13 @@
 /**
- * The proxy as a client of the target's authorization server: the one that was configured, a metadata document, or one
- * that it registered itself and keeps, by issuer, redirect URI and scopes. A server that announces metadata documents
- * may refuse ours, and one may have lost a registration: then the next way is tried.
+ * The proxy's client at the target's authorization server: a configured client, a metadata document, or a persisted
+ * registration of its own, by issuer, redirect URI and scopes. A server may reject the document or lose a registration;
+ * then the next option is tried.
  *
- * The secret of a registration may end. It is renewed a day ahead where the server offers to manage registrations, so
- * that the client, and with it the login, stays the same; only at an address of the registration endpoint's origin,
- * because the management token must reach nobody else.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of persisted registrations.
+ * The secret of a registration may expire. If the server supports managing registrations, it is renewed a day earlier,
+ * which keeps the client and therefore the login. The management URL must have the origin of the registration endpoint,
+ * so that the management token never goes elsewhere.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour
+ * of persisted registrations.
  */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings } from '../../config/index.ts'
@@ -36,7 +37,7 @@ export interface ClientParts {
   readonly now: () => number
 }
 
-/** A registration of our own; plain JSON, with secrets in it. */
+/** The proxy's own registration; plain JSON with secrets. */
 export interface OwnRegistration {
   readonly redirectUri: string
   readonly value: Registration
@@ -44,15 +45,15 @@ export interface OwnRegistration {
 
 export interface LoginClient {
   readonly client: OAuthClient
-  /** Undefined for a client that somebody else registered. */
+  /** Undefined for a client that the proxy did not register. */
   readonly registration?: OwnRegistration | undefined
 }
 
 const renewAheadMs = 86_400_000
-/** A secret that ends sooner is not begun with. */
+/** A secret that expires sooner is not used for a new login. */
 const usableMs = 60_000
 
-/** A way to be a client of the server. */
+/** One of the possible clients at the server. */
 export interface ClientCandidate extends LoginClient {
   /** True when another client follows, in case the server does not know or accept this one. */
   readonly hasFallback: boolean
@@ -106,7 +107,7 @@ export async function* clientCandidates(
   if (endpoint === undefined) {
     throw new GatehouseError('BACKEND_AUTH_FAILED', {
       detail:
-        'the authorization server does not register clients by itself: give --remote-auth-client-id (and a secret, if it has one)',
+        'the authorization server does not support client registration; set --remote-auth-client-id (and its secret, if any)',
     })
   }
   const made = await registerClient(endpoint, metadata(located, redirectUri), { fetch, signal })
@@ -114,7 +115,7 @@ export async function* clientCandidates(
   yield { ...own(redirectUri, made), hasFallback: false }
 }
 
-/** The same client, with a new secret when the old one ends soon and the server renews it. Does not throw. */
+/** Returns the client, with a new secret when the old one expires soon and the server renews it. Does not throw. */
 export async function renewedClient(
   { client, registration }: LoginClient,
   located: Located,
@@ -161,7 +162,7 @@ async function renewed(
     return made
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
-    log.warn('the client registration could not be renewed', { err: error })
+    log.warn('renewing the client registration failed', { err: error })
     return value
   }
 }

@@ -1,9 +1,10 @@
 /**
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
- * Prints the URL for the user; errors for the terminal name what to do. Nothing is retried. The token request of a
- * renewal is here, too.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
+ * Prints the URL for the user; errors contain the next step. Does not retry. Also contains the token request of a
+ * renewal.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591,
+ * 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -38,11 +39,11 @@ import {
 } from './registration.ts'
 
 export interface SignInParts extends ClientParts {
-  /** Prints a line for the user at the terminal. */
+  /** Prints a line to the user's terminal. */
   readonly notify: (line: string) => void
-  /** Opens the browser; false when that did not work. */
+  /** Opens the browser. Resolves to false on failure. */
   readonly open: (url: string) => Promise<boolean>
-  /** The ID token is used later (token exchange), so it must be verified. */
+  /** True when the ID token is used later (token exchange) and must therefore be verified. */
   readonly needIdToken: boolean
 }
 
@@ -57,7 +58,7 @@ export async function signIn(located: Located, parts: SignInParts): Promise<Sign
     for await (const candidate of clientCandidates(located, callback.redirectUri, parts)) {
       const { hasFallback, ...client } = candidate
       const next = (): void =>
-        parts.log.warn('the authorization server refuses this client, another one is tried', {
+        parts.log.warn('the authorization server rejected this client; trying another one', {
           clientId: client.client.clientId,
         })
       if (hasFallback && (await isRefused(located, client.client, callback, parts))) {
@@ -211,13 +212,13 @@ async function checkIdToken(
   if (tokens.idToken === undefined || issuer === undefined || jwksUri === undefined) {
     throw new OAuthClientError(
       'protocol',
-      'the login gave no ID token that can be verified, but the token exchange needs one',
+      'the login returned no verifiable ID token, which the token exchange requires',
     )
   }
   const keys = new RemoteKeys({ fetch: parts.fetch, locate: async () => jwksUri, now: parts.now })
   try {
     await verifyIdToken(tokens.idToken, { keys, issuer, clientId: client.clientId, nonce, now: parts.now })
   } catch (cause) {
-    throw new OAuthClientError('protocol', 'the ID token of the login is not valid', { cause })
+    throw new OAuthClientError('protocol', 'the ID token of the login is invalid', { cause })
   }
 }

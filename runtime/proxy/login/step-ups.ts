@@ -4,14 +4,14 @@
  */
 
 const maxInWindow = 3
-/** Requesting the same scopes again helps once at most: when the user had left a scope out. */
+/** Requesting the same scopes again helps at most once, when the user had deselected one. */
 const maxRepeats = 1
 const windowMs = 600_000
 
 export class StepUps {
   readonly #now: () => number
   #count = 0
-  /** Consecutive step-ups that requested no new scope. */
+  /** Number of consecutive step-ups that requested no new scope. */
   #repeats = 0
   #lastAt = Number.NEGATIVE_INFINITY
 
@@ -19,13 +19,13 @@ export class StepUps {
     this.#now = now
   }
 
-  /** True when no further step-up is allowed. `isRepeat`: the target requires no new scope. */
+  /** True when no further step-up is allowed. `isRepeat` means that the target requires no new scope. */
   isExhausted(isRepeat: boolean): boolean {
     if (this.#now() - this.#lastAt >= windowMs) return false
     return this.#count >= maxInWindow || (isRepeat && this.#repeats >= maxRepeats)
   }
 
-  /** Counts a step-up that begins now. */
+  /** Counts a step-up that starts now. */
   begin(isRepeat: boolean): void {
     const continues = this.#now() - this.#lastAt < windowMs
     this.#count = continues ? this.#count + 1 : 1

@@ -1,11 +1,11 @@
 /**
- * Tells the bridge of a stdio server which requests are one caller's, so that the processes of two callers never mix: a
- * digest of the caller, set by the proxy in front of the bridge alone, and only where the configuration says that the
- * target is one. A client's own header of that name is never forwarded.
+ * The header that identifies callers for the bridge of a stdio server, so that it never mixes their processes. It
+ * contains a digest of the caller and is only set when the configuration marks the target as such a bridge. A client's
+ * own header of that name is never forwarded.
  */
 import { hash } from 'node:crypto'
 
-/** Lower case. */
+/** In lower case. */
 export const callerHeader = 'x-gatehouse-caller'
 
 export function callerDigest(key: string): string {

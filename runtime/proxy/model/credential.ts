@@ -1,9 +1,9 @@
 /**
- * What authenticates the proxy to its target: its own login, or a strategy of runtime/outgoing (fixed bearer token,
- * token exchange and the others).
+ * Authenticates the proxy to its target with its own login or a strategy of runtime/outgoing (fixed bearer token, token
+ * exchange and others).
  *
- * A credential adds header lines to one attempt, after everything else about it is final, and is asked again when the
- * target refuses it. Headers that are injected by configuration win over it.
+ * A credential adds header lines to an attempt after everything else about it is final. It is renewed when the target
+ * rejects it. Headers that are injected by configuration override it.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
@@ -11,9 +11,9 @@ import { type Challenge, findChallenge, parseChallenges } from '../../oauth/inde
 import type { OutgoingRequest, CredentialStrategy } from '../../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
-/** Where the token of the proxy's own login comes from: the login itself, or the process that holds it. */
+/** Source of the login's token: the login itself, or the process that owns it. */
 export interface TokenSource {
-  /** Undefined: the target wants none. Throws GatehouseError when there is none to be had. */
+  /** Returns undefined when the target requires no token. Throws GatehouseError when no token is available. */
   token(): string | undefined | Promise<string | undefined>
   readonly idToken: string | undefined
   concerns(status: number, challenge: Challenge | undefined): boolean
@@ -28,29 +28,31 @@ export interface TokenSource {
 type HeaderValue = string | string[] | undefined
 
 export interface TargetCredential {
-  /** Lower-case names of the headers it sets; a client's headers of these names are never forwarded. */
+  /** Lower-case names of the headers that it sets. The client's headers of these names are never forwarded. */
   readonly headerNames: readonly string[]
-  /** True when the proxy holds the credential itself: the target's challenges are not shown to clients then. */
+  /** True when the proxy owns the credential, so that clients must not see the target's challenges. */
   readonly ownsAuthorization: boolean
   /**
-   * Header lines (name, value, …) for the attempt. `request` describes it, made on demand. Throws GatehouseError when
-   * there is no credential to be had; the request is not sent then.
+   * Returns the header lines (name, value, …) of the attempt, which `request` describes on demand. Throws
+   * GatehouseError when no credential is available; the request is then not sent.
    */
   lines(
     exchange: ProxyExchange,
     request: () => OutgoingRequest,
   ): readonly string[] | Promise<readonly string[]>
-  /** True when a response with this status (401, 403) and challenge is about this credential. */
+  /** True when a response with this status (401, 403) and challenge concerns this credential. */
   concerns(status: number, challenge: HeaderValue): boolean
-  /** The target refused the credential at `url`: makes the next `lines` better, or throws GatehouseError. */
+  /**
+   * Called when the target rejected the credential at `url`. Renews it for the next `lines`, or throws GatehouseError.
+   */
   renew(exchange: ProxyExchange, status: number, challenge: HeaderValue, url: string): Promise<void>
 }
 
 const noLines: readonly string[] = []
 
 /**
- * The proxy's own login. A client's own credential passes as long as the target wants no login, and always where the
- * login is only offered.
+ * The proxy's own login. A client's own credential is forwarded as long as the target requires no login, and always
+ * when the login is optional.
  */
 export function loginCredential(login: TokenSource, offered = false): TargetCredential {
   function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {
@@ -81,7 +83,7 @@ function bearerOf(challenge: HeaderValue): ReturnType<typeof findChallenge> {
   return findChallenge(parseChallenges(challenge), 'bearer', 'resource_metadata')
 }
 
-/** A strategy. Where nobody is authenticated, the bearer token that the client sent stands for it. */
+/** A strategy. Without incoming authentication, it uses the bearer token that the client sent. */
 export function strategyCredential(strategy: CredentialStrategy): TargetCredential {
   async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {
     exchange.outgoing = request
@@ -99,13 +101,13 @@ export function strategyCredential(strategy: CredentialStrategy): TargetCredenti
     async renew(exchange) {
       if (exchange.outgoing && strategy.refused(exchange.outgoing)) return
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
-        detail: 'the target refuses the credential of the proxy',
+        detail: 'the target rejected the credential of the proxy',
       })
     },
   }
 }
 
-/** Everybody without a checked identity is an untrusted client with a token, or without one. */
+/** A client without a verified identity is untrusted, with or without a token. */
 function callerOf({ caller, req }: ProxyExchange): Caller {
   if (caller) return caller
   const token = /^bearer +(\S+)$/i.exec(req.headers.authorization ?? '')?.[1]

@@ -32,7 +32,7 @@ export class EventIds {
     if (oldest !== undefined) this.#ids.delete(oldest)
   }
 
-  /** Reads one event stream as it passes. */
+  /** Returns a function that reads one event stream. */
   scanner(): (chunk: Buffer) => void {
     let line: Buffer = Buffer.alloc(0)
     return (chunk) => {

@@ -1,6 +1,6 @@
 /**
- * The proxy's own state on an exchange: the JSON-RPC message found in the body, the session it belongs to, and what
- * the outgoing credential adds.
+ * The proxy's state of an exchange: the JSON-RPC message in the body, its session, and what the outgoing credential
+ * adds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -9,22 +9,22 @@ import { Exchange } from '../../net/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { ProxiedSession } from './session.ts'
 
-/** The raw socket of an upgrade request and the bytes already read past its header block. */
+/** The raw socket of an upgrade request, and the bytes that were already read after its headers. */
 export interface Upgrade {
   readonly socket: Duplex
   readonly head: Buffer
 }
 
 export class ProxyExchange extends Exchange {
-  /** Set when the request names a session that this proxy knows. */
+  /** Set when this proxy knows the request's session. */
   session: ProxiedSession | undefined
-  /** The access token that the last attempt carried. */
+  /** The access token of the last attempt. */
   usedToken: string | undefined
   /** The last attempt as the outgoing strategy saw it. */
   outgoing: OutgoingRequest | undefined
-  /** The response is an event stream. */
+  /** True when the response is an event stream. */
   streamed = false
-  /** A question of a supervisor about this process; a good response is not worth a line in the log. */
+  /** True for a health probe, whose success is not logged. */
   probe = false
   readonly upgrade: Upgrade | undefined
 
@@ -36,10 +36,7 @@ export class ProxyExchange extends Exchange {
     this.upgrade = upgrade
   }
 
-  /**
-   * The JSON-RPC message in the body, when the body is one. Found on first use: most requests are forwarded without
-   * a look inside.
-   */
+  /** The JSON-RPC message in the body, if any. Parsed on first use, because most requests are forwarded without it. */
   get message(): Message | undefined {
     if (!this.#scanned) {
       this.#scanned = true
@@ -52,12 +49,12 @@ export class ProxyExchange extends Exchange {
     return this.body.length > 0 && jsonType.test(this.req.headers['content-type'] ?? '')
   }
 
-  /** Raw JSON text of the request's id; undefined for notifications and whatever is not JSON-RPC. */
+  /** Raw JSON text of the request's id; undefined for notifications and other bodies. */
   get rpcId(): string | undefined {
     return this.message?.kind === 'request' ? this.message.id : undefined
   }
 
-  /** A GET that asks for events, or an upgrade: the first byte may take long. */
+  /** True for a GET that requests events, and for an upgrade. Their first byte may take long. */
   get asksForStream(): boolean {
     const { method, headers } = this.req
     if (this.upgrade !== undefined) return true
@@ -69,11 +66,11 @@ export class ProxyExchange extends Exchange {
   }
 }
 
-/** `application/json` and its relatives, with parameters. */
+/** `application/json` and types like `application/foo+json`, with parameters. */
 const jsonType = /[/+]json\b/i
 const initialize = Buffer.from('initialize')
 
-/** A body that is not JSON-RPC is none of the proxy's business. */
+/** Ignores bodies that are not JSON-RPC. */
 function tryScan(body: Buffer): Message | undefined {
   try {
     return scanClientMessage(body)

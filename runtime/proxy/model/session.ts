@@ -1,7 +1,7 @@
 /** One session of the session era, as one caller uses it through this proxy. */
 import type { EventIds } from './event-ids.ts'
 
-/** Requests that set state at the server, by what they concern: a watched resource or the log level. */
+/** Requests that set state at the server, keyed by the watched resource or the log level. */
 export type ProxiedSessionState = Map<string, Buffer>
 
 /**
@@ -11,11 +11,11 @@ export type ProxiedSessionState = Map<string, Buffer>
 export type Recovery = 'recovered' | 'refused' | 'unreachable'
 
 export interface ProxiedSession {
-  /** The id that the client uses. */
+  /** The client's session id. */
   readonly clientId: string
-  /** The id that the target uses; differs after a recovery. */
+  /** The target's session id, which differs after a recovery. */
   upstreamId: string
-  /** Body of the initialize request; undefined when it was not seen or is too large to keep. */
+  /** Body of the initialize request; undefined when it was not seen or is too large to store. */
   readonly initBody: Buffer | undefined
   /** The client's later settings, sent again in a recovery. */
   readonly state: ProxiedSessionState

@@ -1,5 +1,5 @@
 /**
- * The proxy's incoming authentication, made of its settings when the port is known.
+ * Builds the proxy's incoming authentication from its settings once the port is known.
  *
  * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
@@ -18,8 +18,8 @@ import { followTls } from '../../policy/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
- * The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. With an embedded
- * authorization server nothing is fetched, and revoked grants are refused.
+ * Returns the authenticator of the --oidc-* settings, if any. `resourceUrl` overrides the derived URL. With an embedded
+ * authorization server, nothing is fetched, and revoked grants are rejected.
  */
 export function incomingFor(
   { oidc, resourceUrl, host, proxyEnvironment }: ProxySettings,
@@ -34,7 +34,7 @@ export function incomingFor(
     const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
     const resource = resourceUrl ?? oidc.resource ?? own
     if (resourceUrl === undefined && oidc.resource === undefined) {
-      log.info('no --resource-url is given, using the listening address', { resource })
+      log.info('no --resource-url set; using the listening address', { resource })
     }
     const fetches = keyFetches(oidc, proxyEnvironment, tls)
     const authenticator = makeAuthenticator(
@@ -67,7 +67,10 @@ export function incomingFor(
   }
 }
 
-/** Fetches for a key set that wants a token itself (an API server's), read again for each call. */
+/**
+ * Returns fetch functions for a key set that requires a token itself (an API server's). The token is read again for
+ * each call.
+ */
 function keyFetches(
   oidc: IncomingOidc,
   proxy: ProxyEnvironment,
@@ -89,7 +92,7 @@ function keyFetches(
   }
 }
 
-/** Accepts the tokens of one subject only. */
+/** Only accepts the tokens of one subject. */
 function onlySubject(authenticator: Authenticator, subject: string): Authenticator {
   function check(caller: Caller): Caller {
     if (caller.subject === subject) return caller

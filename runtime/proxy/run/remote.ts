@@ -1,6 +1,6 @@
 /**
- * What the proxy presents to its target, made of its settings: its own login, a fixed token, token exchange or another
- * strategy, alone or one feeding the other.
+ * Builds the credential that the proxy presents to its target: its own login, a fixed token, token exchange or another
+ * strategy, alone or combined.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 7.
  */
@@ -26,15 +26,15 @@ import { persistInDirectory, persistNothing } from '../login/persisted.ts'
 import { TargetLogin } from '../login/login.ts'
 import type { RunParts } from './run-parts.ts'
 
-/** Names of our own secrets; no variable is called so. */
+/** Names of internal secrets, which no environment variable can have. */
 const bearerName = '#bearer'
 const exchangeName = '#exchange'
-/** Name that the proxy's own login has as an upstream provider. */
+/** Provider name of the proxy's own login. */
 const loginProvider = 'login'
 
 export interface RemoteTarget {
   readonly credential: TargetCredential | undefined
-  /** The login without which no request can be served. */
+  /** The required login; without it no request can be served. */
   readonly login: TokenSource | undefined
   start(): Promise<void>
   close(): Promise<void>
@@ -64,7 +64,7 @@ export async function makeRemote(
   })
   return {
     credential: credentialFor(config, outgoing, tokens, parts.authServer),
-    // An offered login is nobody's condition for serving.
+    // An optional login is not required for serving.
     login: remote.kind === 'oauth' && remote.optional ? undefined : tokens,
     async start() {
       const started = login?.login.start()
@@ -72,7 +72,7 @@ export async function makeRemote(
       else await started
     },
     async close() {
-      login?.stop.abort(new Error('the proxy is ending'))
+      login?.stop.abort(new Error('the proxy is shutting down'))
       login?.login.close()
       await Promise.all([outgoing.close(), login?.fetch.close()])
     },
@@ -120,7 +120,7 @@ function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): Strat
   }
 }
 
-/** The proxy's own login as the source of the token to exchange, the same for every caller. */
+/** Returns the proxy's own login as the token to exchange, which is the same for every caller. */
 function upstreamOf(login: TokenSource): UpstreamTokens {
   return {
     async get() {
@@ -136,7 +136,7 @@ export interface MadeLogin {
   readonly stop: AbortController
 }
 
-/** The login with its own connections; not started. */
+/** Creates the login with its own connections, without starting it. */
 export async function makeLogin(
   config: ProxySettings,
   settings: OAuthSettings,

@@ -1,4 +1,4 @@
-/** What whoever runs a proxy brings along beside its settings. */
+/** Dependencies of a running proxy in addition to its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
@@ -13,32 +13,32 @@ export interface RunParts {
   readonly version?: string
   /** The event stream of this process. */
   readonly events?: Events
-  /** Prints a line for the person at the terminal (login URLs). */
+  /** Prints a line to the user's terminal (login URLs). */
   readonly notify: (line: string) => void
   /** The user's own browser program. */
   readonly browser?: string | undefined
-  /** Value of a variable that a configuration file names. */
+  /** Returns the value of a variable that a configuration file refers to. */
   readonly secret?: (name: string) => string | undefined
-  /** On-behalf-of exchange; default off. */
+  /** Enables on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean
-  /** The login's token from elsewhere: no login is made here. */
+  /** External source of the login's token; the proxy then creates no login. */
   readonly tokens?: TokenSource
-  /** Sessions shared with other processes; default: as the configuration says. */
+  /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions
-  /** Where connections come from; default: the address of the configuration is bound. */
+  /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource
   /** Called for every finished request. */
   readonly observe?: RequestObserver
-  /** Warnings about the configuration were given already. */
+  /** True when warnings about the configuration were already reported. */
   readonly quiet?: boolean
-  /** Ends a login in flight. */
+  /** Aborts a login in progress. */
   readonly signal?: AbortSignal
-  /** Protects the endpoint in place of the --oidc-* settings. */
+  /** Replaces the --oidc-* settings for protecting the endpoint. */
   readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
-  /** Issues the tokens that this proxy accepts. Whoever opened it closes it. */
+  /** Issues the tokens that this proxy accepts. Its creator closes it. */
   readonly authServer?: EmbeddedAuthServer
-  /** Host names under which this proxy is reached from outside; may change at any time. */
+  /** External host names of this proxy; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
-  /** Largest request body; default as for every listener. */
+  /** Maximum size of a request body. Default: the limit of every listener. */
   readonly maxBodyBytes?: number
 }

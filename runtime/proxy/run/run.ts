@@ -1,6 +1,6 @@
 /**
- * Puts the proxy command together from its settings: dispatcher, outgoing credential, incoming authentication, server,
- * and the login at the target, which runs while the port is open already (requests get 503 until it is done).
+ * Assembles the proxy command from its settings: dispatcher, outgoing credential, incoming authentication, server, and
+ * the login at the target. The login runs while the port is already open; requests get 503 until it is complete.
  *
  * Source: docs/reference/specification/proxy-command.md, "What the service does".
  */
@@ -38,7 +38,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
   if (authServer) checkAuthServer(config, authServer)
   for (const warning of config.warnings) log.warn(warning)
   if (!config.oidc && !parts.incoming && !parts.quiet)
-    log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
+    log.warn('no --oidc-* flag set; every client that reaches this port may use the proxy')
   const host = await resolveHost(config.host)
   const shared = { ca: config.remoteCa, proxy: config.proxyEnvironment }
   const dispatcher = makeDispatcher({
@@ -83,7 +83,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       credential: made.credential,
       login: made.login,
       inject: config.inject,
-      // An exchanged token takes the place of the client's, in whatever header it travels.
+      // An exchanged token replaces the client's, whatever header it uses.
       passAuthorization:
         config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
       headersTimeoutMs: config.requestTimeoutMs,
@@ -117,7 +117,10 @@ function checkAuthServer(config: ProxySettings, { config: server }: EmbeddedAuth
   if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
 }
 
-/** A literal as it is; a name's first IPv4 address, else its first. Throws INVALID_CONFIG for a name without any. */
+/**
+ * Returns an IP address unchanged, and otherwise the name's first IPv4 address or its first address. Throws
+ * INVALID_CONFIG for a name without addresses.
+ */
 export async function resolveHost(host: string): Promise<string> {
   if (isIP(host) !== 0) return host
   try {
@@ -125,7 +128,7 @@ export async function resolveHost(host: string): Promise<string> {
     const found = addresses.find(({ family }) => family === 4) ?? addresses[0]
     if (found) return found.address
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid host: ${host}` })
 }
@@ -134,7 +137,7 @@ function publicHosts({ resourceUrl }: ProxySettings): ReadonlySet<string> {
   return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
 }
 
-/** What the page of metrics says of the embedded authorization server, and of the served certificate. */
+/** Returns the metrics of the embedded authorization server and of the served certificate. */
 function moreMetrics(
   { authServer, events }: RunParts,
   certificate: ServedCertificate | undefined,
@@ -143,13 +146,13 @@ function moreMetrics(
   return () => secretUseMetrics(authServer?.secretUses()) + counted() + certificateMetrics(certificate)
 }
 
-/** Where sessions are shared between replicas, when the file says so. */
+/** Opens the session store that replicas share, if configured. */
 async function sessionStoreOf(
   { sessionStorage, name }: ProxySettings,
   { secret, log }: RunParts,
 ): Promise<SharedSessions | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
-  // The client of the store is large, and most proxies share nothing.
+  // Loaded on demand, because the store's client is large and most proxies do not use it.
   const { makeRedisStore, sealStore } = await import('../../store/index.ts')
   const { address, db, keyPrefix } = sessionStorage
   const password = secret?.(vmcpEnvironment.redisPassword)

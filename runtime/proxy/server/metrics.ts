@@ -1,8 +1,8 @@
 /**
- * Counters of the proxy in Prometheus text form, served on a port of their own: they tell nothing to clients.
+ * Counters of the proxy in Prometheus text format, served on a separate port that is not for clients.
  *
- * Labels come from closed sets, so that an untrusted client cannot make new series: HTTP methods and JSON-RPC methods that are
- * not known count as `other`. Durations are those of whole responses; streams are counted, not timed.
+ * Label values come from closed sets, so that an untrusted client cannot create series; unknown HTTP and JSON-RPC
+ * methods are counted as `other`. Durations cover whole responses; streams are counted but not timed.
  * Source: docs/reference/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
@@ -57,13 +57,13 @@ const buckets: readonly number[] = proxyMetrics.proxyRequestDuration.bounds
 export interface ProxyMetrics {
   readonly observe: RequestObserver
   counts(): Counts
-  /** The exposition text. */
+  /** Returns the exposition text. */
   render(): string
 }
 
-/** Plain numbers, which can cross to another process. */
+/** Plain numbers that can be sent to another process. */
 export interface Counts {
-  /** Labels as JSON -> number. */
+  /** Counts by labels as JSON. */
   readonly requests: ReadonlyMap<string, number>
   readonly calls: ReadonlyMap<string, number>
   readonly durations: Histogram
@@ -75,7 +75,7 @@ interface Histogram {
   readonly count: number
 }
 
-/** `more`: text about something else. */
+/** `more` returns additional text. */
 export function makeProxyMetrics(version = unknownVersion, more: () => string = () => ''): ProxyMetrics {
   const requests = new Map<string, number>()
   const calls = new Map<string, number>()
@@ -100,7 +100,7 @@ export function makeProxyMetrics(version = unknownVersion, more: () => string = 
   return { observe, counts, render: () => more() + mergedMetrics([counts()], { version, workers: 1 }) }
 }
 
-/** What still needs each older HMAC secret of the embedded authorization server. */
+/** Returns how many records still need each older HMAC secret of the embedded authorization server. */
 export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   if (uses.length === 0) return ''
   return metricText(
@@ -112,7 +112,7 @@ export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   )
 }
 
-/** Counts what happens at the embedded authorization server; the response gives the text. */
+/** Counts events of the embedded authorization server. The returned function formats them. */
 export function authServerMetrics(events: Events): () => string {
   const counts = new Map<string, number>()
   events.listen(({ type, fields }) => {
@@ -125,11 +125,11 @@ export function authServerMetrics(events: Events): () => string {
 
 export interface MergeOptions {
   readonly version?: string | undefined
-  /** Processes of this proxy. */
+  /** Number of processes of this proxy. */
   readonly workers: number
 }
 
-/** The exposition text of several processes' counts together. */
+/** Returns the exposition text of the summed counts of several processes. */
 export function mergedMetrics(
   all: readonly Counts[],
   { version = unknownVersion, workers }: MergeOptions,
@@ -171,7 +171,7 @@ function* samplesOf(counts: ReadonlyMap<string, number>): Generator<MetricSample
   for (const [labels, value] of counts) yield [value, JSON.parse(labels) as Readonly<Record<string, string>>]
 }
 
-/** When the served certificate ends; nothing without one. */
+/** Returns the expiry of the served certificate; empty without one. */
 export function certificateMetrics(certificate: ServedCertificate | undefined): string {
   if (!certificate) return ''
   return metricText(serverMetrics.certificateExpiry, [
@@ -185,7 +185,7 @@ export interface MetricsAddress {
   readonly certificate: ServedCertificate | undefined
 }
 
-/** Serves `/metrics` on a port of its own. Rejects with the system's error when it cannot be bound. */
+/** Serves `/metrics` on a separate port. Rejects with the system's error when it cannot be bound. */
 export function serveMetrics(
   metrics: { render(): string | Promise<string> },
   address: MetricsAddress,

@@ -1,8 +1,9 @@
 /**
- * What the proxy checks about MCP before it forwards: batches, the protocol revision, and whose session it is.
+ * MCP checks before a request is forwarded: batches, the protocol revision, and the owner of the session.
  *
- * A body that is not JSON-RPC is none of its business and passes. Nothing here changes a request.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/reference/specification/proxy-command.md leaves the responses open.
+ * Bodies that are not JSON-RPC pass unchecked. Requests are never changed.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/reference/specification/proxy-command.md leaves the responses
+ * open.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -25,8 +26,8 @@ import type { TargetAddress } from '../../config/index.ts'
 const supported: readonly string[] = [statelessVersion]
 
 /**
- * The stateless revision has POST only, as has every request of a target that is `stateless`. Looks at headers only, so it
- * stands before authentication.
+ * Rejects other methods than POST for the stateless revision and for targets with the `stateless` setting. Only reads
+ * headers, so it can run before authentication.
  */
 export function refuseStatelessMethod(
   { req }: ProxyExchange,
@@ -49,7 +50,7 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
     })
   }
   const header = req.headers[headerName.protocolVersion]
-  // Without either signal the request is of the session era, and there is no reason to look inside.
+  // Without either signal, the request belongs to the session era and is not inspected.
   if (header !== statelessVersion && !body.includes(reservedMetaPrefix)) return
   const { message } = exchange
   if (message?.kind !== 'request' || isSsePost(exchange, target)) return
@@ -60,22 +61,22 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
   }
 }
 
-/** The session parameter that the endpoints of the HTTP+SSE transport carry, in the spellings of the public SDKs. */
+/** The session parameter of HTTP+SSE endpoints, in the spellings of the public SDKs. */
 const sseSession = /(?:^|&)session_?id=/i
 
 /**
- * True for a POST of the HTTP+SSE (deprecated) transport. That transport defines no headers for a revision, and the
- * answer belongs on the stream: the message goes to the target as it is. Where the target's transport is not
- * configured, the endpoint is known by its session parameter.
+ * True for a POST of the HTTP+SSE (deprecated) transport. It defines no revision headers, and the response belongs on
+ * the stream, so the message is forwarded unchanged. When the target's transport is not configured, the session
+ * parameter identifies the endpoint.
  */
 function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {
   return transport === undefined ? sseSession.test(query) : transport === 'sse'
 }
 
 /**
- * Looks up the session that the request names. With `strict`, only the caller who opened a session may use it: anybody
- * else gets the response for an unknown one, and the target is not asked. Without (nobody is authenticated), an unknown
- * id is left for the target to check, so that sessions survive a restart of this proxy.
+ * Looks up the request's session. With `strict`, only the caller that opened a session may use it; other callers get
+ * the response for an unknown session without a request to the target. Otherwise (no authentication), the target checks
+ * unknown ids, so that sessions survive a restart of this proxy.
  */
 export function makeSessionGate(
   sessions: ProxiedSessionTable,

@@ -1,12 +1,12 @@
 /**
- * Whether this proxy can serve just now, for `/readyz`: not while it is ending, not without the login it needs, not when
- * the authorization server that it hosts cannot work, and not when its target has been out of reach, or has refused its
- * sessions, for several requests in a row.
+ * Decides for `/readyz` whether this proxy can serve: not while it shuts down, not without a required login, not when
+ * its embedded authorization server cannot work, and not after several consecutive requests in which the target was
+ * unreachable or lost its sessions.
  *
- * The target is not asked as long as requests reach it. Once it is taken for lost, a question about readiness asks it,
- * not more often than every few seconds, so that a proxy that gets no more traffic finds its way back. Sessions cannot be
- * asked for without one: after half a minute the proxy counts as ready again, until the next one fails. Reasons are fixed
- * texts or messages meant for clients; they name no addresses.
+ * While requests reach the target, it is not probed. After it is considered unreachable, readiness requests probe it,
+ * at most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client:
+ * after half a minute the proxy is ready again until the next failure. Reasons are fixed texts or messages for clients,
+ * without addresses.
  * Source: reference behaviour of target health, as readiness instead of an exit.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -19,22 +19,22 @@ import type { TokenSource } from '../model/credential.ts'
 const maxFailures = 5
 const askTimeoutMs = 5_000
 const askEveryMs = 5_000
-/** After so long without a session that failed, the next one may try. */
+/** After this time without a failed session, the next one may try. */
 const sessionTrialMs = 30_000
 
 export interface Readiness extends TargetWatch {
-  /** Undefined: ready. */
+  /** Returns the reason why the proxy is not ready; undefined when it is. */
   notReady(): Promise<string | undefined>
-  /** From now on not ready. */
+  /** Makes the proxy permanently not ready. */
   end(): void
 }
 
 export interface ReadinessParts {
   readonly target: TargetAddress
   readonly dispatcher: Dispatcher
-  /** The login without which requests are refused. */
+  /** The required login; without it requests are rejected. */
   readonly login?: Pick<TokenSource, 'token'> | undefined
-  /** The authorization server without which nobody gets a token for this proxy. */
+  /** The authorization server that issues the tokens for this proxy. */
   readonly authServer?: Pick<EmbeddedAuthServer, 'notReady'> | undefined
   /** Milliseconds, monotonic. */
   readonly now?: () => number
@@ -59,7 +59,7 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
       await body.dump()
       failures = 0
     } catch {
-      // Still lost.
+      // Still unreachable.
     }
   }
 
@@ -88,7 +88,7 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
       ending = true
     },
     async notReady() {
-      if (ending) return 'the proxy is ending'
+      if (ending) return 'the proxy is shutting down'
       try {
         await login?.token()
       } catch (error) {
@@ -96,9 +96,9 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
       }
       const reasons = await authServer?.notReady()
       if (reasons !== undefined && reasons.length > 0) return reasons.join('; ')
-      if (await targetLost()) return 'the target does not answer'
+      if (await targetLost()) return 'the target does not respond'
       const sessionsFail = failedSessions >= maxFailures && now() - sessionFailedAt < sessionTrialMs
-      return sessionsFail ? 'the target does not open its lost sessions again' : undefined
+      return sessionsFail ? 'the target does not reopen lost sessions' : undefined
     },
   }
 }

@@ -5,7 +5,7 @@ import { errorMessage, MessageError, refusalHeaders } from '../../mcp/index.ts'
 import { type Log, sendBody, sendProblem, toGatehouseError } from '../../net/index.ts'
 import type { ProxyExchange } from '../model/exchange.ts'
 
-/** Codes that only an MCP client can provoke, or that must be readable for one; JSON-RPC whatever the request was. */
+/** Codes that are always returned as JSON-RPC, because only MCP clients cause them or must be able to read them. */
 const always: ReadonlySet<string> = new Set([
   'ORIGIN_DENIED',
   'HOST_DENIED',
@@ -17,13 +17,16 @@ const always: ReadonlySet<string> = new Set([
   'CAPABILITY_REQUIRED',
 ])
 
-/** Makes the pipeline's last resort. It never shows a cause; what is not a GatehouseError is logged and becomes 500. */
+/**
+ * Returns the pipeline's final error handler. It never exposes a cause. Other errors than GatehouseError are logged and
+ * become 500.
+ */
 export function makeRecover(
   log: Log,
   incoming: Pick<Authenticator, 'response'> | undefined,
 ): (exchange: ProxyExchange, error: unknown) => void {
   return function recover(exchange, error) {
-    // A refused caller gets the challenge that tells where to sign in.
+    // A rejected caller gets the challenge with the sign-in location.
     if (incoming?.response(exchange, error) === true) return
     const failure = toGatehouseError(error)
     if (failure.code === 'INTERNAL')
@@ -41,9 +44,9 @@ export function makeRecover(
 }
 
 function whatFailed(code: string): string {
-  if (code === 'AUTH_UNAVAILABLE') return 'the caller’s access token could not be checked'
+  if (code === 'AUTH_UNAVAILABLE') return "checking the caller's access token failed"
   if (code.startsWith('OAUTH_') || code.startsWith('BACKEND_AUTH_') || code === 'ENTERPRISE_REQUIRED')
-    return 'no credential for the target could be obtained'
-  if (code.startsWith('STORE_') || code === 'SESSION_STORE_DOWN') return 'the store could not be used'
-  return 'the target could not be used'
+    return 'getting a credential for the target failed'
+  if (code.startsWith('STORE_') || code === 'SESSION_STORE_DOWN') return 'the session store failed'
+  return 'the request to the target failed'
 }

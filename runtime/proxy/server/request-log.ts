@@ -1,6 +1,6 @@
 /**
- * One line per finished request, and the same facts for metrics. No query, no header, no body, no session id; the
- * caller appears as a hash.
+ * Logs one line per finished request, and reports the same facts for metrics. Contains no query, header, body or
+ * session id; the caller appears as a hash.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -11,9 +11,9 @@ export interface RequestFacts {
   readonly method: string
   readonly status: number
   readonly durationMs: number
-  /** JSON-RPC method, when there was one. */
+  /** JSON-RPC method, if any. */
   readonly rpcMethod: string | undefined
-  /** The response was an event stream or a tunnel: its duration says nothing. */
+  /** True for an event stream or a tunnel, whose duration is meaningless. */
   readonly stream: boolean
 }
 
@@ -25,12 +25,12 @@ export function makeRequestLog(
 ): (exchange: ProxyExchange, error?: unknown) => void {
   return function requestLog(exchange, error) {
     const { req, res, caller } = exchange
-    // Looking for the JSON-RPC method costs a look at the body; nobody reads it when this level is off.
+    // Only parse the body for the JSON-RPC method when the log or the metrics need it.
     const rpcMethod = log.infoEnabled || observe ? rpcMethodOf(exchange) : undefined
     const durationMs = Math.round((performance.now() - exchange.startedAt) * 10) / 10
     const status = exchange.upgrade && !res.headersSent ? 101 : res.statusCode
     const method = req.method ?? ''
-    // Of overload is told when it begins and ends, not each time.
+    // Overload is logged when it starts and ends, not for each request.
     const isOverload = error instanceof GatehouseError && error.code === 'OVERLOADED'
     const line = isOverload || (exchange.probe && status < 400) ? log.debug : log.info
     line('request', {
@@ -51,22 +51,22 @@ export function makeRequestLog(
   }
 }
 
-/** How most clients write a message: `method` first, or after `jsonrpc` and `id`. */
+/** The usual start of a message: `method` first, or after `jsonrpc` and `id`. */
 const methodFirst =
   /^\{(?:"jsonrpc":"2\.0",|"id":(?:\d{1,20}|"[\w-]{1,64}"),){0,2}"method":"([\w/.$-]{1,64})"[,}]/
 const maxOpening = 256
 
-/** The method as its opening says, without reading the rest; a message that begins otherwise is read whole. */
+/** Reads the method from the usual start of a message; otherwise parses the whole message. */
 function rpcMethodOf(exchange: ProxyExchange): string | undefined {
   if (!exchange.hasJsonBody) return undefined
   const opening = exchange.body.toString('latin1', 0, maxOpening)
   return methodFirst.exec(opening)?.[1] ?? exchange.message?.method
 }
 
-/** A caller is the same object as long as its token is remembered. */
+/** A caller stays the same object while its token is cached. */
 const fingerprints = new WeakMap<Caller, string>()
 
-/** Twelve hex digits that stand for a caller in the log, for reading only: nothing is looked up by them. */
+/** Returns twelve hex digits that identify a caller in the log. Never used for lookups. */
 function fingerprint(caller: Caller): string {
   const known = fingerprints.get(caller)
   if (known !== undefined) return known

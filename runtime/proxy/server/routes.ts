@@ -1,8 +1,8 @@
 /**
- * The paths that the proxy answers itself, without origin check, authentication or body, and never forwards.
+ * Routes that the proxy handles itself without origin check, authentication or body, and never forwards.
  *
- * Everything below `/.well-known/` that is not this proxy's own is 404: a client must not discover the target's
- * authorization server through the proxy.
+ * All other paths below `/.well-known/` return 404, because a client must not discover the target's authorization
+ * server through the proxy.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EmbeddedAuthServer, secretNotes } from '../../incoming/index.ts'
@@ -11,7 +11,7 @@ import type { ProxyExchange } from '../model/exchange.ts'
 
 type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
 
-/** Why this proxy cannot serve just now; undefined: it can. */
+/** Returns the reason why this proxy cannot serve; undefined when it can. */
 type NotReady = () => Promise<string | undefined>
 
 /** `protectedResource` serves this proxy's RFC 9728 document; undefined when the endpoint is not protected. */
@@ -26,7 +26,7 @@ export function makeRoutes(
     const { path } = exchange
     const issuing = authServer?.routes(path)
     if (issuing) return issuing
-    // Most requests are decided by one character.
+    // One character rules out most requests.
     const second = path.charCodeAt(1)
     if (second === 0x68 && path === '/health') return health
     if (second === 0x72 && path === '/readyz') return ready
@@ -49,7 +49,7 @@ function beginProbe(exchange: ProxyExchange): void {
   throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, HEAD' } })
 }
 
-/** Whether this process lives; it says nothing about the target. */
+/** Reports that this process is alive, regardless of the target. */
 function health(exchange: ProxyExchange): void {
   beginProbe(exchange)
   sendJson(
@@ -60,7 +60,7 @@ function health(exchange: ProxyExchange): void {
   )
 }
 
-/** Whether requests can be served: for those who choose where to send them. */
+/** Reports whether requests can be served, for load balancers. */
 async function readiness(
   exchange: ProxyExchange,
   notReady: NotReady,

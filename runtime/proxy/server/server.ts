@@ -1,7 +1,7 @@
 /**
- * The transparent proxy as one running server: listener, pipeline, forwarder.
+ * The transparent proxy as a running server: listener, pipeline, forwarder.
  *
- * Takes everything ready-made (validated target, credential, authentication); reads no flags, files or environment.
+ * All inputs are ready to use (validated target, credential, authentication); reads no flags, files or environment.
  * Source: docs/reference/specification/proxy-command.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -40,7 +40,7 @@ import type { TargetAddress } from '../../config/index.ts'
 
 export interface ProxyAddress {
   readonly port: number
-  /** `http://host:port`, or https. */
+  /** `http://host:port` or `https://host:port`. */
   readonly url: string
 }
 
@@ -49,44 +49,44 @@ export interface ProxyOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
-  /** Serve TLS; whoever opened it closes it. */
+  /** Enables TLS. The creator of the certificate closes it. */
   readonly certificate?: ServedCertificate | undefined
   readonly dispatcher: Dispatcher
   readonly log: Log
   readonly allowedOrigins?: readonly string[]
-  /** Lower-case host names beside loopback under which a loopback bind is reached; may change at any time. */
+  /** Lower-case host names, in addition to loopback, that a loopback listener accepts; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
   /**
-   * Protects this proxy's endpoint; made once the port is known, and requests get 503 until then. Absent: everybody who
-   * reaches the port may use it.
+   * Protects this proxy's endpoint. Created once the port is known; requests get 503 until then. When absent, every
+   * client that reaches the port may use it.
    */
   readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
   readonly credential?: TargetCredential | undefined
-  /** The login without which requests are refused: this proxy is not ready before it has a token. */
+  /** The required login: this proxy is not ready until it has a token. */
   readonly login?: Pick<TokenSource, 'token'> | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
-  /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
+  /** Forwards the client's `Authorization`. Default: only when this proxy does not validate it. */
   readonly passAuthorization?: boolean
-  /** Lower-case names of further headers of the client that are not forwarded. */
+  /** Lower-case names of additional client headers to drop. */
   readonly strip?: readonly string[]
-  /** The embedded authorization server: its paths are answered ahead of everything else. */
+  /** The embedded authorization server, whose paths take precedence over all others. */
   readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined
-  /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
+  /** Time limit for the target's response headers, except for event streams. Default 60 s; 0 disables it. */
   readonly headersTimeoutMs?: number
-  /** The target takes POST only. Default false. */
+  /** True when the target only accepts POST. Default false. */
   readonly stateless?: boolean | undefined
   /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
   readonly endpointPrefix?: string | undefined
-  /** Tell the target which requests are one caller's; with `incoming` only. Default false. */
+  /** Sends a header to the target that identifies the caller; requires `incoming`. Default false. */
   readonly identifyCallers?: boolean | undefined
-  /** Take that prefix from `X-Forwarded-Prefix`. */
+  /** Reads the endpoint prefix from `X-Forwarded-Prefix`. */
   readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
-  /** Where connections come from in place of an address that is bound here. */
+  /** Source of connections, instead of a bound address. */
   readonly connections?: ConnectionSource | undefined
   readonly sessions?: SessionTableOptions
-  /** Replaces numbers of overload protection (tests). */
+  /** Overrides limits of the overload protection (tests). */
   readonly load?: Partial<LoadLimits>
   /** Called for every finished request. */
   readonly observe?: RequestObserver
@@ -153,10 +153,10 @@ function makeHandler(
     allowedHosts: options.allowedHosts,
   })
   if (guard.origins === undefined && !isLoopbackHost(options.host)) {
-    log.warn('no --allowed-origins on a public address: any web page may call this proxy', {
+    log.warn('no --allowed-origins on a public address; any web page can call this proxy', {
       host: options.host,
       port,
-      hint: 'give --allowed-origins https://app.example.com',
+      hint: 'set --allowed-origins https://app.example.com',
     })
   }
   const maxBytes = options.maxBodyBytes ?? maxBodyBytes
@@ -214,14 +214,14 @@ function makeHandler(
 }
 
 function tellOverload(log: Log, { isOn, refused }: Overload): void {
-  if (!isOn) log.info('no request is refused for overload any more', { refused })
+  if (!isOn) log.info('overload ended', { refused })
   else
-    log.warn('requests are refused: more arrive than this proxy can take', {
-      hint: 'give it more CPU, --workers or replicas; where bodies are large, more memory',
+    log.warn('overloaded: rejecting requests', {
+      hint: 'add CPU, --workers or replicas, or memory when bodies are large',
     })
 }
 
-/** What would be read differently by the next server, or would echo the injected credential back. */
+/** Rejects requests that the next server could parse differently, or that would echo the injected credential. */
 function refuseOddRequests({ req, path }: ProxyExchange): void {
   if (req.method === 'TRACE') throw new GatehouseError('METHOD_NOT_ALLOWED')
   if (path.charCodeAt(0) !== 0x2f)

@@ -1,9 +1,9 @@
 /**
- * Opens a session again when the target has forgotten it: sends the client's own initialize request once more, then
- * `notifications/initialized` and what the client had set (watched resources, log level), and takes the new id. The
- * client keeps the id it knows.
+ * Reopens a session that the target has lost: sends the client's own initialize request again, then
+ * `notifications/initialized` and the client's settings (watched resources, log level), and stores the new id. The
+ * client keeps its id.
  *
- * One recovery per session at a time; everybody who needs it waits for the same one.
+ * Each session has at most one recovery at a time; all requests that need it wait for it.
  */
 import {
   eventStreamType,
@@ -23,7 +23,7 @@ export interface RecoveryRequest {
   readonly dispatcher: Dispatcher
   readonly origin: string
   readonly path: string
-  /** Header lines of the request that failed; those that belong to its body or session are replaced. */
+  /** Header lines of the failed request. Lines that depend on its body or session are replaced. */
   readonly headers: readonly string[]
   /** The target's id that turned out to be unknown. */
   readonly lostId: string
@@ -43,7 +43,7 @@ const ownHeaders = new Set([
 ])
 const maxResponseBytes = 1_048_576
 
-/** Does not throw. */
+/** Recovers the session. Does not throw. */
 export async function recoverSession(session: ProxiedSession, request: RecoveryRequest): Promise<Recovery> {
   if (session.upstreamId !== request.lostId) return 'recovered'
   const { initBody } = session
@@ -75,12 +75,12 @@ async function reopen(session: ProxiedSession, initBody: Buffer, request: Recove
   return true
 }
 
-/** A session without one of its subscriptions is better than none: failures are left to the client to notice. */
+/** Ignores failures, because a session without one of its subscriptions is better than none. */
 async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly string[]): Promise<void> {
   try {
     await readResult(await post(request, body, own))
   } catch {
-    // See above.
+    // Ignored, see above.
   }
 }
 
@@ -115,8 +115,8 @@ function post(
 }
 
 /**
- * The raw result in a response: its body, or the first result or error of an event stream. Undefined when there is
- * none. Rejects when the response is too large.
+ * Returns the raw result of a response: from its body, or from the first result or error of an event stream. Undefined
+ * without a result. Rejects when the response is too large.
  */
 async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | undefined> {
   const type = headers['content-type']
@@ -144,7 +144,7 @@ async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | und
   return response?.result
 }
 
-/** Undefined for what is no response. */
+/** Returns undefined for anything but a response. */
 async function responseIn(bytes: Buffer | Promise<Buffer>): Promise<Message | undefined> {
   try {
     const message = await readServerMessage(bytes)

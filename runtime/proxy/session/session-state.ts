@@ -1,8 +1,8 @@
 /**
- * State that a client sets at its server for the length of a session: watched resources and the log level. A new session
- * at the target lacks it, so a recovery sends the same requests again.
+ * State that a client sets at its server for the lifetime of a session: watched resources and the log level. A new
+ * session at the target lacks it, so a recovery sends the same requests again.
  *
- * Bounded in number and bytes. Beyond the bounds, the client has to set it again after a restart of the target.
+ * Limited in number and bytes. Beyond the limits, the client must set the state again after the target restarts.
  * Source: MCP 2025-11-25, server/resources "Subscriptions", server/utilities/logging.
  */
 import { type Message, paramsOf } from '../../mcp/index.ts'
@@ -14,12 +14,12 @@ const maxBytes = 131_072
 /** Every method that sets state has one of these in its name, so other bodies are not parsed. */
 const hints = [Buffer.from('resources/'), Buffer.from('logging/')]
 
-/** True when a body may hold a request that sets state. */
+/** True when a body may contain a request that sets state. */
 export function maySetState(body: Buffer): boolean {
   return hints.some((hint) => body.includes(hint))
 }
 
-/** Notes an accepted request. True when the state has changed. */
+/** Records an accepted request. Returns true when the state has changed. */
 export function noteState(state: ProxiedSessionState, message: Message): boolean {
   switch (message.method) {
     case 'logging/setLevel':
@@ -38,7 +38,7 @@ function keyOf(message: Message): string | undefined {
     const uri = paramsOf(message).text('uri')
     return uri === undefined ? undefined : `uri ${uri}`
   } catch {
-    // A member occurs twice, so the message cannot be read here. The target has accepted it.
+    // A field occurs twice, so the message is ambiguous here. The target has accepted it.
     return undefined
   }
 }

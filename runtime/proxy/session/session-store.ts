@@ -1,4 +1,4 @@
-/** Sessions of the proxy in a store that replicas share (Redis). */
+/** Stores sessions of the proxy in a store that replicas share (Redis). */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
 import type { ProxiedSessionRecord, SharedSessions } from './sessions.ts'
@@ -29,7 +29,7 @@ function isPair(value: unknown): value is [string, string] {
   return Array.isArray(value) && typeof value[0] === 'string' && typeof value[1] === 'string'
 }
 
-/** What is not of our making counts as absent. */
+/** Treats records in another format as absent. */
 function read(text: string): ProxiedSessionRecord | undefined {
   const value: unknown = JSON.parse(text)
   if (typeof value !== 'object' || value === null || !('upstreamId' in value)) return undefined

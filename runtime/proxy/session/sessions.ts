@@ -1,10 +1,10 @@
 /**
- * Sessions of the session era that passed through this proxy, bound to the caller who opened them.
+ * Sessions of the session era that this proxy has forwarded, bound to the caller that opened them.
  *
- * Bounded three ways: count, bytes stored for recovery, and two hours without use. With a shared store other processes
- * know them, too; this one asks it when it does not know an id itself. Knows nothing of how a session is opened again:
- * recovery.ts.
- * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md leaves sessions open.
+ * Limited by count, by bytes stored for recovery, and by two hours of inactivity. With a shared store, this process
+ * looks up ids that it does not know. Reopening a session is implemented in recovery.ts.
+ * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md leaves sessions
+ * open.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -14,16 +14,16 @@ import { EventIds } from '../model/event-ids.ts'
 import type { ProxiedSession } from '../model/session.ts'
 import { noteState, stateBytes } from './session-state.ts'
 
-/** What is stored of a session outside this process. */
+/** A session as stored outside of this process. */
 export interface ProxiedSessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
   readonly initBody?: string | undefined
-  /** What the client has set since: what it concerns, and the text of the request. */
+  /** State that the client has set since: its key and the text of the request. */
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
-/** Where sessions are shared between processes. Keys hold no session id in plaintext. */
+/** Storage that processes share. Keys contain no session id in plain text. */
 export interface SharedSessions {
   get(key: string): Promise<ProxiedSessionRecord | undefined>
   set(key: string, record: ProxiedSessionRecord, idleMs: number): Promise<void>
@@ -32,15 +32,18 @@ export interface SharedSessions {
 }
 
 export interface ProxiedSessionTable {
-  /** The session with this id that this caller opened, as far as this process knows. */
+  /** Returns this caller's session with this id from this process. */
   find(owner: string, clientId: string): ProxiedSession | undefined
-  /** The same, asking the shared store. Rejects with SESSION_STORE_DOWN. Undefined at once when nothing is shared. */
+  /**
+   * Like `find`, but also reads the shared store. Rejects with SESSION_STORE_DOWN. Returns undefined when there is no
+   * shared store.
+   */
   lookUp(owner: string, clientId: string): Promise<ProxiedSession | undefined> | undefined
-  /** Remembers a session that the target opened for this caller. */
+  /** Stores a session that the target opened for this caller. */
   open(owner: string, id: string, initBody: Buffer | undefined): ProxiedSession
-  /** Notes a request that the target has accepted, if it set something for the length of the session. */
+  /** Records a request that the target has accepted, if it set session state. */
   note(owner: string, session: ProxiedSession, message: Message): void
-  /** The session has another id at the target now. */
+  /** Stores the session's new id at the target. */
   moved(owner: string, session: ProxiedSession): void
   forget(owner: string, clientId: string): void
   readonly size: number
@@ -48,7 +51,7 @@ export interface ProxiedSessionTable {
 
 export interface SessionTableOptions {
   readonly maxSessions?: number
-  /** Idle time after which a session is forgotten. */
+  /** Inactivity after which a session is dropped. */
   readonly idleMs?: number
   /** Milliseconds, monotonic. */
   readonly now?: () => number
@@ -71,7 +74,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     updateAgeOnGet: true,
     ...(now ? { perf: { now }, ttlResolution: 0 } : {}),
   })
-  // The caller's key holds no NUL beyond the one of its own shape, and an id never does.
+  // The caller's key contains only one NUL, in a fixed position, and an id contains none.
   const keyOf = (owner: string, id: string): string => `${owner}\0${id}`
 
   function share(key: string, session: ProxiedSession): void {
@@ -85,7 +88,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
         : {}),
     }
     shared.set(sharedKey(target, key), record, idleMs).catch((error: unknown) => {
-      log.warn('a session could not be shared', { err: error })
+      log.warn('sharing a session failed', { err: error })
     })
   }
 
@@ -130,7 +133,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     note(owner, session, message) {
       const key = keyOf(owner, session.clientId)
       if (!noteState(session.state, message) || !sessions.has(key)) return
-      // Set again, so that its size is counted again.
+      // Set again to update its recorded size.
       sessions.set(key, session)
       share(key, session)
     },
@@ -141,7 +144,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
       const key = keyOf(owner, clientId)
       sessions.delete(key)
       shared?.delete(sharedKey(target, key)).catch((error: unknown) => {
-        log.warn('a session could not be forgotten', { err: error })
+        log.warn('deleting a shared session failed', { err: error })
       })
     },
     get size() {

@@ -1,8 +1,9 @@
 /**
- * Finds out which of the two HTTP transports a server speaks, with its first message.
+ * Detects with the first message which HTTP transport a server uses.
  *
- * An address that ends in `/sse` is asked for the HTTP+SSE (deprecated) transport first. Any other gets a POST; a server that refuses it
- * as only one without streamable HTTP would (400, 404, 405, and no JSON-RPC in it) is asked for the old stream then.
+ * An address that ends in `/sse` is tried with the HTTP+SSE (deprecated) transport first. Any other address gets a
+ * POST. When the server rejects it like one without streamable HTTP (400, 404, 405, without JSON-RPC), HTTP+SSE is
+ * tried.
  * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -49,7 +50,7 @@ export class AnyTransport implements BridgeTransport {
     }
   }
 
-  /** Throws the refusal itself when there is no old stream either. */
+  /** Throws the original rejection when HTTP+SSE fails as well. */
   async #fallBack(refusal: unknown): Promise<void> {
     try {
       await this.#old.connect()
@@ -72,7 +73,7 @@ export class AnyTransport implements BridgeTransport {
   }
 }
 
-/** The server is there, and does not know this kind of request. */
+/** True when the server responded but does not support this kind of request. */
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof GatehouseError) || error.code !== 'BACKEND_PROTOCOL') return false
   const status: unknown =

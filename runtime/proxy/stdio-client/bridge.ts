@@ -1,10 +1,10 @@
 /**
- * The raw bridge of `proxy stdio`: each line of the input goes to the server, each message of the server becomes one
- * line of the output, unchanged.
+ * The raw bridge of `proxy stdio`: sends each input line to the server and writes each message of the server as one
+ * output line, unchanged.
  *
- * Requests run side by side; nothing overtakes `initialize` and `notifications/initialized`. A session that the server
- * has lost is opened again with the client's own initialize, and the request that met the loss is sent once more. Every
- * failure of a request becomes a JSON-RPC error with its id. A stateless request is cancelled by closing its stream.
+ * Requests run concurrently, but none overtakes `initialize` and `notifications/initialized`. When the server has lost
+ * the session, the bridge reopens it with the client's own initialize request and resends the failed request once.
+ * Every failed request gets a JSON-RPC error with its id. A stateless request is cancelled by closing its stream.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
  */
 import type { Readable } from 'node:stream'
@@ -46,11 +46,11 @@ export interface ClientBridgeOptions {
   readonly writer: LineWriter
   readonly transport: (events: TransportEvents) => BridgeTransport
   readonly log: Log
-  /** Ends the bridge without waiting for answers. */
+  /** Ends the bridge without waiting for responses. */
   readonly signal: AbortSignal
-  /** How long responses that are due are waited for after the end of the input. */
+  /** How long to wait for pending responses after the end of the input. */
   readonly drainMs: number
-  /** Translates for a server of the other era; absent: everything goes to the server as it is. */
+  /** Translates for a server of the other era. Without it, all messages are forwarded unchanged. */
   readonly eras?: EraTranslation
 }
 
@@ -70,9 +70,9 @@ export class RawBridge {
   #initialize: Message | undefined
   #initialized: Message | undefined
   #reopening: Promise<boolean> | undefined
-  /** The session is gone and could not be opened again yet. */
+  /** True when the session is lost and has not been reopened yet. */
   #lost = false
-  /** Counts sessions, so that a loss that was noticed late does not end the next one. */
+  /** Number of the current session, so that a loss that is noticed late does not affect the next one. */
   #generation = 0
   readonly #pace = new LossPace()
   #nextOwnId = 1
@@ -91,7 +91,7 @@ export class RawBridge {
     })
   }
 
-  /** Runs until the input ends, nobody reads the output, the signal fires, or a first message reaches nobody. */
+  /** Runs until the input ends, the output closes, the signal fires, or the first message cannot be delivered. */
   async run(): Promise<void> {
     const { input, writer, signal } = this.#options
     const stop = (): void => this.#stop.abort()
@@ -104,7 +104,7 @@ export class RawBridge {
       for await (const line of readLines(input, maxMessageBytes)) await this.#accept(line)
       await this.#drain()
     } catch (error) {
-      // Destroying the input is how the loop above is left.
+      // Destroying the input ends the loop above.
       if (!this.#stop.signal.aborted) throw error
     } finally {
       signal.removeEventListener('abort', stop)
@@ -116,7 +116,7 @@ export class RawBridge {
     }
   }
 
-  /** The responses still due at the end of the input are worth waiting for, but not for ever. */
+  /** Waits for pending responses at the end of the input, up to the limit. */
   async #drain(): Promise<void> {
     const enough = new AbortController()
     const signal = AbortSignal.any([enough.signal, this.#stop.signal])
@@ -129,7 +129,7 @@ export class RawBridge {
     await this.#options.writer.write(message)
   }
 
-  /** Takes one line; resolves when the next one may be read. */
+  /** Processes one line. Resolves when the next one may be read. */
   async #accept(line: Buffer | Oversize): Promise<void> {
     try {
       if (line instanceof Oversize) {
@@ -174,7 +174,7 @@ export class RawBridge {
     await this.#inFlight.other(done)
   }
 
-  /** A stateless request ends with its stream; there is nobody to tell. True when that was all there is to do. */
+  /** Closes the stream of a stateless request, which cancels it. Returns true when nothing has to be sent. */
   #cancel(message: Message): boolean {
     if (message.method !== 'notifications/cancelled') return false
     const id = paramsOf(message).raw('requestId')?.toString()
@@ -184,10 +184,7 @@ export class RawBridge {
     return (found?.era ?? this.#era) === 'stateless'
   }
 
-  /**
-   * Resolves when the request is answered or was cancelled; how its stream ends after that holds nobody up. Never
-   * rejects.
-   */
+  /** Resolves when the request is answered or cancelled. Does not wait for its stream to end. Never rejects. */
   #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
     const { eras } = this.#options
     if (signal.aborted) return this.#answerAborted(message, signal)
@@ -251,7 +248,7 @@ export class RawBridge {
     return failure
   }
 
-  /** What later messages need to know of an answered request. */
+  /** Records data of an answered request that later messages need. */
   async #note(message: Message, response: Message, era: Era): Promise<void> {
     if (!response.result) return
     if (message.method === 'initialize') {
@@ -262,7 +259,7 @@ export class RawBridge {
     if (message.method === 'tools/list' && era === 'stateless') await this.#tools.learn(response.result)
   }
 
-  /** Sends; after the loss of a session, or a disagreement about mirrored arguments, once more. */
+  /** Sends a message. Resends it once after a lost session or mismatched mirrored arguments. */
   async #deliver(
     message: Message,
     era: Era,
@@ -301,7 +298,7 @@ export class RawBridge {
     this.#reached = true
   }
 
-  /** A tool whose mirrored arguments are not known, or have changed, is refused; then the tools are listed again. */
+  /** Calls a tool. When the server rejects unknown or changed mirrored arguments, lists the tools again and retries. */
   async #callTool(call: BridgedCall): Promise<void> {
     let refused: Message | undefined
     await this.#send({
@@ -342,12 +339,12 @@ export class RawBridge {
     }
   }
 
-  /** Opens the session again, once for everybody who lost it. False when that is not possible. */
+  /** Reopens the session once for all requests that lost it. Returns false on failure. */
   #reopen(generation: number): Promise<boolean> {
     if (this.#generation !== generation) return Promise.resolve(true)
     this.#reopening ??= this.#initializeAgain()
       .catch((error: unknown) => {
-        this.#options.log.warn('the session could not be opened again', { err: error })
+        this.#options.log.warn('reopening the session failed', { err: error })
         return false
       })
       .finally(() => {
@@ -380,7 +377,7 @@ export class RawBridge {
     this.#generation++
     this.#lost = false
     this.#pace.opened()
-    this.#options.log.info('the session was opened again')
+    this.#options.log.info('session reopened')
     return true
   }
 

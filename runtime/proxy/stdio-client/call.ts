@@ -1,8 +1,8 @@
 /**
- * One message from the client on its way to the server, and what a transport is to the bridge.
+ * One message from the client to the server, and the interface between transports and the bridge.
  *
- * Works out which protocol era a message belongs to and which headers repeat its body: a stateless request carries its
- * revision, method, name and mirrored arguments as headers too; the session era has none of that.
+ * Determines the protocol era of a message and the headers that repeat its body. A stateless request carries its
+ * revision, method, name and mirrored arguments as headers too; the session era does not.
  * Source: MCP 2025-11-25 and 2026-07-28, transports.
  */
 import { ModuleError, own } from '../../../schemas/index.ts'
@@ -27,42 +27,42 @@ import {
 export interface BridgedCall {
   readonly message: Message
   readonly era: Era
-  /** Header lines (name, value, …) beside those of every request. */
+  /** Header lines (name, value, …) in addition to those of every request. */
   readonly headers: readonly string[]
   /** Ends the call early. */
   readonly signal: AbortSignal
-  /** Gets every message that arrives for this call, its response included; resolves when there is space for more. */
+  /** Receives every message for this call, including its response. Resolves when the next one can be accepted. */
   readonly onMessage: (message: Message) => Promise<void>
 }
 
-/** The server does not know our session any more; nothing has been done with the call. */
+/** Thrown when the server no longer knows the session. The call was not processed. */
 export class BridgedSessionLost extends ModuleError {}
 
-/** What a transport tells beside the responses to calls. */
+/** Callbacks of a transport in addition to the responses to calls. */
 export interface TransportEvents {
-  /** Gets what the server says unasked. */
+  /** Receives messages that the server sends on its own. */
   readonly onMessage: (message: Message) => Promise<void>
-  /** The session is gone without anybody having asked. */
+  /** Called when the session is lost without a request. */
   readonly onLost: () => void
 }
 
 export interface BridgeTransport {
   /**
-   * Sends; resolves when a request has been answered, anything else has been accepted. Rejects with BridgedSessionLost,
+   * Sends a message. Resolves when a request is answered, or another message accepted. Rejects with BridgedSessionLost,
    * GatehouseError, or the reason of the call's signal.
    */
   deliver(call: BridgedCall): Promise<void>
-  /** Opens the stream for what the server says unasked, where there is one. */
+  /** Opens the stream for messages that the server sends on its own, if supported. */
   listen(): void
-  /** Drops the session without telling the server: it is gone. */
+  /** Drops a lost session without notifying the server. */
   forget(): void
-  /** Ends the session at the server, as far as it can be reached, and all streams. */
+  /** Ends the session at the server, if it is reachable, and all streams. */
   close(): Promise<void>
 }
 
 /**
- * The era of a message. `before` is that of the last request: notifications do not say theirs. Throws MessageError for
- * params that can be read in two ways.
+ * Returns the era of a message. Notifications do not declare it, so they use that of the last request, `before`. Throws
+ * MessageError for ambiguous params.
  */
 export function eraOfMessage(message: Message, before: Era): Era {
   if (message.kind === 'result' || message.kind === 'error') return 'session'
@@ -72,7 +72,7 @@ export function eraOfMessage(message: Message, before: Era): Era {
   return eraOf(message.method, metaOf(message, paramsOf(message)), undefined)
 }
 
-/** Header lines that repeat a stateless message's body; none in the session era. */
+/** Returns the header lines that repeat a stateless message's body; none in the session era. */
 export function mirroredHeaders(message: Message, era: Era, tools: MirroredTools): readonly string[] {
   if (era === 'session') return []
   const params = paramsOf(message)

@@ -1,8 +1,8 @@
 /**
- * `proxy stdio` between a client and a server of different protocol eras. The client's messages go to the server as they
- * are, until the server refuses the client's era and turns out to speak the other one; from then on they are translated.
+ * Translates in `proxy stdio` between a client and a server of different protocol eras. The client's messages are
+ * forwarded unchanged until the server rejects the client's era and turns out to support the other one.
  *
- * A translated conversation with the server is a bridge of its own, with its own session.
+ * A translated conversation uses a separate bridge to the server with its own session.
  * Source: MCP 2026-07-28, versioning, streamable HTTP and stdio "Backward Compatibility".
  */
 import { PassThrough } from 'node:stream'
@@ -28,7 +28,7 @@ import {
 import type { Log } from '../../net/index.ts'
 import type { LineWriter } from './lines.ts'
 
-/** Runs a bridge between two streams until the input ends; what `RawBridge` is. */
+/** Runs a `RawBridge` between two streams until the input ends. */
 export type RunBridge = (input: PassThrough, writer: LineWriter) => Promise<void>
 
 export interface EraTranslationOptions {
@@ -37,7 +37,7 @@ export interface EraTranslationOptions {
   readonly log: Log
 }
 
-/** Sessions at the server that one client may need at a time. */
+/** Maximum number of concurrent sessions at the server for one client. */
 const maxLinks = 32
 const ownInfo = '{"name":"gatehouse","version":"0.0.0"}'
 const never = new AbortController().signal
@@ -53,14 +53,17 @@ export class EraTranslation {
     this.#options = options
   }
 
-  /** Takes a message of the client that has to be translated. Undefined: it goes to the server as it is. */
+  /** Translates a message of the client if necessary. Returns undefined when it is forwarded unchanged. */
   carry(message: Message, era: Era, signal: AbortSignal = never): Promise<void> | undefined {
     if (era === 'session') return this.#session?.fromClient(message)
     if (!this.#stateless || message.kind !== 'request') return undefined
     return this.#translate(this.#stateless, message, signal)
   }
 
-  /** After an error response: true when the server speaks the other era, and the request was carried out there. */
+  /**
+   * Handles an error response. Resolves to true when the server supports the other era and the request was executed
+   * there.
+   */
   async takeOver(message: Message, response: Message, era: Era, signal: AbortSignal): Promise<boolean> {
     if (!response.error) return false
     if (era === 'session') return message.method === 'initialize' && this.#openStateless(message)
@@ -74,7 +77,7 @@ export class EraTranslation {
     return true
   }
 
-  /** A server that refuses `initialize` is asked whether it speaks the stateless era. */
+  /** Checks whether a server that rejected `initialize` supports the stateless era. */
   async #openStateless(initialize: Message): Promise<boolean> {
     let receive: (message: Message) => void = () => undefined
     const link = this.#open((message) => receive(message))
@@ -102,7 +105,7 @@ export class EraTranslation {
     return true
   }
 
-  /** A server that refuses a stateless request is asked for a session. */
+  /** Opens a session at a server that rejected a stateless request. */
   async #openSession(message: Message): Promise<StatelessTranslator | undefined> {
     if (this.#stateless) return this.#stateless
     const translator = new StatelessTranslator({
@@ -156,7 +159,7 @@ export class EraTranslation {
     return link
   }
 
-  /** Ends every conversation that was opened here. */
+  /** Closes every conversation that was opened here. */
   async close(): Promise<void> {
     await this.#stateless?.close()
     await Promise.all([...this.#links].map((link) => link.close()))
@@ -165,7 +168,7 @@ export class EraTranslation {
 
 const newline = Buffer.from('\n')
 
-/** Throws MessageError for a request that lacks what its revision demands. */
+/** Throws MessageError for a request that lacks fields that its revision requires. */
 function requestOf(message: Message): StatelessRequest {
   const params = paramsOf(message)
   const meta = checkStatelessBody(message, params, allVersions)

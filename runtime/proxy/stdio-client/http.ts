@@ -1,8 +1,8 @@
 /**
- * HTTP as the bridge needs it: one request to the server's address (or another one on its origin), and its response read
- * as a bounded body or as JSON-RPC messages of an event stream.
+ * HTTP client of the bridge. Sends one request to the server's address (or another one on its origin), and reads the
+ * response as a bounded body or as JSON-RPC messages of an event stream.
  *
- * What is not a JSON-RPC message never gets past here: the client's end must see messages and nothing else.
+ * Only JSON-RPC messages leave this module, because the client's end must not see anything else.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { errors, GatehouseError } from '../../../schemas/index.ts'
@@ -24,7 +24,7 @@ import {
 } from '../../mcp/index.ts'
 import { codedAnswer, type Dispatcher, type Log, Pieces } from '../../net/index.ts'
 
-/** Largest message in either direction. */
+/** Maximum size of a message in either direction. */
 export const maxMessageBytes: number = 64 * 1024 * 1024
 const firstRetryMs = 1_000
 const discardMs = 2_000
@@ -41,7 +41,7 @@ export interface HttpOptions {
 
 export type RawResponse = Dispatcher.ResponseData
 
-/** Where an event stream stands: what a later GET needs to take it up again. */
+/** Position in an event stream, which a later GET needs to resume it. */
 export interface ResumePosition {
   lastEventId: string | undefined
   retryMs: number
@@ -62,7 +62,7 @@ export class Http {
     this.log = options.log
   }
 
-  /** Rejects with BACKEND_UNREACHABLE or the signal's reason. */
+  /** Sends a request. Rejects with BACKEND_UNREACHABLE or the signal's reason. */
   async request(
     method: 'GET' | 'POST' | 'DELETE',
     options: {
@@ -94,8 +94,8 @@ export class Http {
   }
 
   /**
-   * Hands over each event until the stream ends; a stream that breaks counts as ended. Rejects with BACKEND_PROTOCOL for
-   * an event beyond the bound, or the signal's reason.
+   * Passes each event to `onEvent` until the stream ends or breaks. Rejects with BACKEND_PROTOCOL for an event above
+   * the limit, or with the signal's reason.
    */
   async readEvents(
     response: RawResponse,
@@ -103,7 +103,7 @@ export class Http {
     signal: AbortSignal,
     onEvent: (event: SseEvent) => Promise<void>,
   ): Promise<void> {
-    refuseCoded(response)
+    rejectCompressed(response)
     const queue: SseEvent[] = []
     const reader = sseReader(
       maxMessageBytes,
@@ -119,7 +119,7 @@ export class Http {
         for (const event of queue.splice(0)) {
           if (shareIsOver()) await nextShare()
           await onEvent(event)
-          // Noted only now: what was not handed over is asked for again.
+          // Record the id after the event was processed, so that an unprocessed event is requested again.
           if (event.id !== undefined && event.id !== '') position.lastEventId = lastEventIdHeader(event.id)
         }
       }
@@ -131,7 +131,7 @@ export class Http {
     }
   }
 
-  /** The messages in an event or a body, in order; what is no message is logged and left out. */
+  /** Returns the messages of an event or a body in order. Anything else is logged and skipped. */
   async messagesIn(body: Buffer | Promise<Buffer>): Promise<readonly Message[]> {
     const data = await body
     try {
@@ -141,7 +141,7 @@ export class Http {
       for (const text of texts) messages.push(await readServerMessage(text))
       return messages
     } catch (error) {
-      this.log.warn('the server sent what is no message', { bytes: data.length, err: error })
+      this.log.warn('the server sent an invalid message; skipped', { bytes: data.length, err: error })
       return []
     }
   }
@@ -154,23 +154,23 @@ async function elementsOf(list: Buffer): Promise<readonly Buffer[]> {
   return elements
 }
 
-/** Throws BACKEND_PROTOCOL for what is compressed although that was not asked for; of a refusal the status says enough. */
-function refuseCoded(response: RawResponse): void {
+/** Throws BACKEND_PROTOCOL for a success response that is compressed although compression was not requested. */
+function rejectCompressed(response: RawResponse): void {
   const failure = response.statusCode < 300 ? codedAnswer(response.headers) : undefined
   if (!failure) return
   abandon(response)
   throw failure
 }
 
-/** Breaks off a response that may have no end. */
+/** Aborts a response that may never end. */
 export function abandon({ body }: RawResponse): void {
-  // A body that is destroyed reports that as an error.
+  // Destroying a body emits an error.
   body.on('error', () => {}).destroy()
 }
 
-/** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
+/** Reads the whole body. Rejects with BACKEND_PROTOCOL above the limit. */
 export async function readBody(response: RawResponse, signal: AbortSignal): Promise<Buffer> {
-  refuseCoded(response)
+  rejectCompressed(response)
   const pieces = new Pieces()
   try {
     for await (const chunk of response.body) {
@@ -202,8 +202,8 @@ export function isEventStream({ headers }: { readonly headers: IncomingHttpHeade
 }
 
 /**
- * An error that the proxy in front found itself: nobody answered there. The proxy words it as JSON-RPC for messages and as
- * problem details for the rest.
+ * Detects an error of the proxy itself, which did not reach the server. It uses JSON-RPC for messages and problem
+ * details for other requests.
  */
 export function unreachable(status: number, body: Buffer): GatehouseError | undefined {
   const code = status === 502 ? 'BACKEND_UNREACHABLE' : status === 504 ? 'BACKEND_TIMEOUT' : undefined
@@ -213,14 +213,14 @@ export function unreachable(status: number, body: Buffer): GatehouseError | unde
 
 const unreachableTexts = {
   BACKEND_UNREACHABLE: 'the server could not be reached',
-  BACKEND_TIMEOUT: 'the server did not answer in time (--request-timeout)',
+  BACKEND_TIMEOUT: 'the server did not respond in time (--request-timeout)',
 } as const
 
-/** What an HTTP status means when the body says nothing in JSON-RPC. The body itself is not shown. */
+/** Converts an HTTP status to an error when the body is not JSON-RPC. The body is not shown. */
 export function statusError(status: number): GatehouseError {
   const data = { status }
   if (status === 401 || status === 403) {
-    const detail = `the server answered HTTP ${status}: sign in with --remote-auth, or give --remote-auth-bearer-token-file`
+    const detail = `the server answered HTTP ${status}: sign in with --remote-auth or set --remote-auth-bearer-token-file`
     return new GatehouseError('BACKEND_AUTH_FAILED', { detail, data })
   }
   const detail = `the server answered HTTP ${status}`

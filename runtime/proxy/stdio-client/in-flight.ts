@@ -30,7 +30,7 @@ export class BridgedRequests {
   readonly #others = new Set<Promise<void>>()
   #bytes = 0
 
-  /** Why this request cannot be taken now. */
+  /** Returns the reason why this request cannot be accepted now. */
   refusal({ id, bytes }: Message): string | undefined {
     if (id !== undefined && this.#requests.has(id)) return 'a request with this id is in flight'
     const full = this.#requests.size >= maxRequests
@@ -39,7 +39,7 @@ export class BridgedRequests {
       : undefined
   }
 
-  /** Keeps track of a request. `done` never rejects. */
+  /** Tracks a request. `done` never rejects. */
   request({ id = '', bytes }: Message, request: InFlightRequest, done: Promise<void>): void {
     this.#requests.set(id, { ...request, done })
     this.#bytes += bytes.length
@@ -53,7 +53,7 @@ export class BridgedRequests {
     return this.#requests.get(id)
   }
 
-  /** Keeps track of what is no request; resolves when there is space for more. */
+  /** Tracks a message that is not a request. Resolves when the next one can be accepted. */
   async other(accepted: Promise<void>): Promise<void> {
     this.#others.add(accepted)
     void accepted.then(() => {

@@ -1,5 +1,5 @@
 /**
- * Messages as lines: splits an input stream at line ends, with a bound, and writes messages as one line each.
+ * Messages as lines: splits an input stream at line ends, up to a maximum length, and writes each message as one line.
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import type { Readable, Writable } from 'node:stream'
@@ -11,8 +11,8 @@ const cr = 0x0d
 const empty: Buffer = Buffer.alloc(0)
 
 /**
- * Lines of the stream without their ends; empty ones are left out. A line beyond `maxBytes` is dropped while it
- * arrives, and what is held of it stands in its place.
+ * Yields the lines of the stream without their ends, skipping empty lines. A line above `maxBytes` is dropped while it
+ * arrives and yielded as an `Oversize`.
  */
 export async function* readLines(input: Readable, maxBytes: number): AsyncGenerator<Buffer | Oversize> {
   let line = new PartialLine(maxBytes)
@@ -31,7 +31,7 @@ export async function* readLines(input: Readable, maxBytes: number): AsyncGenera
   if (last) yield last
 }
 
-/** What has arrived of one line. */
+/** The received part of one line. */
 class PartialLine {
   readonly #maxBytes: number
   #parts: Buffer[] = []
@@ -68,9 +68,9 @@ function trimEnd(line: Buffer): Buffer {
 }
 
 export interface LineWriter {
-  /** Writes a whole message as one line; resolves when the reader has space for more. Never rejects. */
+  /** Writes a message as one line. Resolves when the reader can accept more. Never rejects. */
   write(message: Buffer): Promise<void>
-  /** Resolves when nobody reads any more; what is written after that is dropped. */
+  /** Resolves when the output is closed; later messages are dropped. */
   readonly closed: Promise<void>
 }
 
@@ -82,7 +82,7 @@ export function makeLineWriter(output: Writable): LineWriter {
     open = false
     close()
   }
-  // A reader that went away shows as EPIPE: the end of a conversation, not an error.
+  // A reader that exits causes EPIPE, which is the normal end of a conversation.
   output.on('error', onEnd).on('close', onEnd)
   return {
     closed,

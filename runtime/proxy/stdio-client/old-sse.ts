@@ -1,8 +1,9 @@
 /**
- * the HTTP+SSE (deprecated) transport: one GET stream brings everything, and its first event says where to POST.
+ * The HTTP+SSE (deprecated) transport: one GET stream carries all responses, and its first event contains the URL for
+ * POST.
  *
- * The address must lie on the server's own origin. A stream that ends takes the session with it: what waits for an
- * answer fails, and the bridge opens a new one.
+ * That URL must be on the server's own origin. When the stream ends, the session ends: pending requests fail, and the
+ * bridge opens a new session.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -53,7 +54,7 @@ export class OldSseTransport implements BridgeTransport {
     this.#events = events
   }
 
-  /** Opens the stream unless it is open. Rejects with GatehouseError when the server has no such transport. */
+  /** Opens the stream if necessary. Rejects with GatehouseError when the server does not support this transport. */
   async connect(): Promise<void> {
     await this.#connected().endpoint
   }
@@ -83,14 +84,14 @@ export class OldSseTransport implements BridgeTransport {
     }
   }
 
-  /** Resolves with the response to a request; at once for anything else. */
+  /** Resolves with the response to a request, and immediately for any other message. */
   #wait({ waiting }: Connection, call: BridgedCall): Promise<void> {
     const { kind, id } = call.message
     if (kind !== 'request' || id === undefined) return Promise.resolve()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     waiting.set(id, { call, resolve, reject })
     call.signal.addEventListener('abort', () => reject(new Error('cancelled')), { once: true })
-    // Awaited later, if the message can be sent at all.
+    // Awaited after the message was sent.
     promise.catch(() => undefined)
     return promise
   }
@@ -100,7 +101,9 @@ export class OldSseTransport implements BridgeTransport {
     endpoint.catch(() => undefined)
     const connection: Connection = { endpoint, waiting: new Map(), end: new AbortController() }
     const { end } = connection
-    const late = new GatehouseError('BACKEND_TIMEOUT', { detail: 'the server named no endpoint in time' })
+    const late = new GatehouseError('BACKEND_TIMEOUT', {
+      detail: 'the server sent no endpoint event in time',
+    })
     const timer = setTimeout(() => end.abort(late), endpointMs)
     let opened = false
     const onEndpoint = (url: URL): void => {
@@ -145,7 +148,9 @@ export class OldSseTransport implements BridgeTransport {
     const text = data.length > maxEndpointBytes ? '' : data.toString()
     const url = text !== '' && URL.canParse(text, from.href) ? new URL(text, from) : undefined
     if (url?.origin === from.origin) return url
-    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server names an endpoint on another origin' })
+    throw new GatehouseError('BACKEND_PROTOCOL', {
+      detail: 'the server announced an endpoint on another origin',
+    })
   }
 
   async #hand({ waiting }: Connection, message: Message): Promise<void> {
@@ -156,7 +161,7 @@ export class OldSseTransport implements BridgeTransport {
   }
 
   listen(): void {
-    // The one stream carries everything.
+    // The stream is already open and carries everything.
   }
 
   forget(): void {
@@ -176,18 +181,18 @@ function waitingFor(waiting: Connection['waiting'], id: string | undefined): Wai
   return waiting.get(id) ?? waiting.get(otherIdType(id) ?? '')
 }
 
-/** Returns the error for a refused stream. */
+/** Returns the error for a rejected stream. */
 async function refusalOfStream(response: RawResponse, signal: AbortSignal): Promise<Error> {
   const { statusCode } = response
   if (statusCode === 200) {
     abandon(response)
-    const detail = 'the server opens no event stream here'
+    const detail = 'the server does not open an event stream at this address'
     return new GatehouseError('BACKEND_PROTOCOL', { detail, data: { status: 200 } })
   }
   return unreachable(statusCode, await readBody(response, signal)) ?? statusError(statusCode)
 }
 
-/** Returns the error for a refused message of a session. */
+/** Returns the error for a rejected message of a session. */
 async function refusal(
   response: RawResponse,
   signal: AbortSignal,

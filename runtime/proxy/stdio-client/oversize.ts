@@ -1,11 +1,11 @@
 /**
- * A line of the input that is too long to be read: its beginning and its end, which is where clients write the id.
+ * An input line that is too long: its start and its end, where clients write the id.
  *
- * A request that is refused without its id leaves its sender waiting, so the id is looked for in what was buffered. It is
- * taken only where the text before it, or after it, proves that it is a member of the message itself.
+ * The error for a request needs its id, because its sender would otherwise wait. The id is searched for in the buffered
+ * parts, and only accepted where the surrounding text proves that it is a field of the message itself.
  */
 
-/** Bytes that are buffered of each end. */
+/** Number of buffered bytes at each end. */
 export const endBytes = 512
 
 export class Oversize {
@@ -17,7 +17,7 @@ export class Oversize {
     this.tail = tail
   }
 
-  /** The raw JSON id of the message; undefined when it stands at neither end. */
+  /** The raw JSON id of the message; undefined when it is at neither end. */
   get id(): string | undefined {
     return (
       idAtStart.exec(this.head.toString('latin1'))?.[1] ?? idAtEnd.exec(this.tail.toString('latin1'))?.[1]

@@ -1,7 +1,7 @@
 /**
- * A client that speaks the session era, and an MCP server that is a program: starts it, and carries lines of JSON-RPC
- * between the two until one of them ends. A program that refuses `initialize`, and speaks the stateless era, is spoken to in
- * that era.
+ * Connects a client of the session era to an MCP server that is a program: starts it and forwards JSON-RPC lines in
+ * both directions until one side ends. When the program rejects `initialize` and supports the stateless era, messages
+ * are translated.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
@@ -23,15 +23,15 @@ export interface ProgramOptions extends PeerCommand {
   readonly input: Readable
   readonly output: Writable
   readonly log: Log
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of this program's own `Implementation`. */
   readonly info: string
-  /** Gets what the program writes to standard error. */
+  /** Receives each line that the program writes to standard error. */
   readonly onLine: (line: string) => void
   /** Ends the program. */
   readonly signal: AbortSignal
 }
 
-/** Resolves with why the program ended, once it is gone: by itself, or because the input ended. */
+/** Resolves with the reason after the program has ended, on its own or because the input ended. */
 export async function runProgram(options: ProgramOptions): Promise<string> {
   const program = new Program(options)
   return program.run()
@@ -41,14 +41,14 @@ class Program {
   readonly #options: ProgramOptions
   readonly #writer: LineWriter
   readonly #peer: StdioPeer
-  readonly #carrier: InitializeFallback
+  readonly #fallback: InitializeFallback
 
   constructor(options: ProgramOptions) {
     this.#options = options
     this.#writer = makeLineWriter(options.output)
     const { log, info, onLine } = options
     const write = (message: Buffer): Promise<void> => this.#writer.write(message)
-    this.#carrier = new InitializeFallback({
+    this.#fallback = new InitializeFallback({
       toServer: (message) => this.#peer.send(message),
       deliver: ({ bytes }) => void write(bytes),
       client: {
@@ -60,7 +60,7 @@ class Program {
       log,
     })
     const onMessage = messagesOf(log, {
-      onMessage: (message) => this.#carrier.fromServer(message),
+      onMessage: (message) => this.#fallback.fromServer(message),
       onText: onLine,
     })
     this.#peer = startPeer(options, onMessage, onLine)
@@ -72,7 +72,7 @@ class Program {
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     void this.#peer.ended.then((why) => {
-      this.#carrier.end(linkOver(why))
+      this.#fallback.end(linkOver(why))
       stop()
     })
     try {
@@ -91,7 +91,7 @@ class Program {
 
   #fromClient(message: Message): void {
     try {
-      this.#carrier.fromClient(message)
+      this.#fallback.fromClient(message)
     } catch {
       // The program has ended, which `run` reports.
     }

@@ -1,8 +1,8 @@
 /**
- * `proxy stdio`: an MCP client that speaks on standard input and output uses a server that speaks HTTP.
+ * `proxy stdio`: connects an MCP client on standard input and output to an HTTP server.
  *
- * Between the two stands the transparent proxy itself, on a loopback port that only this process may use: login,
- * injected headers, redirects and session recovery are the same as there. Nothing but messages goes to the output.
+ * Runs the transparent proxy on a loopback port that only this process can use, so that login, injected headers,
+ * redirects and session recovery work the same way. Only messages are written to the output.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
@@ -28,13 +28,13 @@ export interface StdioOptions extends RunParts {
   readonly path: string
   readonly input: Readable
   readonly output: Writable
-  /** How long responses that are due are waited for after the end of the input. Default 30 s. */
+  /** How long to wait for pending responses after the end of the input. Default 30 s. */
   readonly drainMs?: number
 }
 
 /**
- * Runs until the input ends, nobody reads the output, or the signal fires. Resolves false when the first message reached
- * nobody. Rejects when the login failed.
+ * Runs until the input ends, the output closes, or the signal fires. Resolves to false when the first message could not
+ * be delivered. Rejects when the login failed.
  */
 export async function runStdio(options: StdioOptions): Promise<boolean> {
   const { config, log } = options
@@ -44,7 +44,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
     { ...config, host: '127.0.0.1', port: 0 },
     { ...options, incoming: () => onlyWith(token), maxBodyBytes: maxMessageBytes },
   )
-  // How long the server may take is the business of the proxy.
+  // The proxy enforces the time limit of the server.
   const dispatcher = makeDispatcher({ origin: proxy.url, headersTimeoutMs: 0 })
   try {
     await proxy.ready.catch(async (error: unknown) => {
@@ -74,7 +74,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
   }
 }
 
-/** Lets in who knows the token: this process. */
+/** Only accepts requests with the token, which only this process has. */
 function onlyWith(token: string): Authenticator {
   const expected = Buffer.from(`Bearer ${token}`)
   const caller = anonymousCaller()

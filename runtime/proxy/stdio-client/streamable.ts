@@ -1,9 +1,9 @@
 /**
- * Streamable HTTP: each message is a POST, answered by JSON or by an event stream; a GET stream carries what the server
- * says unasked.
+ * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream carries messages that
+ * the server sends on its own.
  *
- * Keeps the session id and the negotiated revision. A response stream of the session era that breaks is reloaded again
- * with `Last-Event-ID`; so is the GET stream, for as long as the session lives.
+ * Stores the session id and the negotiated revision. A broken response stream of the session era is resumed with
+ * `Last-Event-ID`. So is the GET stream, as long as the session exists.
  * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -40,13 +40,13 @@ import {
   unreachable,
 } from './http.ts'
 
-/** Attempts to reload a stream that bring nothing new. */
+/** Maximum number of consecutive attempts to resume a stream that deliver nothing new. */
 const maxIdleResumes = 5
 /** How long a stream may stay open after its response. */
 const lingerMs = 2_000
 /**
- * Statuses below 500 for a refused GET stream that a later attempt may not meet. 409: the server still considers the
- * previous stream open.
+ * Statuses below 500 for a rejected GET stream that may be temporary. 409: the server still considers the previous
+ * stream open.
  */
 const temporaryRefusals: ReadonlySet<number> = new Set([401, 408, 409, 425, 429])
 const endMs = 2_000
@@ -133,7 +133,7 @@ export class StreamableTransport implements BridgeTransport {
         if (timer === undefined)
           await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
       } catch (error) {
-        // The response was delivered, so it does not matter how the stream ends.
+        // The response was delivered, so the end of the stream does not matter.
         if (timer === undefined) throw error
       } finally {
         clearTimeout(timer)
@@ -181,7 +181,10 @@ export class StreamableTransport implements BridgeTransport {
     await call.onMessage(message)
   }
 
-  /** An HTTP refusal: the JSON-RPC error in its body, or one made of the status; or the session is lost. */
+  /**
+   * Handles a rejected request: delivers the JSON-RPC error in its body, throws an error for its status, or reports a
+   * lost session.
+   */
   async #refused(
     call: BridgedCall,
     response: RawResponse,
@@ -190,8 +193,8 @@ export class StreamableTransport implements BridgeTransport {
   ): Promise<void> {
     const { statusCode } = response
     const body = await readBody(response, signal)
-    const nobody = unreachable(statusCode, body)
-    if (nobody) throw nobody
+    const unreachableError = unreachable(statusCode, body)
+    if (unreachableError) throw unreachableError
     const { id } = call.message
     const head = { headers: response.headers, requestId: id }
     const refusal = sentId === undefined ? 'alive' : sessionRefusal(statusCode, head, body)
@@ -209,7 +212,7 @@ export class StreamableTransport implements BridgeTransport {
     this.#listening = controller
     const signal = AbortSignal.any([controller.signal, this.#closed.signal])
     this.#keepListening(signal).catch((error: unknown) => {
-      if (!signal.aborted) this.#http.log.warn('the stream of the server ended', { err: error })
+      if (!signal.aborted) this.#http.log.warn("the server's event stream ended", { err: error })
     })
   }
 
@@ -234,7 +237,7 @@ export class StreamableTransport implements BridgeTransport {
         })
       } else {
         const body = await readBody(response, signal)
-        // The session was just opened: a first refusal means that it has no such stream.
+        // The session was just opened, so an initial rejection means that the server has no such stream.
         if (!hadStream && response.statusCode < 500 && response.statusCode !== 429) return
         if (
           this.#sessionId !== undefined &&
@@ -242,7 +245,7 @@ export class StreamableTransport implements BridgeTransport {
         )
           return this.#events.onLost()
         if (response.statusCode < 500 && !temporaryRefusals.has(response.statusCode)) {
-          // The server has no such stream. A server that only forgot the event is asked once more.
+          // The server has no such stream. If it may only have dropped the event, try once more without the id.
           if (from === undefined) return
           position = newPosition()
         }
@@ -284,14 +287,14 @@ export class StreamableTransport implements BridgeTransport {
         const signal = AbortSignal.timeout(endMs)
         drop(await this.#http.request('DELETE', { headers: this.#session('session'), signal }))
       } catch (error) {
-        this.#http.log.debug('the session could not be ended', { err: error })
+        this.#http.log.debug('ending the session failed', { err: error })
       }
     }
     this.#closed.abort()
   }
 }
 
-/** A JSON-RPC error in a refusal. */
+/** Parses the JSON-RPC error of a rejection. */
 function errorIn(body: Buffer): Message | undefined {
   try {
     const message = scanMessage(body)

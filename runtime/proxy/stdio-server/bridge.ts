@@ -1,12 +1,12 @@
 /**
- * Serves an MCP server that speaks on standard input and output: as streamable HTTP on `/mcp`, or over HTTP+SSE
- * (deprecated) on `/sse` and `/messages`.
+ * Serves an MCP server that uses standard input and output: as streamable HTTP on `/mcp`, or over HTTP+SSE (deprecated)
+ * on `/sse` and `/messages`.
  *
- * Each client session has a server process of its own, as the stdio transport means it; one more is started ahead,
- * so that a new session does not wait for a start. A server that runs elsewhere is one process, which sessions share
- * (attached/). Sessions are bounded in number and end when idle. Stateless clients
- * share processes. Both eras are spoken on both sides: where client and program differ, messages are translated.
- * Over HTTP+SSE a session lasts as long as its stream, and nothing goes to anybody else's.
+ * Each client session has its own server process, as the stdio transport intends. One more process is started in
+ * advance, so that a new session does not wait. A server that runs elsewhere is one process that sessions share
+ * (attached/). The number of sessions is limited, and idle sessions end. Stateless clients share processes. Clients and
+ * programs may use either era; messages between different eras are translated. Over HTTP+SSE, a session lasts as long
+ * as its stream, and its messages only go to that stream.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'
@@ -54,14 +54,14 @@ export interface BridgeOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
-  /** What clients see. Default streamable-http. */
+  /** Transport for clients. Default streamable-http. */
   readonly mode?: 'streamable-http' | 'sse'
   readonly log: Log
   readonly maxSessions?: number
   /** Idle time after which a session ends, in milliseconds. */
   readonly sessionTtlMs?: number
   readonly now?: () => number
-  /** Of this program, as servers are told. */
+  /** Version of this program, sent to servers. */
   readonly version?: string
   /** Timeout for `server/discover`, after a server rejected `initialize`. Default 10 s. */
   readonly probeMs?: number
@@ -75,9 +75,9 @@ export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
    * before.
    */
   readonly onEnded?: (why: string, output: readonly string[]) => void
-  /** Whether errors for clients contain the last lines that a server printed before it ended. Default false. */
+  /** True when errors for clients contain the last lines that a server printed before it ended. Default false. */
   readonly showOutput?: boolean
-  /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
+  /** False starts only the first process in advance, so that a new session waits for a start. Default true. */
   readonly ahead?: boolean
 }
 
@@ -109,14 +109,14 @@ export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBri
   return startBridge(new Processes({ ...options, onLine, now }), options)
 }
 
-/** Serves what a source offers. Rejects when the port cannot be bound or the source cannot be started. */
+/** Serves the conversations of a source. Rejects when the port cannot be bound or the source cannot be started. */
 export async function startBridge(source: ServerSource, options: BridgeOptions): Promise<StdioBridge> {
   const bridge = new Bridge(source, options)
   const listener = await listen({ ...options, handler: bridge.handler() })
   try {
     return bridge.serveOn(listener)
   } catch (error) {
-    // An argument that no process can have, or arguments that are too long, throw at once.
+    // Invalid or too long arguments throw immediately.
     await listener.close({ graceMs: 0 })
     throw error
   }
@@ -149,7 +149,7 @@ class Bridge {
     this.#stateless = new ServedStatelessSide({
       openings: this.#openings,
       info: this.#info,
-      // Neither era may take the other's last process.
+      // Limits both eras, so that neither can take the other's last process.
       maxProcesses: () =>
         Math.max(1, Math.min(Math.floor(this.#maxSessions / 2), this.#maxSessions - this.#sessions.size)),
       now: this.#now,
@@ -237,7 +237,7 @@ class Bridge {
     x.res.end()
   }
 
-  /** The stream is the session: without it nobody could hear the server. */
+  /** Opens a session that ends with its stream, because the server could not reach the client otherwise. */
   #openOld({ req, res }: BridgeExchange): void {
     refuseWithoutEvents({ req })
     const session = this.#begin()
@@ -277,7 +277,7 @@ class Bridge {
         })
     }
     const caller = single(req.headers[callerHeader])
-    // A digest, because the header may be long: what is cut could be somebody else's.
+    // A digest, because the header may be long and a truncated value could match another caller.
     const scope = caller === undefined ? '' : callerDigest(caller)
     const reply = new HttpReply(req, res, (result) => {
       if (method === 'tools/list') void this.#tools.learn(result)

@@ -1,11 +1,11 @@
-/** Event streams of the bridge: begun, and written to as long as the client reads. */
+/** Event streams of the bridge. */
 import type { ServerResponse } from 'node:http'
 import { eventStreamType } from '../../mcp/index.ts'
 import { holdsStream, writeParts } from '../../net/index.ts'
 
-/** Bytes that may wait for a client; it gets no more beyond that. */
+/** Maximum number of unread bytes. A client that exceeds it is disconnected. */
 const maxUnread = 16 * 1024 * 1024
-/** Quiet streams say this now and then, so that nothing between here and the client takes them for dead. */
+/** Idle streams send this periodically, so that intermediaries keep the connection open. */
 const keepAliveMs = 30_000
 const keepAlive = ': keep-alive\n\n'
 
@@ -20,7 +20,7 @@ export function beginStream(res: ServerResponse, headers: Readonly<Record<string
   res.once('close', () => clearInterval(alive))
 }
 
-/** False when the client did not read and was cut off. */
+/** Returns false when the client did not read and was disconnected. */
 export function pushEvent(res: ServerResponse, event: readonly Buffer[]): boolean {
   if (res.writableEnded || res.destroyed) return true
   writeParts(res, event)

@@ -33,7 +33,7 @@ export function messagesOf(
     try {
       onMessage(message)
     } catch (error) {
-      log.warn('a message of the server could not be used; it was dropped', { err: error })
+      log.warn('processing a message of the server failed; dropped', { err: error })
     }
   }
   return function onLine(line) {

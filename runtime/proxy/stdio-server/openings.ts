@@ -1,10 +1,10 @@
 /**
- * Conversations with the server that have begun with `initialize` and are not in use: the server is still starting,
- * or the client left before it used the conversation.
+ * Conversations with the server that were started with `initialize` and are not in use: the server is still starting,
+ * or the client disconnected before it used the conversation.
  *
- * A client that stops waiting, such as a health check, never ends or duplicates a starting process: the process
- * stays, and the next client with the same `initialize` continues with it. The number of unused conversations is
- * bounded. One ends when it is idle, or when its server takes too long to start.
+ * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process stays,
+ * and the next client with the same `initialize` continues with it. The number of unused conversations is limited. One
+ * ends when it is idle or when its server takes too long to start.
  * Source: MCP 2025-11-25, lifecycle.
  */
 import {
@@ -25,12 +25,12 @@ import { GatehouseError } from '../../../schemas/index.ts'
 const maxAnswered = 2
 /** Maximum number of unused conversations whose server is still starting. */
 const maxStarting = 8
-/** A server that has not responded after this time is given up. Until then it may be installing a package. */
+/** A server that has not responded after this time is abandoned. Until then, it may be installing a package. */
 const maxStartMs = 10 * 60_000
 
 type OnMessage = (message: Message) => void
 
-/** Returns true when a conversation that began with the params `other` can replace one with the params `wanted`. */
+/** Returns true when a conversation that started with the params `other` can replace one with the params `wanted`. */
 export type IsSame = (other: Buffer, wanted: Buffer) => boolean
 
 /** The server's response to `initialize`. */
@@ -42,7 +42,7 @@ export interface InitializeAnswer {
 }
 
 export class Openings {
-  /** Begins a conversation that this class does not manage. */
+  /** Starts a conversation that this class does not manage. */
   readonly take: OpenLink
   readonly #now: () => number
   /** Conversations that wait for the response to `initialize`, with or without a client. */
@@ -66,7 +66,7 @@ export class Openings {
 
   /**
    * Returns a link for one client. Its first message decides: an `initialize` continues an unused conversation that
-   * `isSame` accepts; any other message begins a new one. By default, `isSame` requires equal params.
+   * `isSame` accepts; any other message starts a new one. By default, `isSame` requires equal params.
    */
   link(onMessage: OnMessage, isSame: IsSame = isEqual): ServerLink {
     return new OpeningLink(
@@ -137,7 +137,7 @@ export class Openings {
       ...answered.slice(0, Math.max(0, answered.length - maxAnswered)),
       ...starting.slice(0, Math.max(0, starting.length - maxStarting)),
     ]
-    for (const one of excess) this.#drop(one)
+    for (const opening of excess) this.#drop(opening)
   }
 
   #drop(opening: Opening): void {
@@ -181,7 +181,7 @@ class Opening {
   readonly link: ServerLink
   /** Resolves with the response, or undefined when the conversation ends first. */
   readonly answered: Promise<Message | undefined>
-  /** Like `answered`, but also resolves with undefined when the server is given up. */
+  /** Like `answered`, but also resolves with undefined when the server is abandoned. */
   readonly settled: Promise<Message | undefined>
   /** True while only `initialize` was sent. */
   isAlone = true
@@ -204,7 +204,7 @@ class Opening {
     this.link.send(requestMessage(id, 'initialize', params))
   }
 
-  /** Gives the conversation to a client that sends no `initialize`. */
+  /** Assigns the conversation to a client that sends no `initialize`. */
   adopt(onMessage: OnMessage): ServerLink {
     this.onMessage = onMessage
     return this.link
@@ -237,7 +237,7 @@ class Opening {
   async serve(id: string, onMessage: OnMessage): Promise<void> {
     this.onMessage = onMessage
     const answer = await this.answered
-    // The client may have left, and the conversation may serve another client by now.
+    // The client may have disconnected, and the conversation may already serve another client.
     if (!answer || this.onMessage !== onMessage) return
     onMessage(answer.id === id ? answer : scanMessage(responseMessage(id, answer)))
   }
@@ -269,7 +269,7 @@ class OpeningLink implements ServerLink {
   }
 
   send(bytes: Buffer): void {
-    // The client has left, so its responses to server requests are not needed any more.
+    // The client has disconnected, so its responses to server requests are no longer needed.
     if (this.#isClosed) return
     if (!this.#link) return this.#begin(bytes)
     // A starting server would read the cancellation first, and `initialize` cannot be cancelled.
@@ -293,7 +293,7 @@ class OpeningLink implements ServerLink {
       }
     } catch (error) {
       this.#isClosed = true
-      this.#ended.resolve('it could not be started')
+      this.#ended.resolve('it failed to start')
       throw error
     }
     void this.#link.ended.then((why) => this.#ended.resolve(why))
@@ -302,7 +302,7 @@ class OpeningLink implements ServerLink {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#ended.resolve('the client has left')
+    this.#ended.resolve('the client disconnected')
     if (this.#opening) this.#owner.release(this.#opening)
     else await this.#link?.close()
   }

@@ -88,7 +88,7 @@ class Peer implements StdioPeer {
     return this.#killReason ?? why
   }
 
-  /** Ends a server that has closed a stream and keeps running: it is of no more use. */
+  /** Ends a server that has closed a stream and keeps running, because it is no longer usable. */
   async #awaitBroken(): Promise<string> {
     const why = await this.#broken.promise
     await Promise.race([this.#exited, sleep(graceMs / 4)])
@@ -136,7 +136,7 @@ function readLines(stream: Readable, lines: LineReader): Promise<void> {
   })
 }
 
-/** A message as the line that carries it. */
+/** Returns a message as one line. */
 export function lineOf(message: Buffer): Buffer {
   return Buffer.concat([onOneLine(message), lineEnd])
 }

@@ -1,6 +1,6 @@
 /**
- * Process groups: a program and everything it started (npx and the server behind it) end together, and none outlives
- * this process, however it ends.
+ * Process groups: a program and everything that it started (npx and the server behind it) end together, and never
+ * outlive this process.
  */
 import type { ChildProcess } from 'node:child_process'
 import { Watchdog } from './watchdog.ts'
@@ -8,7 +8,7 @@ import { Watchdog } from './watchdog.ts'
 const running = new Set<number>()
 let watchdog: Watchdog | undefined
 
-/** From now on, groups end when this process is killed, too. For programs on people's machines; a container ends as a whole. */
+/** Makes groups end even when this process is killed. Used on user machines; a container ends as a whole. */
 export function watchGroups(): void {
   watchdog ??= new Watchdog()
 }
@@ -18,8 +18,8 @@ process.on('exit', () => {
 })
 
 /**
- * Takes charge of a child that was spawned with `detached: true`. Resolves with why it ended, when it is gone; what it
- * left behind in its group is ended then. Never rejects.
+ * Manages a child that was spawned with `detached: true`. Resolves with the reason after it has ended, and then ends
+ * the rest of its group. Never rejects.
  */
 export function groupEnded(child: ChildProcess): Promise<string> {
   const { pid } = child
@@ -29,7 +29,7 @@ export function groupEnded(child: ChildProcess): Promise<string> {
   }
   return new Promise((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
-      resolve(error.code === 'ENOENT' ? 'the command was not found' : 'the command could not be started')
+      resolve(error.code === 'ENOENT' ? 'the command was not found' : 'the command failed to start')
     })
     child.once('exit', (code, signal) => {
       signalGroup(pid, 'SIGKILL')
@@ -42,7 +42,7 @@ export function groupEnded(child: ChildProcess): Promise<string> {
   })
 }
 
-/** Signals a whole group; a group that is gone already is what was wanted. */
+/** Signals a whole group. Ignores a group that no longer exists. */
 export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid === undefined) return
   try {

@@ -13,22 +13,22 @@ import { visibleText } from '../../observe/index.ts'
 import { messagesOf } from './messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from './peer.ts'
 
-/** Provides conversations with the server: a process for each, or one process that they share. */
+/** Provides conversations with the server: one process each, or one shared process. */
 export interface ServerSource {
   /** Opens a conversation. */
   readonly take: OpenLink
-  /** Resolves with the reason when there will be no server at all. */
+  /** Resolves with the reason when the server will never be available. */
   readonly failed: Promise<string>
   /**
-   * Start time of a server that was asked and has not responded yet, in milliseconds since the epoch; undefined
-   * otherwise.
+   * Start time of a server that has received a message but not responded yet, in milliseconds since the epoch;
+   * undefined otherwise.
    */
   readonly startingSince?: number | undefined
-  /** Starts to keep the server ready. */
+  /** Starts the server in advance. */
   start(): void
   /** Stops opening conversations. */
   close(): Promise<void>
-  /** Ends conversations that their users have left. */
+  /** Ends conversations that their users have abandoned. */
   closeAll(): Promise<void>
 }
 
@@ -42,17 +42,15 @@ export interface ProcessesOptions extends PeerCommand {
    */
   readonly onEnded?: (why: string, output: readonly string[]) => void
   readonly now: () => number
-  /** False: no process after the first is started ahead. Default true. */
+  /** False starts no process in advance after the first. Default true. */
   readonly ahead?: boolean | undefined
   /**
-   * Whether the reason for the end of a server, which clients see, contains its last lines of output. Default false.
+   * True when the reason for the end of a server, which clients see, contains its last lines of output. Default false.
    */
   readonly showOutput?: boolean | undefined
 }
 
-/**
- * A process that ends sooner than this without receiving a message has failed to start. One that ends later was idle.
- */
+/** A process that ends sooner than this without receiving a message failed to start. One that ends later was idle. */
 const quickEndMs = 3_000
 /** Pauses before the next start, by the number of consecutive failed starts. */
 const restartPauseMs = [0, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const
@@ -62,7 +60,7 @@ const maxShownLine = 300
 export class Processes implements ServerSource {
   readonly #options: ProcessesOptions
   readonly #failed = Promise.withResolvers<string>()
-  /** All running processes, so that none outlives the server in front of them. */
+  /** All running processes, so that none outlives this process. */
   readonly #running = new Set<ServerProcess>()
   #spare: ServerProcess | undefined
   #closed = false
@@ -93,7 +91,8 @@ export class Processes implements ServerSource {
    * failed start.
    */
   take(onMessage: (message: Message) => void): ServerLink {
-    if (this.#closed) throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server is ending' })
+    if (this.#closed)
+      throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server is shutting down' })
     const process = this.#spare ?? this.#startOne()
     this.#spare = undefined
     process.onMessage = onMessage

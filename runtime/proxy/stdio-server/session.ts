@@ -1,11 +1,11 @@
 /**
- * One client session over HTTP and the stdio server process that is its own.
+ * One client session over HTTP with its own stdio server process.
  *
- * A POSTed request waits here for its response. Standard output does not say to which request a notification or a server
- * request belongs: progress goes to the request whose token it carries, everything else to the newest request that
- * waits, or to the standing stream when none does. Without either, a bounded number is buffered for the next stream. Over
- * HTTP+SSE (deprecated) everything goes to the one stream that the client opened. A client that does not read is cut.
- * A program that refuses `initialize`, and speaks the stateless era, is spoken to in that era, behind a translation.
+ * A POST request waits here for its response. Standard output does not show which request a notification or a server
+ * request belongs to. Progress goes to the request with its token, everything else to the newest pending request, or to
+ * the standing stream when none is pending. Without either, a limited number is buffered for the next stream. Over
+ * HTTP+SSE (deprecated), everything goes to the one stream that the client opened. A client that does not read is
+ * disconnected. When a program rejects `initialize` and supports the stateless era, its messages are translated.
  * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
  */
 import type { ServerResponse } from 'node:http'
@@ -28,10 +28,10 @@ import {
 import { type Log, writeParts } from '../../net/index.ts'
 import { beginStream, pushEvent } from './event-stream.ts'
 
-/** Messages buffered for a standing stream that is not open; the oldest go first. */
+/** Number of messages buffered while no standing stream is open; the oldest are dropped first. */
 const maxBuffered = 100
 /**
- * Maximum number of requests over HTTP+SSE (deprecated) that get an error when the server ends; further ones end with
+ * Maximum number of requests over HTTP+SSE (deprecated) that get an error when the server ends. Others just end with
  * the stream.
  */
 const maxOnStream = 1_000
@@ -45,7 +45,7 @@ interface Waiting {
 export interface BridgeSessionOptions {
   readonly open: OpenLink
   readonly log: Log
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of this program's own `Implementation`. */
   readonly info: string
   readonly now: number
 }
@@ -59,7 +59,7 @@ export class BridgeSession {
   /** By raw JSON-RPC id, in order of arrival. */
   readonly #waiting = new Map<string, Waiting>()
   #stream: ServerResponse | undefined
-  /** HTTP+SSE: responses leave on the stream, too. */
+  /** True for HTTP+SSE, where responses are also sent on the stream. */
   #streamOnly = false
   /** Raw ids of requests whose responses are sent on the stream. */
   readonly #onStream = new Set<string>()
@@ -87,12 +87,12 @@ export class BridgeSession {
     void this.ended.then((why) => this.#abandon(why))
   }
 
-  /** True while a request waits or the standing stream is open. */
+  /** True while a request is pending or the standing stream is open. */
   get busy(): boolean {
     return this.#waiting.size > 0 || this.#stream !== undefined
   }
 
-  /** A message of the client whose response, if it has one, leaves on the stream. */
+  /** Sends a message of the client. Its response, if any, is sent on the stream. */
   send(message: Message): void {
     this.#carrier.fromClient(message)
     if (this.#streamOnly && message.kind === 'request' && this.#onStream.size < maxOnStream)
@@ -100,14 +100,14 @@ export class BridgeSession {
   }
 
   /**
-   * Responds on the stream with "method not found", in place of the server: the HTTP+SSE (deprecated) transport
-   * has no stateless revision, and a server may not take kindly to a request before `initialize`.
+   * Responds "method not found" on the stream, on behalf of the server. The HTTP+SSE (deprecated) transport has no
+   * stateless revision, and some servers fail on a request before `initialize`.
    */
   refuse({ id }: Message): void {
     if (id !== undefined) this.#push(this.#stream, [errorMessage(id, new GatehouseError('METHOD_NOT_FOUND'))])
   }
 
-  /** A request of the client; resolves when its response is complete or the client is gone. */
+  /** Sends a request of the client. Resolves when its response is complete or the client has disconnected. */
   request(message: Message, res: ServerResponse): Promise<void> {
     const { id } = message
     if (id === undefined) throw new GatehouseError('INVALID_REQUEST')
@@ -132,13 +132,13 @@ export class BridgeSession {
     })
   }
 
-  /** Opens the standing stream; a second one replaces the first. */
+  /** Opens the standing stream. A second one replaces the first. */
   openStream(res: ServerResponse): void {
     this.#stream?.end()
     this.#stand(res, { [headerName.sessionId]: this.id })
   }
 
-  /** Opens the one stream of HTTP+SSE; its first event says where to send messages. */
+  /** Opens the one stream of HTTP+SSE. Its first event contains the URL for messages. */
   openOldStream(res: ServerResponse, endpoint: string): void {
     this.#streamOnly = true
     this.#stand(res, {}, encodeEvent(Buffer.from(endpoint), { event: 'endpoint' }))
@@ -155,20 +155,20 @@ export class BridgeSession {
     })
   }
 
-  /** Ends the server. Requests that wait get an error. */
+  /** Ends the server. Pending requests get an error. */
   async close(): Promise<void> {
     this.#isClosing = true
     await this.#link.close()
     this.#stream?.end()
   }
 
-  /** A message that the translation has made for the client. */
+  /** Handles a message for the client that the translation created. */
   #toClient(bytes: Buffer, about: string | undefined): void {
     const related = about === undefined ? undefined : this.#waiting.get(about)?.res
     this.#deliver(scanMessage(bytes), related)
   }
 
-  /** The client has cancelled its request: the HTTP exchange ends without a response message. */
+  /** Ends the HTTP exchange of a cancelled request without a response message. */
   #drop(about: string): void {
     const waiting = this.#waiting.get(about)
     if (!waiting) return
@@ -185,7 +185,7 @@ export class BridgeSession {
     else if (message.id !== undefined) this.#respondTo(message.id, [message.bytes])
   }
 
-  /** The parts of a response to the request with this raw id. */
+  /** Writes the parts of a response to the request with this raw id. */
   #respondTo(id: string, message: readonly Buffer[]): void {
     if (this.#streamOnly) {
       this.#onStream.delete(id)
@@ -208,7 +208,7 @@ export class BridgeSession {
     done()
   }
 
-  /** A notification of the server, or a server request. */
+  /** Delivers a notification or a request of the server. */
   #relay(message: Message, related: ServerResponse | undefined): void {
     const target = related ?? (this.#carrier.isTranslated ? undefined : this.#targetOf(message))
     if (target) {
@@ -223,7 +223,7 @@ export class BridgeSession {
 
   #push(res: ServerResponse | undefined, message: readonly Buffer[]): void {
     if (res && !pushEvent(res, eventParts(message)))
-      this.#options.log.warn('a client that does not read was cut off')
+      this.#options.log.warn('disconnected a client that does not read')
   }
 
   #targetOf(message: Message): ServerResponse | undefined {

@@ -1,6 +1,6 @@
 /**
- * Serves stateless clients of a stdio server: detects once which era the program speaks, then forwards requests to
- * it, translated if needed.
+ * Serves stateless clients of a stdio server: detects the program's era once, then forwards requests to it, translated
+ * if needed.
  *
  * Clients of one scope share processes; the scope is the caller as identified by the proxy in front.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
@@ -26,9 +26,9 @@ import type { Openings } from './openings.ts'
 
 export interface ServedStatelessSideOptions {
   readonly openings: Openings
-  /** Raw JSON of our own `Implementation`: these processes serve many clients. */
+  /** Raw JSON of this program's own `Implementation`, because these processes serve many clients. */
   readonly info: string
-  /** Processes that may run for stateless clients. */
+  /** Maximum number of processes for stateless clients. */
   readonly maxProcesses: () => number
   readonly now: () => number
   readonly log: Log
@@ -36,9 +36,9 @@ export interface ServedStatelessSideOptions {
   readonly probeMs?: number | undefined
 }
 
-/** Scope of the process that was asked for its era: requests without a caller. */
+/** Scope of the process that was used for the detection: requests without a caller. */
 const commonScope = ''
-/** A longer `clientInfo` is not passed on to the server. */
+/** A longer `clientInfo` is not forwarded to the server. */
 const maxInfoBytes = 4096
 const maxWaiting = 1_000
 const maxRefusalText = 500
@@ -58,14 +58,14 @@ export class ServedStatelessSide {
   #isFinding = false
   #known: Handler | undefined
   #introduction: SessionServer | undefined
-  /** Error message of a server that speaks neither era; undefined once the era is known. */
+  /** Error message of a server that supports neither era; undefined once the era is known. */
   refusal: string | undefined
 
   constructor(options: ServedStatelessSideOptions) {
     this.#options = options
   }
 
-  /** Processes that run for stateless clients. */
+  /** Number of processes for stateless clients. */
   get size(): number {
     return this.#known?.size ?? 0
   }
@@ -76,10 +76,10 @@ export class ServedStatelessSide {
     await handler?.request(request, reply)
   }
 
-  /** Resolves with undefined when the client has left. The detection continues without it. */
+  /** Resolves with undefined when the client has disconnected. The detection continues without it. */
   async #awaitKnown({ meta }: StatelessRequest, gone: AbortSignal): Promise<Handler | undefined> {
     if (this.#waiting.size >= maxWaiting)
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the server is starting: try again later' })
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the server is starting; try again later' })
     const { promise, resolve, reject } = Promise.withResolvers<Handler | undefined>()
     const waiting = { resolve, reject }
     this.#waiting.add(waiting)
@@ -121,13 +121,13 @@ export class ServedStatelessSide {
     const { answer, opensSession, opening } = await openings.introduce(Buffer.from(params))
     if (opensSession && answer.result) {
       this.#introduction = sessionServer(answer.result)
-      log.info('the era of the server is known', { era: 'session' })
+      log.info('detected the era of the server', { era: 'session' })
       return new StatelessTranslator({
         open: (onMessage) => openings.link(onMessage, hasSameCapabilities),
         maxLinks: maxProcesses,
         now,
         infoFor: () => info,
-        // Does not take a process that the next session could use.
+        // Does not use a process that the next session could use.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
       })
     }
@@ -139,7 +139,7 @@ export class ServedStatelessSide {
         detail: `the server refused to open a session: ${this.refusal}`,
       })
     }
-    log.info('the era of the server is known', { era: 'stateless' })
+    log.info('detected the era of the server', { era: 'stateless' })
     const relay = new StatelessRelay({ open: openings.take, maxLinks: maxProcesses, now })
     relay.adopt(commonScope, link)
     return relay

@@ -1,14 +1,14 @@
 /**
- * Ends process groups when this process is gone, even by SIGKILL: a shell of a few hundred kilobytes holds the other end of a pipe,
- * is told which groups run, and ends them once the pipe closes.
+ * Ends process groups when this process is gone, even by SIGKILL. A small shell holds the other end of a pipe, receives
+ * the ids of running groups, and ends them when the pipe closes.
  *
- * It leads a session of its own, so signals of the terminal do not reach it. Where there is no shell, and on Windows, groups
- * end with this process in the usual cases only.
+ * The shell leads its own session, so terminal signals do not reach it. Without a shell, and on Windows, groups only
+ * end with this process when it ends normally.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Socket } from 'node:net'
 
-/** Lines are `+ PID` and `- PID`. SIGTERM first; what is left after two seconds gets SIGKILL. */
+/** Lines are `+ PID` and `- PID`. Sends SIGTERM, and SIGKILL after two seconds. */
 const script = `
 groups=
 while read -r change group; do
@@ -42,12 +42,12 @@ export class Watchdog {
     this.#groups.delete(pid)
     this.#tell(`- ${pid}\n`)
     if (this.#groups.size > 0) return
-    // Nothing is left to watch over; the next group gets another shell.
+    // No group is left; the next one starts another shell.
     this.#shell?.stdin?.end()
     this.#shell = undefined
   }
 
-  /** A shell that ends, because somebody has ended it, is replaced with the next group. */
+  /** A shell that was ended externally is replaced with the next group. */
   #start(): void {
     if (process.platform === 'win32') return
     const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
@@ -56,7 +56,7 @@ export class Watchdog {
     }
     shell.on('error', over).on('exit', over)
     shell.stdin.on('error', over)
-    // It must not keep this process running.
+    // Does not keep this process running.
     shell.unref()
     if (shell.stdin instanceof Socket) shell.stdin.unref()
     this.#shell = shell

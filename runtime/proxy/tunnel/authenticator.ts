@@ -1,11 +1,11 @@
 /**
- * The authenticator of a tunnel, which is exchanged for another one when the tunnel comes up under another URL: the URL
- * is the resource that tokens are meant for, and clients are shown it.
+ * The authenticator of a tunnel. It is replaced when the tunnel comes up under another URL, which is the resource of
+ * tokens and is shown to clients.
  */
 import type { Authenticator } from '../../incoming/index.ts'
 
 export interface ExchangeableAuthenticator extends Authenticator {
-  /** From the next request on; requests in flight end with the one that they began with. */
+  /** Applies to later requests; requests in flight keep their authenticator. */
   exchange(next: Authenticator): void
 }
 
@@ -21,7 +21,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     exchange(next) {
       const before = current
       current = next
-      // A key set that is being fetched for a request in flight fails that request only, as an outage would.
+      // A key set that is being fetched for a request in flight only fails that request.
       void before.close().catch(() => undefined)
     },
   }

@@ -1,8 +1,8 @@
 /**
- * Runs a program for a tunnel: no shell, its lines handed on, ended together with the tunnel and with everything that it
- * started itself.
+ * Runs a program for a tunnel without a shell, forwards its output lines, and ends it with the tunnel and all of its
+ * child processes.
  *
- * The program gets the environment without our own variables: they hold secrets that are none of its business.
+ * The program does not get this program's own variables, because they contain secrets.
  */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -20,7 +20,7 @@ export interface ChildOptions {
 
 const killAfterMs = 3_000
 
-/** Resolves when the program ends by the signal; rejects when it ends by itself or cannot be started. */
+/** Resolves when the signal ended the program. Rejects when it ends on its own or cannot be started. */
 export async function runChild(options: ChildOptions): Promise<void> {
   const { program, args, env, onLine, signal } = options
   const child = spawn(program, [...args], { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -44,7 +44,7 @@ function follow(stream: Readable, onLine: (line: string) => void): void {
   createInterface({ input: stream }).on('line', onLine)
 }
 
-/** The environment for a program that is not ours. */
+/** Returns the environment for an external program. */
 export function foreignEnvironment(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('GATEHOUSE_')))
 }

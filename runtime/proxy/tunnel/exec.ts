@@ -1,8 +1,8 @@
 /**
- * A tunnel by any program: started with the proxy's address in its arguments, its public URL found in what it prints.
+ * A tunnel by any program: its arguments contain the proxy's address, and its output contains the public URL.
  *
- * The arguments are a list; no shell reads them. The token of the environment reaches the program under the variable
- * name that the settings give, and never as an argument.
+ * The arguments are a list, not parsed by a shell. The token from the environment is passed in the configured variable,
+ * never as an argument.
  */
 import type { Environment } from '../../config/index.ts'
 import type { Secret } from '../../observe/index.ts'
@@ -12,9 +12,9 @@ import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from
 export interface ExecSettings {
   /** Program and arguments; `{target}` becomes the proxy's URL, `{port}` its port. */
   readonly command: readonly string[]
-  /** The first group, or the whole match, is the public URL; looked for in both outputs of the program. */
+  /** The first group, or the whole match, is the public URL. Searched in both outputs of the program. */
   readonly urlPattern: RegExp
-  /** Variable under which the program gets the token. */
+  /** Variable in which the program gets the token. */
   readonly authTokenEnv: string | undefined
 }
 
@@ -51,7 +51,7 @@ export function execProvider(
       const done = keepRunning(attempt, stop.signal, events.onDown)
       return {
         async close() {
-          stop.abort(new Error('the tunnel is ending'))
+          stop.abort(new Error('the tunnel is closing'))
           await done
         },
       }

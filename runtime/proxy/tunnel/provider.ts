@@ -1,14 +1,14 @@
 /**
- * The seam between a tunnel and what carries it: a provider makes a local port reachable from outside and says under
- * which URL. Providers restart what they run, with growing waits, until they are closed.
+ * The interface between a tunnel and its provider. A provider makes a local port reachable from outside and reports its
+ * URL. It restarts its program with growing delays until it is closed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../net/index.ts'
 
 export interface TunnelEvents {
-  /** The tunnel is up under this URL; called again after a restart, perhaps with another one. */
+  /** Called when the tunnel is up under this URL, and again after a restart, possibly with another URL. */
   readonly onUp: (url: string) => void
-  /** An attempt failed; others follow. */
+  /** Called when an attempt failed; more attempts follow. */
   readonly onDown: (error: unknown) => void
   readonly log: Log
 }
@@ -19,18 +19,16 @@ export interface Tunnel {
 }
 
 export interface TunnelProvider {
-  /** Starts to make `127.0.0.1:port` reachable. Returns at once. */
+  /** Starts to expose `127.0.0.1:port`. Returns immediately. */
   open(port: number, events: TunnelEvents): Tunnel
 }
 
 const firstWaitMs = 1_000
 const longestWaitMs = 60_000
-/** A run that lasted this long was a good one: the next wait begins small again. */
+/** A run of at least this duration resets the delay. */
 const goodRunMs = 30_000
 
-/**
- * Runs `attempt` again and again until `signal` fires: at once after it resolved, after growing waits while it throws.
- */
+/** Repeats `attempt` until `signal` fires: immediately after it resolves, and with growing delays while it throws. */
 export async function keepRunning(
   attempt: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,

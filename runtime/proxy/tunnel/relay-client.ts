@@ -1,6 +1,6 @@
 /**
- * A tunnel through a self-hosted `gatehouse relay`: keeps idle WebSockets open there and joins each to the proxy's port
- * when the relay begins to use it. See relay-protocol.ts.
+ * A tunnel through a self-hosted `gatehouse relay`: keeps idle WebSockets open at the relay, and connects each to the
+ * proxy's port when the relay uses it. See relay-protocol.ts.
  */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ import { pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-p
 import { acceptKey, WebSocketStream } from './websocket.ts'
 
 export interface RelaySettings {
-  /** ws, wss, http or https URL of the relay. */
+  /** URL of the relay with the scheme ws, wss, http or https. */
   readonly url: string
   readonly hostname: string | undefined
   readonly authToken: () => Secret
@@ -21,7 +21,7 @@ export interface RelaySettings {
   readonly proxy: ProxyEnvironment | undefined
 }
 
-/** Connections that wait at the relay. */
+/** Number of idle connections at the relay. */
 const idleConnections = 4
 
 export function relayProvider(settings: RelaySettings): TunnelProvider {
@@ -45,7 +45,7 @@ export function relayProvider(settings: RelaySettings): TunnelProvider {
       )
       return {
         async close() {
-          stop.abort(new Error('the tunnel is ending'))
+          stop.abort(new Error('the tunnel is closing'))
           await Promise.all(slots)
           await dispatcher.destroy()
         },
@@ -64,7 +64,7 @@ interface Slot {
   readonly onUp: (url: string) => void
 }
 
-/** One connection from its idle time to its end. Resolves when it was taken into use, so that the slot is free. */
+/** Runs one connection. Resolves when the relay uses it, so that its slot is free. */
 async function hold(slot: Slot): Promise<void> {
   const { stream, publicUrl } = await dial(slot)
   if (slot.signal.aborted) {
@@ -73,7 +73,7 @@ async function hold(slot: Slot): Promise<void> {
   }
   slot.onUp(publicUrl)
   await new Promise<void>((resolve, reject) => {
-    const silence = setTimeout(() => stream.destroy(new Error('the relay is silent')), pingEveryMs * 3)
+    const silence = setTimeout(() => stream.destroy(new Error('the relay does not respond')), pingEveryMs * 3)
     const stop = (): void => {
       stream.destroy()
       resolve()
@@ -98,7 +98,7 @@ async function hold(slot: Slot): Promise<void> {
   })
 }
 
-/** From here on the two sockets are one. */
+/** Connects the two sockets. */
 function join(stream: Duplex, { port, signal }: Slot): void {
   const local = connect(port, '127.0.0.1')
   const stop = (): void => {
@@ -110,11 +110,11 @@ function join(stream: Duplex, { port, signal }: Slot): void {
   stream.on('error', stop)
   stream.on('close', () => {
     signal.removeEventListener('abort', stop)
-    // What the relay sent last is still to be handed on; nobody waits for a response any more.
+    // Deliver the remaining bytes from the relay; no response is expected any more.
     local.destroySoon()
   })
   local.on('close', () => {
-    // After its end, the stream is ended by the pipe, when the last bytes are out.
+    // The pipe ends the stream after the last bytes.
     if (!local.readableEnded) stream.destroy()
   })
   stream.pipe(local)
@@ -127,10 +127,10 @@ interface Dialled {
 }
 
 const refusals: Readonly<Record<number, string>> = {
-  401: 'the relay refuses the token',
-  404: 'there is no relay at this URL',
-  409: 'the hostname is taken at the relay',
-  503: 'the relay takes no more tunnels',
+  401: 'the relay rejected the token',
+  404: 'no relay at this URL',
+  409: 'the hostname is already in use at the relay',
+  503: 'the relay has reached its tunnel limit',
 }
 
 function dial(slot: Slot): Promise<Dialled> {
@@ -164,7 +164,7 @@ function dial(slot: Slot): Promise<Dialled> {
           socket.destroy()
           reject(
             new GatehouseError('BACKEND_PROTOCOL', {
-              detail: 'the relay does not speak the tunnel protocol',
+              detail: 'the relay does not support the tunnel protocol',
             }),
           )
         },

@@ -1,9 +1,9 @@
 /**
- * One public request on its way through a tunnel, byte for byte: both bodies are streamed, nothing is stored, and nothing
- * of MCP is looked at. The proxy at the other end is the one that checks, limits and remembers.
+ * Forwards one public request through a tunnel byte by byte. Both bodies are streamed and not stored, and MCP is not
+ * inspected; the proxy at the other end does that.
  *
- * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the response
- * off too.
+ * Only drops hop-by-hop headers (RFC 9110 section 7.6.1). When a tunnel breaks during a response, the response is
+ * aborted.
  */
 import { addTrailers, clientGone, sendHead, waitForDrain } from '../forward/client-side.ts'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
@@ -21,7 +21,7 @@ import {
 import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
 import { acceptUpgrade } from '../forward/upgrade.ts'
 
-/** Resolves when the exchange is over, however it ended. Never rejects. */
+/** Resolves when the exchange has ended in any way. Never rejects. */
 export function forward(
   dispatcher: Dispatcher,
   origin: string,
@@ -103,7 +103,7 @@ class RelayedResponse implements DispatchHandler {
     socket: Duplex,
   ): void {
     acceptUpgrade(this.#exchange, status, headers, socket)
-    // What the tunnel carries for it counts as in flight until it ends.
+    // Counted as in flight until its tunnel traffic ends.
     socket.once('close', () => this.#done())
   }
 
@@ -118,7 +118,7 @@ class RelayedResponse implements DispatchHandler {
     const lines = responseLines(headers)
     sendHead(res, status, text, lines)
     if (headers['content-length'] !== undefined) return
-    // The head of a stream must not wait for its first byte.
+    // Send the head of a stream without waiting for its first byte.
     res.flushHeaders()
     if (/^text\/event-stream\b/i.test(headers['content-type'] ?? '')) holdsStream(res, () => res.end())
   }

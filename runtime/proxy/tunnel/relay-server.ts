@@ -1,10 +1,10 @@
 /**
- * `gatehouse relay`: a public address for proxies that have none. Takes tunnels from whoever knows the token, and
+ * `gatehouse relay`: a public address for proxies without one. Accepts tunnels from clients with the token, and
  * forwards each request for `<name>.<domain>` through that name's tunnel.
  *
- * The relay streams bytes and adds no authentication of its own: that is the proxy's, at the other end. A name belongs to
- * one session at a time; it is free again some time after its last connection broke. What untrusted clients can fill is bounded:
- * tunnels, and requests in flight per tunnel.
+ * The relay streams bytes and does not authenticate requests; the proxy at the other end does. A name belongs to one
+ * session at a time and is released some time after its last connection breaks. Resources that untrusted clients can
+ * use are limited: tunnels, and requests in flight per tunnel.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`); see relay-protocol.ts.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
@@ -22,19 +22,19 @@ export interface RelayOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
-  /** Tunnels are reached as `<name>.<domain>`. */
+  /** Tunnels have the address `<name>.<domain>`. */
   readonly domain: string
-  /** Public URL of a tunnel, `*` standing for its name. Default: http://*.<domain>:<port>. */
+  /** Public URL of a tunnel; `*` is replaced by its name. Default: http://*.<domain>:<port>. */
   readonly publicUrl?: string | undefined
-  /** Asked for every tunnel, so that a rotated token is reloaded. */
+  /** Called for every tunnel, so that a rotated token applies. */
   readonly authToken: () => Secret
   readonly log: Log
   readonly maxTunnels?: number
-  /** Requests that may be in flight at once, per tunnel. */
+  /** Maximum number of concurrent requests per tunnel. */
   readonly maxRequests?: number
-  /** How long a name stays taken without any connection. */
+  /** How long a name stays reserved without any connection. */
   readonly freeAfterMs?: number
-  /** How often connections are checked for life. */
+  /** Interval of the pings that check connections. */
   readonly pingEveryMs?: number
 }
 
@@ -61,7 +61,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     if (tunnel) tunnel.handle(req, res)
     else if (req.url === '/health' && req.method === 'GET')
       sendJson(res, 200, { status: 'healthy', tunnels: tunnels.size })
-    else sendProblem(res, new GatehouseError('NOT_FOUND', { detail: 'there is no tunnel of this name' }))
+    else sendProblem(res, new GatehouseError('NOT_FOUND', { detail: 'no tunnel with this name' }))
   }
 
   function onUpgrade(req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer): void {
@@ -93,7 +93,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     }
   }
 
-  /** The tunnel of this session, new or known. */
+  /** Returns the existing or new tunnel of this session. */
   function join(query: URLSearchParams): RelayTunnel {
     const session = query.get('session') ?? ''
     if (!/^[\w-]{16,64}$/.test(session))

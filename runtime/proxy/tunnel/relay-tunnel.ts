@@ -1,8 +1,8 @@
 /**
- * One name at the relay: the connections of its client, and the requests that go through them.
+ * One name at the relay: its client's connections, and the requests that use them.
  *
- * Bounded: connections that wait, requests in flight, requests that wait for a connection. A connection that says
- * nothing for three pings is dead and dropped, so that a name does not stay taken by a machine that lost its power.
+ * Idle connections, requests in flight and waiting requests are limited. A connection that does not respond to three
+ * pings is dropped, so that a machine without power does not keep a name reserved.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -19,7 +19,7 @@ export interface RelayTunnelOptions {
   readonly log: Log
   readonly freeAfterMs: number
   readonly pingEveryMs: number
-  /** Requests that may be in flight at once. */
+  /** Maximum number of concurrent requests. */
   readonly maxRequests: number
   /** Called once, when the last connection has been gone for `freeAfterMs`. */
   readonly onFree: () => void
@@ -34,7 +34,7 @@ interface Waiting {
 const maxIdle = 16
 /** How long a request waits for a connection of the client. */
 const waitMs = 5_000
-/** Pings without any sign of life after which a connection is dead. */
+/** Number of unanswered pings after which a connection is dead. */
 const deadAfterPings = 3
 
 export class RelayTunnel {
@@ -69,7 +69,7 @@ export class RelayTunnel {
       const headers = { 'Retry-After': '1', Connection: 'close' }
       sendProblem(
         res,
-        new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many requests at once', headers }),
+        new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many concurrent requests', headers }),
       )
       return
     }
@@ -86,7 +86,7 @@ export class RelayTunnel {
     })
   }
 
-  /** A connection of the client is ready for use. */
+  /** Adds a connection of the client that is ready for use. */
   add(stream: WebSocketStream): void {
     if (this.#closed) {
       stream.destroy()
@@ -109,7 +109,7 @@ export class RelayTunnel {
     if (this.#open.size === 0) this.#watch()
   }
 
-  /** Frees the name in a while, unless the client comes back. */
+  /** Releases the name after a delay, unless the client reconnects. */
   #watch(): void {
     clearTimeout(this.#free)
     if (this.#closed) return
@@ -122,7 +122,7 @@ export class RelayTunnel {
   #checkConnections(): void {
     const deadline = performance.now() - deadAfterPings * this.#options.pingEveryMs
     for (const stream of this.#open) {
-      // What we do not read ourselves, because a public client is slow, says nothing about the other end.
+      // Data that stays unread because a public client is slow does not mean that the peer is dead.
       if (stream.aliveAt < deadline && !stream.held) stream.destroy()
       else stream.ping()
     }
@@ -155,7 +155,7 @@ export class RelayTunnel {
     this.#closed = true
     clearTimeout(this.#free)
     clearInterval(this.#pings)
-    for (const waiting of this.#waiting) waiting.fail(new Error('the tunnel is ending'))
+    for (const waiting of this.#waiting) waiting.fail(new Error('the tunnel is closing'))
     for (const stream of this.#open) stream.destroy()
     await this.#dispatcher.destroy()
   }

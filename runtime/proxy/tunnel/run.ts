@@ -1,9 +1,9 @@
 /**
  * `proxy tunnel`: the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
- * The whole pipeline stands in front of the target; without incoming authentication nothing is opened unless that is
- * asked for in so many words. The public name is added to the allowed hosts when it is known, and is the resource that
- * tokens must be meant for, unless --resource-url says otherwise.
+ * The whole pipeline protects the target. Without incoming authentication, the tunnel only opens with an explicit flag.
+ * Once known, the public name is added to the allowed hosts, and it is the resource of tokens unless --resource-url
+ * sets another one.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -20,20 +20,20 @@ import type { Tunnel, TunnelProvider } from './provider.ts'
 export interface TunnelOptions extends RunParts {
   readonly config: ProxySettings
   readonly provider: TunnelProvider
-  /** Open the tunnel although nobody is asked for a token. */
+  /** Opens the tunnel without authentication. */
   readonly insecureUnauthenticated: boolean
-  /** Called with the public URL, again when it changes. */
+  /** Called with the public URL, and again when it changes. */
   readonly onUrl: (url: string) => void
-  /** How long the first attempt may take. Default 60 s. */
+  /** Time limit of the first attempt. Default 60 s. */
   readonly upWithinMs?: number
 }
 
-/** Throws INVALID_CONFIG when the tunnel would let the whole world use the target and nobody has said that it may. */
+/** Throws INVALID_CONFIG when the tunnel would expose the target without authentication and no explicit flag is set. */
 export function refuseOpenTunnel(config: ProxySettings, insecureUnauthenticated: boolean): void {
   if (config.oidc || insecureUnauthenticated) return
   throw new GatehouseError('INVALID_CONFIG', {
     detail:
-      'a tunnel without --oidc-* flags lets the whole world use the target: protect it, or give --insecure-unauthenticated',
+      'a tunnel without --oidc-* flags exposes the target to everyone; protect it or set --insecure-unauthenticated',
   })
 }
 
@@ -68,9 +68,9 @@ export async function runTunnel(options: TunnelOptions): Promise<RunningCommand>
   }
 }
 
-/** A tunnel on its way up, and what follows from its URL. */
+/** A tunnel that is starting, and the state that depends on its URL. */
 class Opening {
-  /** Names under which the proxy is reached. */
+  /** Host names of the proxy. */
   readonly hosts = new Set<string>()
   readonly #options: TunnelOptions
   #tunnel: Tunnel | undefined
@@ -82,11 +82,11 @@ class Opening {
     this.#options = options
   }
 
-  /** Opens the tunnel; resolves with its first URL. */
+  /** Opens the tunnel. Resolves with its first URL. */
   async open(port: number): Promise<string> {
     const { provider, log, signal, upWithinMs = 60_000 } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<string>()
-    const late = (): void => reject(new Error(`the tunnel did not come up within ${upWithinMs / 1000}s`))
+    const late = (): void => reject(new Error(`the tunnel was not ready within ${upWithinMs / 1000}s`))
     const stop = (): void => reject(new Error('stopped while the tunnel was being opened'))
     const timer = setTimeout(late, upWithinMs)
     signal?.addEventListener('abort', stop, { once: true })
@@ -120,7 +120,7 @@ class Opening {
     this.#options.onUrl(url)
   }
 
-  /** The incoming authentication, which needs the public URL and so the tunnel. */
+  /** The incoming authentication, which depends on the public URL and therefore on the tunnel. */
   async protect(address: ProxyAddress): Promise<Authenticator> {
     const authenticator = exchangeable(this.#make(await this.open(address.port), address))
     this.#address = address

@@ -1,6 +1,6 @@
 /**
- * The settings of a tunnel provider: `--tunnel-provider` and the JSON of `--provider-args`, checked as a whole. Unknown
- * keys and wrong types are errors. Nothing is started here, which is what --dry-run relies on.
+ * The settings of a tunnel provider, from `--tunnel-provider` and the JSON of `--provider-args`. Reports all errors,
+ * including unknown keys and wrong types. Starts nothing, which --dry-run relies on.
  */
 import { accessSync, constants } from 'node:fs'
 import { GatehouseError, nearest } from '../../../schemas/index.ts'
@@ -50,7 +50,7 @@ const makers: Record<
       identityFile: args.file('identity-file'),
       url: args.url('url', /^https?:$/),
     }
-    if (!isHere('ssh', env)) args.violations.push('--tunnel-provider ssh: there is no ssh in PATH')
+    if (!isHere('ssh', env)) args.violations.push('--tunnel-provider ssh: ssh was not found in PATH')
     return () => sshProvider(settings, env)
   },
   relay(args, { env, ca, proxy }) {
@@ -60,7 +60,10 @@ const makers: Record<
     const given = readVariable(env, variables.tunnelAuthToken)
     const authToken = args.attempt(() => tokenFrom(file, given))
     if (!authToken)
-      args.failure('auth-token-file', `is required, or the variable ${variables.tunnelAuthToken.name}`)
+      args.failure(
+        'auth-token-file',
+        `is required unless the variable ${variables.tunnelAuthToken.name} is set`,
+      )
     return () => relayProvider({ url, hostname, authToken: authToken ?? (() => new Secret('')), ca, proxy })
   },
   exec(args, { env }) {
@@ -68,12 +71,12 @@ const makers: Record<
     const urlPattern = args.pattern('url-pattern') ?? /https?:\/\/\S+/
     const authTokenEnv = args.text('auth-token-env', {
       pattern: /^[A-Za-z_]\w*$/,
-      rule: 'must be the name of a variable',
+      rule: 'must be a valid variable name',
     })
     const given = readVariable(env, variables.tunnelAuthToken)
     const token = given === undefined ? undefined : new Secret(given)
     if (authTokenEnv !== undefined && !token) {
-      args.failure('auth-token-env', `needs the variable ${variables.tunnelAuthToken.name}`)
+      args.failure('auth-token-env', `requires the variable ${variables.tunnelAuthToken.name}`)
     }
     return () => execProvider({ command, urlPattern, authTokenEnv }, env, token)
   },
@@ -86,7 +89,7 @@ function remoteBind(args: Reader): string {
   return value
 }
 
-/** The token travels in the clear where the URL has no TLS. */
+/** Requires TLS, because the token would otherwise be sent in plain text. */
 function relayUrl(args: Reader): string {
   const value = args.url('url', /^(?:wss?|https?):$/, { required: true })
   if (value === undefined) return ''
@@ -105,12 +108,10 @@ function commandOf(args: Reader, env: Environment): readonly string[] {
   const [program] = command
   if (program === undefined) return command
   if (!command.some((part) => part.includes('{target}') || part.includes('{port}'))) {
-    args.failure(
-      'command',
-      'must have {target} or {port} somewhere, which the address of the proxy takes the place of',
-    )
+    args.failure('command', 'must contain {target} or {port}, which is replaced by the address of the proxy')
   }
-  if (!isHere(program, env)) args.failure('command', `the program ${program} cannot be found or started`)
+  if (!isHere(program, env))
+    args.failure('command', `the program ${program} was not found or is not executable`)
   return command
 }
 
@@ -126,7 +127,7 @@ function parseObject(json: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(json)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw refused(['--provider-args: must be a JSON object'])
 }
@@ -137,7 +138,7 @@ interface TextRule {
   readonly rule?: string
 }
 
-/** Takes members out of the object, noting errors; what is left over at the end is unknown. */
+/** Reads and removes fields of the object and records errors. Remaining fields are unknown. */
 class Reader {
   readonly violations: string[] = []
   readonly #values: Map<string, unknown>
@@ -158,10 +159,7 @@ class Reader {
     return value
   }
 
-  text(
-    name: string,
-    { required = false, pattern, rule = 'is not valid' }: TextRule = {},
-  ): string | undefined {
+  text(name: string, { required = false, pattern, rule = 'is invalid' }: TextRule = {}): string | undefined {
     const value = this.#take(name)
     if (value === undefined) {
       if (required) this.failure(name, 'is required')
@@ -192,7 +190,7 @@ class Reader {
     return undefined
   }
 
-  /** A file that can be read. */
+  /** Reads the path of a readable file. */
   file(name: string): string | undefined {
     const path = this.text(name)
     if (path === undefined) return undefined
@@ -200,7 +198,7 @@ class Reader {
       accessSync(path, constants.R_OK)
       return path
     } catch {
-      this.failure(name, `the file ${path} cannot be read`)
+      this.failure(name, `cannot read the file ${path}`)
       return undefined
     }
   }

@@ -1,8 +1,8 @@
 /**
- * A tunnel by the system's own ssh client: a reverse forward from a port of a server to the proxy.
+ * A tunnel with the system's ssh client: a reverse forward from a server's port to the proxy.
  *
- * Keys, known hosts and everything else are the client's business (BatchMode: it never asks). The tunnel is up when ssh
- * says that the remote forward was accepted.
+ * The client's own configuration provides keys, known hosts and everything else (BatchMode: it never prompts). The
+ * tunnel is up when ssh reports that the remote forward was accepted.
  */
 import type { Environment } from '../../config/index.ts'
 import { foreignEnvironment, runChild } from './child.ts'
@@ -20,8 +20,8 @@ export interface SshSettings {
 }
 
 /**
- * A connection of its own that asks nobody, carries nothing but the forward, gives up when that is refused, and notices
- * when the other end is gone.
+ * A separate connection without prompts that only carries the forward, fails when the forward is rejected, and detects
+ * a lost peer.
  */
 const fixedOptions = [
   'BatchMode=yes',
@@ -36,7 +36,7 @@ const fixedOptions = [
   'ServerAliveCountMax=3',
 ]
 
-/** The arguments of ssh for a local port. */
+/** Returns the arguments of ssh for a local port. */
 function sshArguments(settings: SshSettings, localPort: number): string[] {
   const { host, user, port, remoteBind, identityFile } = settings
   return [
@@ -71,7 +71,7 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
         const args = sshArguments(settings, port)
         await runChild({ program, args, env: foreignEnvironment(env), signal, onLine }).catch(
           (cause: unknown) => {
-            // What ssh said last is why it ended.
+            // The last line of ssh is the reason why it ended.
             const reason = cause instanceof Error ? cause.message : String(cause)
             throw new Error(last === '' ? reason : `${reason}: ${last}`, { cause })
           },
@@ -80,7 +80,7 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
       const done = keepRunning(attempt, stop.signal, events.onDown)
       return {
         async close() {
-          stop.abort(new Error('the tunnel is ending'))
+          stop.abort(new Error('the tunnel is closing'))
           await done
         },
       }
@@ -88,14 +88,14 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
   }
 }
 
-/** What -v says beside what matters. */
+/** Irrelevant lines of -v. */
 const chatter = /^(?:debug|OpenSSH_|Authenticated to |Transferred: |Bytes per second: )/
 
 function authorityOf(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** The port of the server, when the line says that the forward is accepted. */
+/** Returns the port on the server when the line reports that the forward was accepted. */
 function forwardedPort(line: string, { remoteBind }: SshSettings): number | undefined {
   const allocated = /Allocated port (\d+) for remote forward/.exec(line)?.[1]
   if (allocated !== undefined) return Number(allocated)

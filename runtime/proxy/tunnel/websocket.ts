@@ -1,10 +1,9 @@
 /**
- * A byte stream over the binary frames of one WebSocket, on a socket whose upgrade is done already. Both sides use it;
- * the client's frames are masked, the server's are not.
+ * A byte stream over the binary frames of a WebSocket, on a socket whose upgrade is complete. Both sides use it; only
+ * the client's frames are masked.
  *
- * Emits `alive` for every frame. No extensions and no text frames; where a message ends does not matter, the payload is
- * a stream. A frame that breaks the protocol or is larger than allowed ends the stream. Pings are answered, unless the
- * peer lets our own frames pile up; `ping` sends one.
+ * Emits `alive` for every frame. Extensions and text frames are not supported, and message boundaries are ignored. An
+ * invalid or oversized frame ends the stream. Pings are answered unless the peer does not read; `ping` sends one.
  * Source: RFC 6455 sections 4 to 7.
  */
 import { createHash, randomFillSync } from 'node:crypto'
@@ -14,12 +13,12 @@ const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const maxFrameBytes = 1_048_576
 /** RFC 6455 section 5.5. */
 const maxControlBytes = 125
-/** Payload of one frame that we send. */
+/** Maximum payload of a sent frame. */
 const chunkBytes = 65_535
 
 const opcodes = { continuation: 0, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-/** The Sec-WebSocket-Accept value for a key. */
+/** Returns the Sec-WebSocket-Accept value for a key. */
 export function acceptKey(key: string): string {
   return createHash('sha1')
     .update(key + guid)
@@ -31,23 +30,23 @@ export class WebSocketStream extends Duplex {
   readonly #masks: boolean
   #held: Buffer = Buffer.alloc(0)
   #closed = false
-  /** The peer has sent its close frame. */
+  /** True when the peer has sent its close frame. */
   #ended = false
   #paused = false
-  /** `performance.now()` when the last frame arrived. */
+  /** `performance.now()` at the last received frame. */
   aliveAt: number = performance.now()
 
-  /** `role`: the client is the side that dialled. `head`: bytes already read past the upgrade. */
+  /** `role`: the client is the side that connected. `head`: bytes that were already read after the upgrade. */
   constructor(socket: Duplex, role: 'client' | 'server', head: Buffer = Buffer.alloc(0)) {
     super({ allowHalfOpen: false })
     this.#socket = socket
     this.#masks = role === 'client'
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    // An end without a close frame is a broken connection, and a server's socket would stay half open after it.
+    // An end without a close frame is a broken connection, after which a server's socket would stay half open.
     socket.on('end', () => {
       if (!this.#ended) this.destroy()
     })
-    // After one, what was received is still to be read.
+    // After a close frame, received data can still be read.
     socket.on('close', () => {
       if (!this.#ended || this.readableLength === 0) this.destroy()
     })
@@ -56,7 +55,7 @@ export class WebSocketStream extends Duplex {
     if (head.length > 0) this.#receive(head)
   }
 
-  /** True while this side does not read, because whoever takes the bytes is slow. */
+  /** True while this side does not read because its consumer is slow. */
   get held(): boolean {
     return this.#paused
   }
@@ -126,14 +125,14 @@ export class WebSocketStream extends Duplex {
     } else if (opcode !== opcodes.pong) this.destroy()
   }
 
-  /** The next complete frame; undefined when more bytes are needed or the peer broke the rules. */
+  /** Returns the next complete frame; undefined when more bytes are needed or the frame is invalid. */
   #nextFrame(): Frame | undefined {
     const held = this.#held
     if (held.length < 2 || this.destroyed || this.#ended) return undefined
     const first = held.readUInt8(0)
     const second = held.readUInt8(1)
     const isMasked = (second & 0x80) !== 0
-    // Reserved bits mean extensions, which were not agreed on; masks are the client's duty and privilege.
+    // Reserved bits mean extensions, which were not negotiated. Only clients must mask.
     if ((first & 0x70) !== 0 || isMasked === this.#masks) return this.#refuse()
     const short = second & 0x7f
     const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0
@@ -147,7 +146,7 @@ export class WebSocketStream extends Duplex {
     if (held.length < headBytes + length) return undefined
     const body = held.subarray(headBytes, headBytes + length)
     this.#held = held.subarray(headBytes + length)
-    // The bytes are ours alone: they can be changed where they are.
+    // The bytes are not shared, so they can be unmasked in place.
     if (isMasked) applyMask(body, held.subarray(headBytes - 4, headBytes))
     return { opcode: first & 0x0f, payload: body }
   }
@@ -163,14 +162,14 @@ interface Frame {
   readonly payload: Buffer
 }
 
-/** A whole frame, the payload copied into it. */
+/** Returns a whole frame with a copy of the payload. */
 function frameOf(opcode: number, payload: Buffer, isMasked: boolean): Buffer {
   const { length } = payload
   const lengthBytes = length < 126 ? 0 : 2
   const start = 2 + lengthBytes + (isMasked ? 4 : 0)
   const frame = Buffer.allocUnsafe(start + length)
   frame[0] = 0x80 | opcode
-  // What we send is cut below 64 KiB, so two bytes always hold the length.
+  // Sent payloads are below 64 KiB, so two bytes always fit the length.
   frame[1] = (isMasked ? 0x80 : 0) | (lengthBytes === 0 ? length : 126)
   if (lengthBytes > 0) frame.writeUInt16BE(length, 2)
   payload.copy(frame, start)
@@ -182,7 +181,7 @@ function frameOf(opcode: number, payload: Buffer, isMasked: boolean): Buffer {
   return frame
 }
 
-/** RFC 6455 section 5.3, in place; four bytes at a time where memory is aligned. */
+/** RFC 6455 section 5.3, in place, four bytes at a time where memory is aligned. */
 function applyMask(bytes: Buffer, mask: Buffer): void {
   const { length } = bytes
   const lead = (4 - (bytes.byteOffset & 3)) & 3
@@ -190,7 +189,7 @@ function applyMask(bytes: Buffer, mask: Buffer): void {
   const from = count === 0 ? 0 : lead
   if (count > 0) {
     const words = new Int32Array(bytes.buffer, bytes.byteOffset + lead, count)
-    // The mask as it stands at the first word, in the machine's own byte order.
+    // The mask at the first word, in the machine's byte order.
     const [word = 0] = new Int32Array(Uint8Array.from([0, 1, 2, 3], (i) => mask[(lead + i) & 3] ?? 0).buffer)
     for (let k = 0; k < count; k++) words[k] = (words[k] ?? 0) ^ word
   }

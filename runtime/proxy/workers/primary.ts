@@ -1,6 +1,6 @@
 /**
- * The process that owns the workers of a proxy, and what these share: the login, the sessions and the metrics port. It
- * answers no request itself.
+ * The process that manages the workers of a proxy and their shared parts: the login, the sessions and the metrics port.
+ * It serves no requests itself.
  */
 import { LRUCache } from 'lru-cache'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
@@ -21,11 +21,11 @@ import { isRecord } from './worker.ts'
 
 const maxSessions = 100_000
 
-/** Starts `config.workers` processes with the arguments of this one. Rejects when the first ones cannot serve. */
+/** Starts `config.workers` processes with this process's arguments. Rejects when the first ones cannot serve. */
 export async function runPrimary(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   for (const warning of config.warnings) parts.log.warn(warning)
   if (!config.oidc)
-    parts.log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
+    parts.log.warn('no --oidc-* flag set; every client that reaches this port may use the proxy')
   const host = await resolveHost(config.host)
   const dispatcher = makeDispatcher({
     origin: config.target.origin,
@@ -34,7 +34,7 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   })
   const made =
     config.remote.kind === 'oauth' ? await makeLogin(config, config.remote, parts, dispatcher) : undefined
-  // Workers have their own; what becomes of the files is told once, from here.
+  // Workers read the files themselves; only the primary reports their state.
   const certificate = config.tls && openServingCertificate(config.tls, parts.events ?? makeEvents())
   const primary = new Primary(config, parts, made)
   try {
@@ -107,7 +107,7 @@ class Primary {
     return serveMetrics({ render }, { host, port: metricsPort, certificate }, this.#parts.log)
   }
 
-  /** What workers may call. */
+  /** The functions that workers may call. */
   #offers(): Handlers {
     const sessions = this.#sessions
     return {
@@ -142,7 +142,7 @@ class Primary {
       )
       return await this.#state()
     } finally {
-      // Also when the login has ended: workers must not keep using the old token.
+      // Also sent when the login has ended, because workers must not keep using the old token.
       await this.#tell()
     }
   }
@@ -160,7 +160,7 @@ class Primary {
 
   async close(graceMs: number): Promise<void> {
     await this.#workers?.close(graceMs)
-    this.#made?.stop.abort(new Error('the proxy is ending'))
+    this.#made?.stop.abort(new Error('the proxy is shutting down'))
     this.#made?.login.close()
     await this.#made?.fetch.close()
   }

@@ -1,16 +1,16 @@
-/** The proxy's login as a worker sees it: the token of the primary process, cached until shortly before it ends. */
+/** The proxy's login in a worker: the token of the primary process, cached until shortly before it expires. */
 import { isFields } from '../../../schemas/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
 import type { TokenSource } from '../model/credential.ts'
 
-/** What a worker is told. Crosses a pipe between our own processes only. */
+/** State of the login for workers. Only sent between our own processes. */
 export interface LoginState {
   readonly token?: string | undefined
   readonly idToken?: string | undefined
-  /** Unix milliseconds. */
+  /** In Unix milliseconds. */
   readonly expiresAt?: number | undefined
-  /** False: the login is not complete, ask again. */
+  /** False when the login is not complete; the worker then asks again. */
   readonly known: boolean
 }
 
@@ -51,7 +51,7 @@ export class RemoteLogin implements TokenSource {
     await this.#ask('refused', { status, challenge, url, usedToken })
   }
 
-  /** The primary tells a new state. */
+  /** Receives a new state from the primary. */
   update(state: unknown): void {
     if (isState(state)) this.#state = state
   }

@@ -1,6 +1,6 @@
 /**
- * One of several processes that serve the same port. The login, the shared sessions and the metrics are the primary's;
- * everything else is as in a single process.
+ * One of several processes that serve the same port. The primary owns the login, the shared sessions and the metrics;
+ * everything else works as in a single process.
  */
 import { isFields } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
@@ -11,7 +11,7 @@ import type { RunParts } from '../run/run-parts.ts'
 import type { ProxiedSessionRecord, SharedSessions } from '../session/sessions.ts'
 import { RemoteLogin } from './remote-login.ts'
 
-/** Serves until the primary says otherwise. Resolves when everything is closed. */
+/** Serves until the primary stops it. Resolves when everything is closed. */
 export function runWorker(config: ProxySettings, parts: RunParts): Promise<void> {
   return serveAsWorker(async ({ channel, connections, offer }) => {
     const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version)

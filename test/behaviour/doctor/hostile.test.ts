@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { issue } from '../../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 import { resolverOf, sendJson, startBare, startStage } from '../../helpers/doctor/staged.ts'
 import { type ExamineOptions, examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
@@ -21,7 +21,7 @@ async function certificate(name: string, fromDays: number, days: number) {
     ca,
     certificate: cert,
     key,
-  } = await issue({
+  } = await issueCertificate({
     names: [name],
     now: new Date(Date.now() + fromDays * day),
     lifetimeMs: days * day,

@@ -76,7 +76,7 @@ await t.test('readiness: a lost target makes it unready, and its return ready ag
   t.equal((await call()).status, 502)
   t.same(await readyz(rig.url), {
     status: 503,
-    body: { status: 'not_ready', reason: 'the target does not answer' },
+    body: { status: 'not_ready', reason: 'the target does not respond' },
   })
   await serverOn(t, port)
   t.equal((await call()).status, 200)
@@ -91,11 +91,11 @@ await t.test('readiness: without any traffic the target is asked, now and then',
   let now = 0
   const readiness = makeReadiness({ target: parseTarget(origin), dispatcher, now: () => now })
   for (let n = 0; n < 5; n++) readiness.unreachable()
-  t.equal(await readiness.notReady(), 'the target does not answer')
+  t.equal(await readiness.notReady(), 'the target does not respond')
   await serverOn(t, port)
-  t.equal(await readiness.notReady(), 'the target does not answer', 'not asked again at once')
+  t.equal(await readiness.notReady(), 'the target does not respond', 'not asked again at once')
   now = 5_000
   t.equal(await readiness.notReady(), undefined)
   readiness.end()
-  t.equal(await readiness.notReady(), 'the proxy is ending')
+  t.equal(await readiness.notReady(), 'the proxy is shutting down')
 })

@@ -206,7 +206,7 @@ await t.test(
     }
     t.match(await readyz(), {
       status: 'not_ready',
-      reason: 'the target does not open its lost sessions again',
+      reason: 'the target does not reopen lost sessions',
     })
     server.refusesAll = false
     t.equal((await sessions[5]?.request('tools/call'))?.status, 200)

@@ -2,7 +2,7 @@
  * What a file names and does not have: Secrets and ConfigMaps with invented values, and objects of other files. Without them an
  * example could not run anywhere.
  */
-import { issue } from '../../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import type { Manifest } from './files.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -71,7 +71,7 @@ function invented(kind: string, name: string): Manifest {
 
 async function withValues({ kind, name, keys }: { kind: string; name: string; keys: ReadonlySet<string> }) {
   const day = { now: new Date(), lifetimeMs: 86_400_000 }
-  const { ca, key: pem } = await issue({ names: ['example.com'], ...day })
+  const { ca, key: pem } = await issueCertificate({ names: ['example.com'], ...day })
   const valueOf = (field: string) =>
     /ca|crt|cert/i.test(field)
       ? ca

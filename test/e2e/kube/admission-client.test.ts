@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { issue } from '../../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
 import { startHooksProcess, writeCertificate } from '../../helpers/hooks/process.ts'
 import { kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
@@ -79,7 +79,7 @@ await t.test('a client certificate of the API server', { skip: kubeMissing() }, 
   const kube = await startKubeApiserver(t, { admissionFile: admissionFile(folder, own) })
   kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds/mcpgroups.yaml')])
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
-  const served = await issue({ names: ['localhost'], now: new Date(), lifetimeMs: 3_600_000 })
+  const served = await issueCertificate({ names: ['localhost'], now: new Date(), lifetimeMs: 3_600_000 })
   writeCertificate(folder, served)
   const authority = join(folder, 'authority.crt')
   writeFileSync(authority, other.ca)

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import jsonPatch, { type Operation } from 'fast-json-patch'
 import t from 'tap'
 import { stringify } from 'yaml'
-import { issue } from '../../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import { joinBundle } from '../../../hooks/certificates/inspect.ts'
 import { startHooksProcess, writeCertificate } from '../../helpers/hooks/process.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
@@ -86,7 +86,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
 
   const folder = t.testdir()
   const request = { names: ['localhost'], lifetimeMs: 24 * hour }
-  const first = await issue({ ...request, now: new Date() })
+  const first = await issueCertificate({ ...request, now: new Date() })
   writeCertificate(folder, first)
   const hooks = await startHooksProcess(t, folder)
   kube.must(['apply', '-f', '-'], JSON.stringify(webhookConfiguration(hooks.port, first.ca)))
@@ -150,7 +150,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
   await t.test(
     'a new certificate: reloaded without a restart, while both authorities are trusted',
     async (t) => {
-      const second = await issue({ ...request, now: new Date() })
+      const second = await issueCertificate({ ...request, now: new Date() })
       const both = webhookConfiguration(hooks.port, joinBundle([first.ca, second.ca]))
       kube.must(['apply', '-f', '-'], JSON.stringify(both))
       const taken = hooks.logged('the serving certificate was reloaded')

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import t from 'tap'
 import { addCertificatesCommand } from '../../../hooks/certificates/command.ts'
-import { fitness, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
+import { checkFitness, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
 import { compositeControllerCrd } from '../../helpers/kube/metacontroller-crd.ts'
@@ -135,7 +135,7 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
       ])
       const held = stored(kube)
       const pair = { certificate: held['tls.crt'] ?? '', key: held['tls.key'] ?? '' }
-      t.ok(fitness(pair, held['ca.crt'] ?? '', names, new Date()).fit)
+      t.ok(checkFitness(pair, held['ca.crt'] ?? '', names, new Date()).fit)
       const all = bundles(kube)
       t.ok(all.length >= 3)
       for (const bundle of all) t.ok(sameBundle(bundle, held['ca.crt'] ?? ''), 'trusted everywhere')

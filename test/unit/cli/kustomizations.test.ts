@@ -59,9 +59,9 @@ t.test('kustomizations: references are to the same set and to files of none', as
     },
     two: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': member('x', 'tools') },
   })
-  t.match(found([folder]), [/^two\/a\.yaml: there is no MCPGroup "tools"/])
+  t.match(found([folder]), [/^two\/a\.yaml: MCPGroup "tools" is not among the given files/])
   t.match(found([`${folder}/one`, `${folder}/two`]), [
-    /^one\/a\.yaml: there is no MCPGroup "shared"/,
+    /^one\/a\.yaml: MCPGroup "shared" is not among the given files/,
     /^two\/a\.yaml: .* MCPGroup "tools" is not among the given files; it must be on the cluster$/,
   ])
 })

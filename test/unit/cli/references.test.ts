@@ -25,7 +25,7 @@ t.test('references: an object that is not given is an error when others of its k
   t.match(check(quickstart, named('a', server('a', inGroup('quickstat')))).violations, [
     {
       path: 'spec.groupRef.name',
-      message: 'there is no MCPGroup "quickstat" among the given files; did you mean "quickstart"?',
+      message: 'MCPGroup "quickstat" is not among the given files; did you mean "quickstart"?',
     },
   ])
   t.same(check(quickstart, named('a', server('a', inGroup('quickstart')))), { violations: [], warnings: [] })
@@ -158,7 +158,10 @@ t.test(
     for (const command of ['validate', 'render']) {
       const { code, stderr } = await runGatehouse([command, '-f', '-'], text)
       t.equal(code, 1, command)
-      t.match(stderr, '-:3: MCPServer/a: spec.groupRef.name: there is no MCPGroup "quickstat"')
+      t.match(
+        stderr,
+        '-:3: MCPServer/a: spec.groupRef.name: MCPGroup "quickstat" is not among the given files',
+      )
     }
     const alone = await runGatehouse(
       ['validate', '-f', '-'],

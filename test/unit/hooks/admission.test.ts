@@ -131,9 +131,9 @@ const refused: readonly [string, object, RegExp][] = [
   [
     'an unknown policy engine',
     resource('MCPAuthzConfig', 'a', { type: 'rego', config: {} }),
-    /known are cedarv1, httpv1, authzenv1/,
+    /use one of cedarv1, httpv1, authzenv1/,
   ],
-  ['a misspelt policy field', authzConfig({ groupClaimName: 'x' }), /groupClaimName: is not known/],
+  ['a misspelt policy field', authzConfig({ groupClaimName: 'x' }), /groupClaimName: is not a known field/],
   [
     'an issuer with a query',
     oidcConfig({ issuer: 'https://login.example.com?x=1' }),
@@ -180,7 +180,7 @@ const refused: readonly [string, object, RegExp][] = [
   [
     'a deprecated provider without server',
     virtual({ incomingAuth: servedBy }),
-    /needs spec\.authServerConfig/,
+    /requires spec\.authServerConfig/,
   ],
   [
     'a primary provider that does not exist',
@@ -257,7 +257,7 @@ t.test('admission: says all errors at once', async (t) => {
 t.test('admission: warns of what is legal and seldom meant', async (t) => {
   proves('3.version.telemetry', '3.version.primaryUpstreamProvider')
   const warned: [object, RegExp][] = [
-    [auth.none, /gets no credentials/],
+    [auth.none, /no credentials are sent/],
     [external('embeddedAuthServer', embedded({ issuer: 'http://login.example.com' })), /insecureAllowHTTP/],
     [external('embeddedAuthServer', embedded({ signingKeySecretRefs: undefined })), /development only/],
     [virtual({ config: { telemetry: {} } }), /telemetryConfigRef/],

@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, connect, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
-import { fitness, joinBundle } from '../../../hooks/certificates/inspect.ts'
-import { issue, type IssuedCertificate } from '../../../hooks/certificates/issue.ts'
+import { checkFitness, joinBundle } from '../../../hooks/certificates/inspect.ts'
+import { issueCertificate, type IssuedCertificate } from '../../../hooks/certificates/issue.ts'
 import { serviceNames } from '../../../hooks/certificates/command.ts'
 
 const hour = 3_600_000
@@ -16,7 +16,7 @@ const names = serviceNames({
 })
 
 async function made(now = new Date()): Promise<IssuedCertificate> {
-  return issue({ names, now, lifetimeMs: 24 * hour })
+  return issueCertificate({ names, now, lifetimeMs: 24 * hour })
 }
 
 /** Serves the leaf on a free port; `dial` returns the error of the handshake, or undefined when it succeeded. */
@@ -97,7 +97,7 @@ await t.test('profile: two authorities never share subject, serial or key', asyn
   )
 })
 
-await t.test('fitness: says why a stored pair may not serve', async (t) => {
+await t.test('checkFitness: says why a stored pair may not serve', async (t) => {
   const now = new Date()
   const [issued, other] = await Promise.all([made(now), made(now)])
   const why = (
@@ -106,7 +106,7 @@ await t.test('fitness: says why a stored pair may not serve', async (t) => {
     wanted: readonly string[] = names,
     at = now,
   ) => {
-    const found = fitness(pair, bundle, wanted, at)
+    const found = checkFitness(pair, bundle, wanted, at)
     return found.fit ? 'fit' : found.why
   }
   t.equal(why(issued, issued.ca), 'fit')

@@ -3,9 +3,14 @@
  * After every single write the invariant is checked: what is served is trusted by every client that trusted it before.
  */
 import t from 'tap'
-import { type Cluster, publish, rotate, type TrustTarget } from '../../../hooks/certificates/rotate.ts'
-import { fitness, joinBundle, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
-import { issue } from '../../../hooks/certificates/issue.ts'
+import {
+  type Cluster,
+  publishAuthority,
+  rotateCertificate,
+  type TrustTarget,
+} from '../../../hooks/certificates/rotate.ts'
+import { checkFitness, joinBundle, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
+import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import type { Stored } from '../../../hooks/certificates/plan.ts'
 
 const day = 86_400_000
@@ -54,13 +59,13 @@ class FakeCluster implements Cluster {
     if (!this.stored.serving.certificate) return
     for (const [name, bundle] of Object.entries(this.bundles)) {
       if (this.refuse.has(name)) continue
-      const found = fitness(this.stored.serving, bundle, names, this.clock)
+      const found = checkFitness(this.stored.serving, bundle, names, this.clock)
       if (!found.fit) this.violations += 1
     }
   }
 
   async run(options: { force?: boolean; settleMs?: number } = {}): Promise<void> {
-    await rotate(this, {
+    await rotateCertificate(this, {
       names,
       lifetimeMs: 90 * day,
       renewBeforeMs: 30 * day,
@@ -84,7 +89,7 @@ await t.test('first run: the authority is trusted before its leaf is stored', as
   const cluster = new FakeCluster()
   await cluster.run()
   t.strictSame(cluster.log, ['issue', 'trust', 'trust', 'wait'])
-  t.ok(fitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
+  t.ok(checkFitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
   t.ok(Object.values(cluster.bundles).every((bundle) => sameBundle(bundle, cluster.stored.bundle)))
   t.equal(cluster.violations, 0)
 })
@@ -172,7 +177,7 @@ await t.test('expired: a certificate that nobody rotated is replaced in one run'
   cluster.later(91 * day)
   await cluster.run()
   t.not(cluster.stored.serving.certificate, first)
-  t.ok(fitness(cluster.stored.serving, cluster.bundles['webhook'] ?? '', names, cluster.clock).fit)
+  t.ok(checkFitness(cluster.stored.serving, cluster.bundles['webhook'] ?? '', names, cluster.clock).fit)
 })
 
 await t.test('expired while staged: the staged certificate is served at once', async (t) => {
@@ -198,15 +203,15 @@ await t.test('drift: a client whose bundle was wiped is repaired', async (t) => 
 await t.test('damage: a Secret with a key of another certificate is made whole', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
-  const other = await issue({ names, now: cluster.clock, lifetimeMs: day })
+  const other = await issueCertificate({ names, now: cluster.clock, lifetimeMs: day })
   cluster.stored = { ...cluster.stored, serving: { ...cluster.stored.serving, key: other.key } }
   await cluster.run()
-  t.ok(fitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
+  t.ok(checkFitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
 })
 
 await t.test('race: the run that loses adopts what the other one stored', async (t) => {
   const cluster = new FakeCluster()
-  const winner = await issue({ names, now: cluster.clock, lifetimeMs: 90 * day })
+  const winner = await issueCertificate({ names, now: cluster.clock, lifetimeMs: 90 * day })
   cluster.meanwhile = () => {
     cluster.version += 1
     cluster.stored = {
@@ -226,17 +231,17 @@ await t.test(
     const cluster = new FakeCluster()
     const report = () => {}
     const now = () => cluster.clock
-    await t.rejects(publish(cluster, { now, report }), /no valid ca\.crt/)
+    await t.rejects(publishAuthority(cluster, { now, report }), /no valid ca\.crt/)
     const cas: string[] = []
     for (let count = 0; count < 3; count += 1) {
-      const made = await issue({ names, now: cluster.clock, lifetimeMs: 90 * day })
+      const made = await issueCertificate({ names, now: cluster.clock, lifetimeMs: 90 * day })
       cas.push(made.ca)
       cluster.stored = {
         ...empty,
         serving: { certificate: made.certificate, key: made.key },
         bundle: made.ca,
       }
-      await publish(cluster, { now, report })
+      await publishAuthority(cluster, { now, report })
     }
     t.ok(sameBundle(cluster.bundles['controller'] ?? '', joinBundle(cas.slice(1))), 'the last two')
   },

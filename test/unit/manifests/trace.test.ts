@@ -11,7 +11,7 @@ const root = resolve(import.meta.dirname, '../../..')
 const skip = !existsSync(join(root, 'dist/maps')) && 'not built: run `make build`'
 
 t.test('stack traces: a place in a built program is given its source', { skip }, (t) => {
-  const marker = 'the Kubernetes configuration names no cluster'
+  const marker = 'the Kubernetes configuration has no cluster for its current context'
   const file = globSync('dist/runtime/*.js', { cwd: root }).find((path) =>
     readFileSync(join(root, path), 'utf8').includes(marker),
   )

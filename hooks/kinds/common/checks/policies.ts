@@ -1,6 +1,4 @@
-/**
- * Policies inside a resource: every Cedar policy and the entity document must be readable, each violation with its place.
- */
+/** Validates the policies and entities inside a resource. Each violation has its exact path. */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
 import type { AuthzConfig, Violation } from '../../../../schemas/index.ts'
 import { pointIn, type TypedPoint } from '../../../runtime-config/decision-point.ts'
@@ -14,7 +12,7 @@ export function authzViolations(config: AuthzConfig | undefined, path: string): 
   }))
 }
 
-/** Names in policies that nothing has, and what makes a decision point easy to impersonate. */
+/** Warns about unknown names in policies, and about decision points that are easy to impersonate. */
 export function policyNameWarnings(config: AuthzConfig | undefined): string[] {
   const typed = pointIn(config)
   if (typed) return decisionPointWarnings(typed).map((line) => `authzConfig.${typed.type}.${line}`)
@@ -23,23 +21,23 @@ export function policyNameWarnings(config: AuthzConfig | undefined): string[] {
   return cedarWarnings({ ...config.inline, groupEntityType }).map((line) => `authzConfig.inline.${line}`)
 }
 
-/** For kinds whose policies know no embedded authorization server. */
+/** For kinds whose policies cannot refer to an embedded authorization server. */
 export function primaryProviderWarnings(config: AuthzConfig | undefined): string[] {
   return config?.inline?.primaryUpstreamProvider === undefined
     ? []
-    : ['authzConfig.inline.primaryUpstreamProvider is ignored here; it is for VirtualMCPServer']
+    : ['authzConfig.inline.primaryUpstreamProvider is ignored here; only a VirtualMCPServer uses it']
 }
 
-/** What lets somebody on the way decide in place of the decision point. */
+/** Warns about settings that let an attacker on the network replace the responses of a decision point. */
 export function decisionPointWarnings(typed: TypedPoint | undefined): string[] {
   const { url = '', insecureSkipVerify = false } = typed?.point.http ?? {}
   const isLocal = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/.test(url)
   return [
     ...(url.startsWith('http://') && !isLocal
-      ? ['http.url is not https: whoever is on the way can read the questions and decide']
+      ? ['http.url is not https: an attacker on the network can read requests and forge decisions']
       : []),
     ...(insecureSkipVerify
-      ? ['http.insecureSkipVerify: whoever is on the way can read the questions and decide']
+      ? ['http.insecureSkipVerify: an attacker on the network can read requests and forge decisions']
       : []),
   ]
 }

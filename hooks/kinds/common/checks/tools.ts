@@ -1,29 +1,27 @@
-/**
- * Overrides of tools: no two may end in one name, for one of the tools would be out of reach.
- */
+/** Checks tool overrides: final names must be unique, because a duplicate would make a tool unreachable. */
 import type { Violation, ToolOverride } from '../../../../schemas/index.ts'
 
 export function overrideViolations(
   overrides: { readonly [name: string]: ToolOverride } | undefined,
   path: string,
 ): Violation[] {
-  const taken = new Map<string, string>()
+  const originalByName = new Map<string, string>()
   const violations: Violation[] = []
   for (const [original, { name }] of Object.entries(overrides ?? {}).sort(byKey)) {
-    const shown = name || original
-    const other = taken.get(shown)
-    if (other !== undefined) {
+    const finalName = name || original
+    const previous = originalByName.get(finalName)
+    if (previous !== undefined) {
       violations.push({
         path: `${path}[${JSON.stringify(original.slice(0, 80))}].name`,
-        message: `the tools ${other} and ${original} would both be called ${shown}`,
+        message: `the tools ${previous} and ${original} would both be called ${finalName}`,
       })
     }
-    taken.set(shown, original)
+    originalByName.set(finalName, original)
   }
   return violations
 }
 
-/** The order of members in a map means nothing, and must not show in a message. */
+/** Sorts entries, because messages must not depend on the order of a map's keys. */
 function byKey([a]: [string, unknown], [b]: [string, unknown]): number {
   return a < b ? -1 : 1
 }

@@ -1,6 +1,7 @@
 /**
- * Children of a proxy: service account, configuration, Deployment and Service. The pods get no Kubernetes API access;
- * only a proxy that validates service account tokens gets its own account's token, to read the cluster's keys.
+ * Builds the children of a proxy: service account, configuration, Deployment and Service. The pods have no Kubernetes
+ * API access, with one exception: a proxy that validates service account tokens gets its own account's token to read
+ * the cluster's keys.
  */
 import {
   type MetadataOverrides,
@@ -10,9 +11,9 @@ import {
 } from '../../../../schemas/index.ts'
 import {
   availability,
-  leaving,
+  preStopDelay,
   shutdownGrace,
-  spread,
+  topologySpread,
   terminationSeconds,
 } from '../../../children/serving/availability.ts'
 import { ownLabels, selectorLabels } from '../../../children/labels.ts'
@@ -37,7 +38,7 @@ import { addTlsFiles, serving } from '../serving-tls.ts'
 import type { BuiltProxyConfig } from './config.ts'
 import { type ProxyContext, configDirectory, proxyContainer, proxyFile } from './spec.ts'
 
-/** What each kind decides about the workload of its proxy. */
+/** The parts of a proxy's workload that each kind decides. */
 export interface ProxyWorkload {
   readonly context: ProxyContext
   /** Kind in lower case, for labels. */
@@ -46,13 +47,13 @@ export interface ProxyWorkload {
   /** Set when the resource has another workload in addition to the proxy. */
   readonly component?: string
   readonly replicas: number | undefined
-  /** Existing service account. */
+  /** Name of an existing service account. */
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
   readonly podTemplateSpec?: unknown
   /** Annotations of the pods in addition to the generated ones. */
   readonly annotations?: StringMap
-  /** Runs in the pod of the proxy. A rollout keeps to one such pod at a time where possible. */
+  /** Runs in the pod of the proxy. If possible, a rollout runs only one such pod at a time. */
   readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined
@@ -62,7 +63,7 @@ type ProxyChildren =
   | { readonly children: readonly KubeObject[]; readonly failure?: undefined }
   | { readonly children?: undefined; readonly failure: SyncFailure }
 
-/** A proxy that only forwards needs no file: its settings are four flags. */
+/** Returns flags instead of a file for a proxy that only forwards. */
 function flagsOf({ file, authServer }: BuiltProxyConfig): readonly string[] | undefined {
   if (!file || authServer || file.targetUri === undefined) return undefined
   const {
@@ -111,7 +112,7 @@ export function proxyChildren(
       selector,
       template: merged.template,
       replicas: replicasToApply(count, observed),
-      ...(sidecar && { strategy: oneAfterTheOther }),
+      ...(sidecar && { strategy: oneAtATime }),
     }),
     ...availability(meta, { ...count, kind: 'Deployment', selector, container: proxyContainer, observed }),
     ...exposureChildren(context, meta, { port, secure }),
@@ -126,8 +127,8 @@ export function proxyChildren(
   return { children }
 }
 
-/** Not Recreate: what the API server filled in for a rolling update could not be taken away again. */
-const oneAfterTheOther = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } as const
+/** Recreate does not work: it would leave the rolling update settings that the API server defaulted. */
+const oneAtATime = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } as const
 
 function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   return {
@@ -195,7 +196,7 @@ function template(
       automountServiceAccountToken: accountToken,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: terminationSeconds,
-      topologySpreadConstraints: spread(selector),
+      topologySpreadConstraints: topologySpread(selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(overrides?.imagePullSecrets, settings.imagePullSecrets),
       containers: [
@@ -209,12 +210,12 @@ function template(
           startupProbe: httpProbe('/health', { period: 2, timeout: 3, failures: 60 }),
           livenessProbe: httpProbe('/health', { delay: 30, period: 10, timeout: 5, failures: 3 }),
           readinessProbe: httpProbe('/health', { period: 5, timeout: 3, failures: 3 }),
-          // A proxy that waits has about 100 MiB (docs/evidence/performance.md, "Start, size and memory").
+          // An idle proxy uses about 100 MiB (docs/evidence/performance.md, "Start, size and memory").
           resources: workload.resources ?? {
             requests: { cpu: '50m', memory: '128Mi' },
             limits: { cpu: '500m', memory: '256Mi' },
           },
-          lifecycle: leaving,
+          lifecycle: preStopDelay,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
         }),

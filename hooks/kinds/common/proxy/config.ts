@@ -1,6 +1,4 @@
-/**
- * The configuration of the proxy in front of one server: its file, and the file of an embedded authorization server.
- */
+/** Builds the configuration files of the proxy in front of one server and of its embedded authorization server. */
 import {
   type EmbeddedAuthServerConfig,
   type input,
@@ -25,7 +23,7 @@ import type { ProxyContext } from './spec.ts'
 
 type Values = ResolvedReferences<typeof proxyReferences>['values']
 
-/** What the proxy forwards to. */
+/** The target of the proxy. */
 export type ForwardTarget = Pick<
   input.ProxyFile,
   'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
@@ -40,7 +38,7 @@ export interface BuiltProxyConfig {
   readonly accountToken: boolean
 }
 
-/** Makes the files of the proxy from its resolved references. */
+/** Builds the proxy's files from the resolved references. */
 export function proxyConfig(
   target: ProxyTarget,
   { values, failures, hashes }: ResolvedReferences<typeof proxyReferences>,
@@ -68,7 +66,7 @@ export function proxyConfig(
     host: '0.0.0.0',
     port: spec.proxyPort,
     resourceUrl: oidc?.resource,
-    // An exposed server has a Gateway or an Ingress in front.
+    // The Gateway or Ingress of an exposed server sets forwarding headers.
     trustProxyHeaders: spec.trustProxyHeaders || exposureOf(context) !== undefined || undefined,
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc,
@@ -102,7 +100,7 @@ function checkPrimaryProvider({ conditions, spec }: ProxyContext): void {
     'AuthzPrimaryUpstreamProviderIgnored',
     'True',
     'PrimaryUpstreamProviderIgnored',
-    'authzConfig.inline.primaryUpstreamProvider means something for a VirtualMCPServer only',
+    'authzConfig.inline.primaryUpstreamProvider only applies to a VirtualMCPServer',
   )
 }
 
@@ -113,7 +111,7 @@ function checkWebhookBackends(context: ProxyContext): void {
   )
 }
 
-/** URLs by which clients know this server, for the check of its host name. */
+/** Lists the URLs by which clients know this server, for the host name check. */
 export function clientUrls(context: ProxyContext): ClientUrls {
   const { authServerRef, oidcConfigRef } = context.spec
   const server = authServerRef && context.filled('MCPExternalAuthConfig', authServerRef.name)
@@ -123,7 +121,7 @@ export function clientUrls(context: ProxyContext): ClientUrls {
   }
 }
 
-/** The embedded authorization server; at most one of the two references may name one. */
+/** Returns the embedded authorization server. At most one of the two references may define one. */
 function embeddedServer(
   context: ProxyContext,
   { externalAuth: external, authServer: reference }: Values,
@@ -136,7 +134,7 @@ function embeddedServer(
   const reason = reference ? 'AuthServerRefInvalidConfig' : 'InvalidConfig'
   const why =
     own && reference
-      ? 'authServerRef and externalAuthConfigRef both name an embedded authorization server'
+      ? 'authServerRef and externalAuthConfigRef both define an embedded authorization server'
       : (issuerFailure(server) ??
         pairingFailure(server, oidcConfig) ??
         injectionFailure(server, reference ? external : undefined))
@@ -145,21 +143,23 @@ function embeddedServer(
   return failed(reason, why)
 }
 
-/** The embedded server is the incoming OIDC provider: issuer and resource must be the same. */
+/**
+ * Checks that the incoming OIDC settings match the embedded server: same issuer, and audience equal to the resource.
+ */
 function pairingFailure(
   server: EmbeddedAuthServerConfig,
   oidcConfig: RuntimeOidc | undefined,
 ): string | undefined {
-  if (!oidcConfig) return 'an embedded authorization server needs oidcConfigRef'
+  if (!oidcConfig) return 'an embedded authorization server requires oidcConfigRef'
   if (oidcConfig.issuer !== server.issuer) {
-    return 'the issuer of the embedded authorization server must be the one of the MCPOIDCConfig'
+    return 'the issuer of the embedded authorization server must match the issuer of the MCPOIDCConfig'
   }
   return oidcConfig.audience === oidcConfig.resource
     ? undefined
-    : 'the audience of oidcConfigRef must be its resourceUrl, for tokens are issued for it'
+    : 'the audience of oidcConfigRef must equal its resourceUrl, the audience of issued tokens'
 }
 
-/** Credentials that the server strips would be added again. */
+/** Rejects strategies that would add the credentials that the server is configured to strip. */
 function injectionFailure(
   server: EmbeddedAuthServerConfig,
   external: MCPExternalAuthConfig | undefined,
@@ -170,7 +170,7 @@ function injectionFailure(
   return `disableUpstreamTokenInjection cannot be combined with an externalAuthConfigRef of type ${type}`
 }
 
-/** The strategy of externalAuthConfigRef, else the swap for the upstream's token that an embedded server implies. */
+/** Returns the strategy of externalAuthConfigRef. Defaults to the upstream token when there is an embedded server. */
 function outgoingStrategy(
   { context, needs }: ProxyTarget,
   external: MCPExternalAuthConfig | undefined,

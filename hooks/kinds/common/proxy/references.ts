@@ -1,6 +1,6 @@
 /**
- * The references of MCPServer and MCPRemoteProxy: each entry says which field names an object of which kind, which
- * condition reports it, and how it enters the configuration of the proxy.
+ * The references of MCPServer and MCPRemoteProxy. Each entry defines the field, the kind of the object, the condition
+ * that reports it, and how it is converted to proxy configuration.
  */
 import type { MCPExternalAuthConfig } from '../../../../schemas/index.ts'
 import type { KubeObject } from '../../../base/kube.ts'
@@ -23,16 +23,16 @@ import type { ProxyContext } from './spec.ts'
 
 export interface ProxyTarget {
   readonly context: ProxyContext
-  /** Collects what the configuration needs from the pod. */
+  /** Collects the environment and volumes that the configuration needs. */
   readonly needs: PodNeeds
-  /** URL of the protected resource when the OIDC reference names none. */
+  /** URL of the protected resource, used when the OIDC reference does not set one. */
   readonly resource: string
 }
 
 const reference = configReferences<ProxyTarget>()
 
 export const proxyReferences = {
-  // A proxy works without its group.
+  // A missing group does not stop the proxy.
   group: groupReference({ valid: 'GroupRefIsValid', message: 'The group exists', isAdvisory: true }),
   oidc: reference({
     field: 'spec.oidcConfigRef',
@@ -106,7 +106,7 @@ export const proxyReferences = {
     toConfig(config, { name }, { context }) {
       const { type } = config.spec
       if (type === 'embeddedAuthServer') return withOneUpstream(context, config)
-      const message = `MCPExternalAuthConfig ${name} is of type ${type}; authServerRef needs embeddedAuthServer`
+      const message = `MCPExternalAuthConfig ${name} has type ${type}; authServerRef requires embeddedAuthServer`
       return failed('AuthServerRefInvalidType', message)
     },
   }),

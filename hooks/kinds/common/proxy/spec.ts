@@ -1,8 +1,8 @@
-/** What MCPServer and MCPRemoteProxy share: the settings of the proxy in front, and the paths in its pod. */
+/** Proxy settings and pod paths that MCPServer and MCPRemoteProxy share. */
 import type { MCPRemoteProxySpec, MCPServerSpec } from '../../../../schemas/index.ts'
 import type { AnyContext } from '../../../sync/context.ts'
 
-/** Fields that both kinds have, and fields that shape the proxy of only one kind. */
+/** Fields of both kinds, plus fields that affect the proxy of only one kind. */
 type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 

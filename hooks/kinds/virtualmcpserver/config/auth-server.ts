@@ -1,5 +1,5 @@
 /**
- * The embedded authorization server of a virtual server: its file, and the rules between it, incoming authentication
+ * Builds the file of a virtual server's embedded authorization server, and checks it against incoming authentication
  * and policies. Source: docs/reference/specification/virtual-server.md, "spec.authServerConfig", Errors.
  */
 import {
@@ -27,7 +27,7 @@ import { exposureOf } from '../../common/exposure.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Sets the conditions that concern the server, and returns what stops the sync. */
+/** Sets the server's conditions and returns the failure that stops the sync. */
 export function checkAuthServer(
   context: Context,
   auth: RuntimeIncomingAuth | undefined,
@@ -43,12 +43,12 @@ export function checkAuthServer(
     validMessage(context, server),
   )
   checkUserIdentities(context.conditions, server)
-  warnOfChoice(context, server, auth?.authz)
+  warnAboutImplicitUpstream(context, server, auth?.authz)
   checkAuthServerReplicas(context.conditions, server, mostReplicas(spec))
   return failure
 }
 
-/** The same condition where the manifest itself is at error, and nothing else can be checked. */
+/** Sets the condition when the manifest itself is invalid and no other check can run. */
 export function checkInvalidAuthServer({ conditions, violations, stored }: Context): void {
   const mine = violations.filter(
     ({ path }) =>
@@ -85,7 +85,7 @@ function serverFailure(context: Context, auth: RuntimeIncomingAuth | undefined):
   return auth ? oidcFailure(server, auth.oidc) : undefined
 }
 
-/** Names the optional CA bundles that do not exist. */
+/** Returns the message for a valid server, which lists missing optional CA bundles. */
 function validMessage(context: Context, server: EmbeddedAuthServerConfig): string {
   const absent = authServerBundles(server).flatMap(
     (source) => caBundleFailure(context, source)?.message ?? [],
@@ -101,7 +101,7 @@ function bundleFailure(context: Context, server: EmbeddedAuthServerConfig): stri
   return failures.length > 0 ? failures.join('; ') : undefined
 }
 
-/** Returns the settings without the optional CA bundles that do not exist. */
+/** Returns the settings without optional CA bundles that do not exist. */
 function withPresentBundles(context: Context, server: EmbeddedAuthServerConfig): EmbeddedAuthServerConfig {
   const upstreamProviders = server.upstreamProviders.map(({ caBundleRef, ...rest }) =>
     caBundleRef && !caBundleFailure(context, caBundleRef) ? { ...rest, caBundleRef } : rest,
@@ -109,22 +109,19 @@ function withPresentBundles(context: Context, server: EmbeddedAuthServerConfig):
   return { ...server, upstreamProviders }
 }
 
-/** The embedded server is the incoming OIDC provider, so both must name the same issuer and resource. */
+/** Checks that the embedded server and the incoming OIDC settings use the same issuer and resource. */
 function oidcFailure(
   server: EmbeddedAuthServerConfig,
   oidc: RuntimeOidc | undefined,
 ): SyncFailure | undefined {
-  if (!oidc) return failure('AuthServerConfigInvalid', 'authServerConfig needs incomingAuth of type oidc')
+  if (!oidc) return failure('AuthServerConfigInvalid', 'authServerConfig requires incomingAuth of type oidc')
   if (oidc.issuer !== server.issuer) {
-    return failure(
-      'AuthServerConfigInvalid',
-      'the issuer must be the one of the MCPOIDCConfig that incomingAuth names',
-    )
+    return failure('AuthServerConfigInvalid', 'the issuer must match the MCPOIDCConfig of incomingAuth')
   }
   if (oidc.audience !== oidc.resource) {
     return failure(
       'AuthServerConfigInvalid',
-      'the audience of oidcConfigRef must be the resource URL, for tokens are issued for it',
+      'the audience of oidcConfigRef must equal the resource URL, the audience of issued tokens',
     )
   }
   return undefined
@@ -134,7 +131,7 @@ function failure(reason: string, message: string): SyncFailure {
   return { reason, message }
 }
 
-function warnOfChoice(
+function warnAboutImplicitUpstream(
   context: Context,
   server: EmbeddedAuthServerConfig,
   authz: RuntimeAuthz | undefined,
@@ -150,7 +147,7 @@ function warnOfChoice(
   )
 }
 
-/** The sibling file of config.yaml; undefined without an embedded server. */
+/** Returns the file next to config.yaml; undefined without an embedded server. */
 export function authServerFileOf(
   context: Context,
   auth: RuntimeIncomingAuth | undefined,

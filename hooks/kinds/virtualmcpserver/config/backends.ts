@@ -1,8 +1,8 @@
 /**
- * Resolves the members of the group to backends of the running server, in both modes of outgoingAuth.
+ * Resolves the members of the group to backends of the running server, for both modes of outgoingAuth.
  *
- * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
- * through to the default strategy. It stays visible in the status.
+ * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. It must
+ * never use the default strategy.
  */
 import {
   type AddressPolicy,
@@ -26,19 +26,19 @@ export interface ResolvedBackend {
   readonly name: string
   /** Undefined for a static backend of the resource itself. */
   readonly member: GroupMember | undefined
-  /** What goes into the configuration; undefined when the backend cannot be used yet, or at all. */
+  /** Backend in the configuration; undefined while it cannot be used. */
   readonly backend: input.RuntimeBackend | undefined
-  /** Left out for backends without one of their own: the default applies. */
+  /** Undefined when the default strategy applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
-  /** True when the resource itself names the configuration for this backend. */
+  /** True when the resource itself selects the configuration for this backend. */
   readonly explicit: boolean
   readonly failure: SyncFailure | undefined
 }
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** All backends, sorted by name. */
+/** Returns all backends, sorted by name. */
 export function resolveBackends(context: Context, resolver: OutgoingConfig): readonly ResolvedBackend[] {
   const group = context.parent.spec.groupRef.name
   const byName = new Map<string, ResolvedBackend>()
@@ -63,20 +63,20 @@ export function resolveBackends(context: Context, resolver: OutgoingConfig): rea
   return withoutSharedVariables(sorted)
 }
 
-/** Several members of one name are one backend. Present only while there are such. */
+/** Reports members with duplicate names, which form one backend. Leaves the condition absent when there are none. */
 function tellDuplicates({ conditions }: Context, names: readonly string[]): void {
   if (names.length === 0) return
   conditions.set(
     'MemberNamesUnique',
     'False',
     'DuplicateMemberName',
-    `More than one member of the group is called ${names.join(', ')}; only the first of ${memberKinds.join(', ')} is a backend`,
+    `More than one member of the group is called ${names.join(', ')}; only the first of ${memberKinds.join(', ')} is used`,
   )
 }
 
 /**
- * `a-b` and `a.b` are one name to the environment, which is where a backend's added headers are: neither may get the
- * other's, so a backend with headers whose name is not its own alone is left out.
+ * Excludes backends whose added headers would share an environment variable. `a-b` and `a.b` have the same variable
+ * name, and neither backend may get the other's headers.
  */
 function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly ResolvedBackend[] {
   const owners = new Map<string, number>()
@@ -85,7 +85,7 @@ function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly 
     const { name, member } = resolved
     const hasHeaders = fieldsOf(member?.object['spec'])['headerForward'] !== undefined
     if (!hasHeaders || owners.get(envName(name)) === 1) return resolved
-    const message = `another backend's name differs from ${name} in punctuation only, and headerForward needs one of its own`
+    const message = `the name of another backend differs from ${name} only in punctuation; headerForward requires a distinct name`
     return { ...resolved, backend: undefined, failure: { reason: 'AmbiguousName', message } }
   })
 }
@@ -110,7 +110,7 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
           transport: member.transport,
           ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(context, member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
-          // In the file, trust anchors of its own are for what is reached as a server somewhere else is.
+          // In the file, only backends of type entry can have their own trust anchors.
           ...(authority && { type: 'entry', caBundlePath: caBundlePath(member.name, authority.key) }),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
         }
@@ -118,7 +118,10 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
   }
 }
 
-/** Headers are not read from an entry that is not valid: it may have been admitted under other rules. */
+/**
+ * Reports an invalid entry with added headers. Headers are not read from it, because it may have been admitted under
+ * other rules.
+ */
 function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
   const violations = context.violationsOf(object)
@@ -127,7 +130,10 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
   return { reason: 'EntryNotValid', message: message.slice(0, 1024) }
 }
 
-/** Where connections to an entry may lead: its name may come to mean another address than when it was admitted. */
+/**
+ * Returns the addresses that connections to an entry may use. Its host name may resolve to a different address than at
+ * admission.
+ */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
   return policyFor(url ?? '', { allowPrivateEndpoint, allowLoopback: settings.allowLoopback })
@@ -139,13 +145,13 @@ interface CaBundle {
   readonly failure: SyncFailure | undefined
 }
 
-/** The trust anchors of an entry; undefined when it names none. */
+/** Returns the trust anchors of an entry, or undefined when it has none. */
 export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
-  // The ConfigMap is two hops away and seldom in this request: the entry's own sync has looked at it.
+  // This request seldom contains the ConfigMap, which is two hops away. The entry's own sync checks it.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
   return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }
@@ -160,8 +166,8 @@ const maxAnnotations = 32
 const maxAnnotation = 256
 
 /**
- * Annotations of the member outside the domains of Kubernetes and of this project, and what the server knows about it.
- * The member's phase is not among them: the file would be rewritten at every change of it.
+ * Returns the member's annotations outside of the Kubernetes and Gatehouse domains, plus fixed metadata. Excludes the
+ * phase, because every phase change would rewrite the file.
  */
 function metadataOf(member: GroupMember, group: string, namespace: string): StringMap {
   const annotations = Object.entries(member.object.metadata.annotations ?? {})

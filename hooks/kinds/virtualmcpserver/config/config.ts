@@ -1,7 +1,7 @@
 /**
- * Puts config.yaml of a virtual server together: spec.config with every reference resolved.
+ * Builds config.yaml of a virtual server: spec.config with every reference resolved.
  *
- * What the running server reloads without a restart is told apart from the rest, whose change rolls the pods.
+ * Separates settings that the running server reloads from the others, whose change rolls the pods.
  */
 import type { input, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
 import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
@@ -16,15 +16,15 @@ import { consolePart } from './console.ts'
 import { toolLocks } from './tool-locks.ts'
 
 interface ConfigParts {
-  /** Parts made from references. */
+  /** Parts resolved from references. */
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
   readonly auth: RuntimeIncomingAuth
   readonly backends: readonly ResolvedBackend[]
-  /** Where clients reach the server. */
+  /** Address that clients use. */
   readonly address: string
 }
 
-/** The file; its session storage may add to `needs`. */
+/** Returns the file. The session storage may add to `needs`. */
 export function configOf(
   context: SyncContext<'VirtualMCPServer'>,
   { values, auth, backends, address }: ConfigParts,
@@ -70,7 +70,7 @@ export function configOf(
   })
 }
 
-/** What the running server reloads from the file as it runs. */
+/** Settings that the running server reloads without a restart. */
 const hotReloadable = [
   'aggregation',
   'backends',
@@ -90,7 +90,7 @@ const hotReloadable = [
   'webhooks',
 ] as const
 
-/** Changes when the running server must be started again. */
+/** Returns a hash that changes when the server must restart. */
 export function restartHash(
   config: input.VmcpFile,
   authServer: unknown,

@@ -1,6 +1,4 @@
-/**
- * The console of a virtual server: its part of the file, the Secret of its client, and its port in pod and Service.
- */
+/** The console of a virtual server: its settings in the file, its client secret, and its port in pod and Service. */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
 import {
   consoleSecretVariable,
@@ -15,7 +13,9 @@ import { port } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** In a pod the console is reached through the Service, and so is the server that it tells of; `address` is the server's. */
+/**
+ * Returns the console's settings. In a pod, it listens on all interfaces and links to `address`, the server's address.
+ */
 export function consolePart(
   console: input.VirtualMCPConfig['console'],
   address: string,
@@ -23,7 +23,7 @@ export function consolePart(
   return console && { ...console, host: console.host ?? '0.0.0.0', mcpUrl: console.mcpUrl ?? address }
 }
 
-/** Puts the client's secret into the environment, rolls the pods when it changes, and says when it is not there. */
+/** Adds the client secret to the environment, rolls the pods when it changes, and reports it when missing. */
 export function checkConsoleSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { console } = context.parent.spec.config ?? {}
   const secret = console?.enabled ? console.auth?.clientSecretRef : undefined
@@ -38,23 +38,23 @@ export function consolePorts({ config }: VirtualMCPServerSpec): readonly { name:
   return config?.console?.enabled ? [{ name: 'console', port: config.console.port }] : []
 }
 
-/** A pod and a Service have each port once, and policies must be readable. */
+/** Checks that the console's port is free and its policies parse. */
 export function consoleViolations(spec: VirtualMCPServerSpec): Violation[] {
   const { policies = [], entitiesJson = '[]' } = spec.config?.console?.authz ?? {}
-  const unusable = cedarViolations(policies, entitiesJson).map(({ path, message }) => ({
+  const policyViolations = cedarViolations(policies, entitiesJson).map(({ path, message }) => ({
     path: `spec.config.console.authz.${path}`,
     message,
   }))
-  const isTaken = consolePorts(spec).some((console) => console.port === port)
+  const isPortTaken = consolePorts(spec).some((console) => console.port === port)
   return [
-    ...(isTaken
-      ? [{ path: 'spec.config.console.port', message: `must not be ${port}, the port of MCP` }]
+    ...(isPortTaken
+      ? [{ path: 'spec.config.console.port', message: `must not be ${port}, which is the MCP port` }]
       : []),
-    ...unusable,
+    ...policyViolations,
   ]
 }
 
-/** Names in the policies of the console that nothing has. */
+/** Warns about unknown names in the console's policies. */
 export function consoleWarnings({ config }: VirtualMCPServerSpec, name: string): string[] {
   const authz = config?.console?.authz
   if (!authz) return []

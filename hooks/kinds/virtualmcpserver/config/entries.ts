@@ -1,6 +1,4 @@
-/**
- * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
- */
+/** Resolves backends, sets their conditions, and adds what entries need to the pod: headers and trust anchors. */
 import { conditionOf } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
@@ -14,7 +12,9 @@ import { caBundleDirectory } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Returns all backends; one whose credentials or tool configuration failed has a failure and no configuration. */
+/**
+ * Returns all backends. A backend whose credentials or tool configuration failed has a failure and no configuration.
+ */
 export function backendsWithNeeds(
   context: Context,
   needs: PodNeeds,
@@ -33,11 +33,11 @@ export function backendsWithNeeds(
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {
   const { name, failure, authConfigRef, strategy, explicit } = resolved
-  // What relies on the default has the condition of the default.
+  // The condition of the default covers backends that use it.
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])
-  // It authenticates callers of the backend; it is no way to authenticate to one.
+  // It authenticates callers of the backend, but cannot authenticate to one.
   if (!failure && spec['type'] === 'embeddedAuthServer') {
     const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
     context.conditions.set(type, 'True', 'NoOutgoingStrategy', message)
@@ -51,7 +51,7 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   )
 }
 
-/** The variable with the headers of an entry, when it adds any. */
+/** Returns the environment variable with an entry's added headers, if any. */
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): string | undefined {
   const authority = member && memberAuthority(member)
   if (authority) {
@@ -59,14 +59,14 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
     needs.secretFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, authority.name, items)
   }
   if (member?.kind !== 'MCPServerEntry') return undefined
-  // Present only with a backend, whose headers have been checked.
+  // `backend` is only set when the headers are valid.
   const hasHeaders = fieldsOf(member.object['spec'])['headerForward'] !== undefined
   const headersEnv = hasHeaders
     ? addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
     : undefined
   const bundle = caBundleOf(context, member)
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
-  // The Secrets are two hops away: the entry's own sync puts their revision into this condition.
+  // The Secrets are two hops away. The entry's own sync puts their revision into this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
   return headersEnv

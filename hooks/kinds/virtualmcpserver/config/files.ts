@@ -1,6 +1,6 @@
 /**
- * The files of a virtual server, checked before they are written: the runtime would refuse a file that does not fit its
- * schema. What does not fit in the part of one backend leaves out this backend, by the runtime's own rule.
+ * Validates the files of a virtual server before they are written, because the runtime rejects a file that violates its
+ * schema. An error inside one backend only excludes that backend, as in the runtime.
  */
 import {
   formatViolations,
@@ -14,20 +14,20 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { specFailure } from '../../../references/resolve.ts'
 import type { ResolvedBackend } from './backends.ts'
 
-/** The files of the ConfigMap, before they are text. */
+/** Content of the ConfigMap before serialization. */
 export interface Files {
   readonly config: input.VmcpFile
   readonly authServer: input.AuthServerFile | undefined
 }
 
 export interface CheckedFiles {
-  /** Undefined after a failure that concerns more than one backend. */
+  /** Undefined after a failure that is not limited to single backends. */
   readonly files: Files | undefined
   readonly backends: readonly ResolvedBackend[]
   readonly failures: readonly SyncFailure[]
 }
 
-/** Sets the condition Valid when there can be no files. */
+/** Sets the condition Valid to False when the files are invalid. */
 export function checkFiles(
   { conditions }: SyncContext<'VirtualMCPServer'>,
   files: Files,
@@ -43,7 +43,7 @@ export function checkFiles(
   ]
   const failure = specFailure(violations, 'ConfigInvalid')
   if (failure) {
-    const message = `The configuration cannot be made: ${formatViolations(violations)}`
+    const message = `The generated configuration is invalid: ${formatViolations(violations)}`
     conditions.set('Valid', 'False', failure.reason, message)
     return { files: undefined, backends, failures: [failure] }
   }

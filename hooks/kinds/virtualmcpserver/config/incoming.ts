@@ -1,4 +1,4 @@
-/** Authentication and authorization of callers, made from the resolved references. */
+/** Builds authentication and authorization of callers from the resolved references. */
 import type { RuntimeAuthz, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
 import { fieldsOf } from '../../../base/kube.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
@@ -29,7 +29,7 @@ export function incomingAuth(
   }
 }
 
-/** The deprecated inline field; undefined when spec.authServerConfig overrides it. */
+/** Returns the deprecated inline field; undefined when spec.authServerConfig overrides it. */
 export function deprecatedPrimary(server: object): string | undefined {
   const spec = fieldsOf(fieldsOf(server)['spec'])
   const authzConfig = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
@@ -39,8 +39,8 @@ export function deprecatedPrimary(server: object): string | undefined {
 }
 
 /**
- * The upstream that policies read claims from: spec.authServerConfig decides, then the deprecated inline field, then the
- * first upstream. Without an embedded server there is none.
+ * Sets the upstream whose claims policies read: from spec.authServerConfig, then the deprecated inline field, then the
+ * first upstream. Undefined without an embedded server.
  */
 function withPrimary(context: Context, authz: RuntimeAuthz): RuntimeAuthz {
   if (deprecatedPrimary(context.parent) !== undefined) {

@@ -1,10 +1,9 @@
 /**
- * How the virtual server authenticates to each backend.
+ * Resolves how the virtual server authenticates to each backend.
  *
- * Order: the entry for the backend in spec.outgoingAuth.backends, the member's own reference, the default, nothing. With
- * source inline only what this resource configures counts: a member's own reference does where an entry, or else the
- * default, is of type `discovered`, which means just that. A configuration that cannot be used leaves the backend out; it
- * never falls through to the default.
+ * Precedence: the backend's entry in spec.outgoingAuth.backends, the member's own reference, the default, none. With
+ * source inline, a member's own reference only applies where the entry, or else the default, has type `discovered`. A
+ * broken configuration excludes the backend; the default never replaces it.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
@@ -17,21 +16,21 @@ import { configCalled, configHashOf } from '../../../references/resolve.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 interface BackendStrategy {
-  /** Undefined: the default applies. */
+  /** Undefined when the default applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
-  /** True when spec.outgoingAuth.backends names the configuration. */
+  /** True when spec.outgoingAuth.backends selects the configuration. */
   readonly explicit: boolean
   readonly failure: SyncFailure | undefined
 }
 
 export interface OutgoingConfig {
-  /** `own` is the MCPExternalAuthConfig that the member itself names. */
+  /** `own` is the MCPExternalAuthConfig that the member refers to. */
   readonly strategyFor: (backend: string, own: string | undefined) => BackendStrategy
   readonly defaultStrategy: Strategy | undefined
 }
 
-/** Resolves configurations as they are asked for; secrets of those in use are asked of the pod. */
+/** Resolves configurations on demand, and adds the secrets of those in use to the pod. */
 export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingConfig {
   const needs = serverNeeds.forBackends()
   const { outgoingAuth: outgoing } = context.parent.spec
@@ -57,9 +56,9 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
       const entries = outgoing?.backends ?? {}
       const listed = Object.hasOwn(entries, backend) ? entries[backend] : undefined
       const entry = refOf(listed)
-      const name = entry ?? (countsOwn(outgoing, listed) ? own : undefined)
+      const name = entry ?? (usesOwnReference(outgoing, listed) ? own : undefined)
       const explicit = entry !== undefined
-      // A broken default must not open backends that rely on it.
+      // A broken default must also exclude the backends that rely on it.
       if (name === undefined) {
         return { strategy: undefined, authConfigRef: fallback, explicit, failure: byDefault?.failure }
       }
@@ -69,26 +68,29 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
   }
 }
 
-/** Whether a member's own reference counts, for the entry of its backend. */
-function countsOwn(outgoing: VirtualMCPServerSpec['outgoingAuth'], listed: BackendAuth | undefined): boolean {
+/** True when the member's own reference applies, given the entry of its backend. */
+function usesOwnReference(
+  outgoing: VirtualMCPServerSpec['outgoingAuth'],
+  listed: BackendAuth | undefined,
+): boolean {
   return outgoing?.source !== 'inline' || (listed ?? outgoing.default)?.type === 'discovered'
 }
 
-/** Name of the MCPExternalAuthConfig that an entry demands; a reference beside type `discovered` means nothing. */
+/** Returns the MCPExternalAuthConfig of an entry. A reference next to type `discovered` is ignored. */
 function refOf(auth: BackendAuth | undefined): string | undefined {
   return auth?.type === 'externalAuthConfigRef' ? auth.externalAuthConfigRef?.name : undefined
 }
 
 const conversionFailed = { notFound: 'ConversionFailed', notValid: 'ConversionFailed' }
 
-const strippedBy: ReadonlySet<string> = new Set(['tokenExchange', 'cloudSts'])
+const conflictingTypes: ReadonlySet<string> = new Set(['tokenExchange', 'cloudSts'])
 
 function resolveConfig(context: Context, needs: PodNeeds, name: string): ConfigPart<Strategy> {
   const called = configCalled(context, 'MCPExternalAuthConfig', name, conversionFailed)
   if (called.failure) return called
   const config = called.value
   const server = context.parent.spec.authServerConfig
-  if (server?.disableUpstreamTokenInjection && strippedBy.has(config.spec.type)) {
+  if (server?.disableUpstreamTokenInjection && conflictingTypes.has(config.spec.type)) {
     const message = `disableUpstreamTokenInjection cannot be combined with type ${config.spec.type} of MCPExternalAuthConfig ${name}`
     return { failure: { reason: 'ConversionFailed', message } }
   }

@@ -1,6 +1,6 @@
 /**
- * The MCPToolLocks of the backends, as the running server reads them. A lock that is not valid closes its backend: nothing
- * of it counts as approved.
+ * Converts the MCPToolLocks of the backends for the running server. An invalid lock blocks its backend: nothing is
+ * treated as approved.
  */
 import { formatViolations, type input, runtimeToolLock } from '../../../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../../../base/kube.ts'
@@ -9,7 +9,7 @@ import type { ResolvedBackend } from './backends.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Undefined while pinning is off, or there are none. */
+/** Returns undefined when pinning is off or there are no locks. */
 export function toolLocks(
   context: Context,
   backends: readonly ResolvedBackend[],
@@ -50,7 +50,9 @@ const settings = {
   onRemoved: ['observe', 'warn'],
 } as const
 
-/** What a lock that is not valid says of enforcement still counts: without it, a server that only observes would open it. */
+/**
+ * Keeps the enforcement settings of an invalid lock. Without them, a server that only observes would open the backend.
+ */
 function legalSettings(lock: KubeObject): Pick<input.RuntimeToolLock, keyof typeof settings> {
   const spec = fieldsOf(lock['spec'])
   const legal = Object.entries(settings).filter(([name, values]) =>

@@ -1,12 +1,12 @@
 /**
- * The condition about backends that are left out: by the sync, which found a reference or setting broken, or by the
- * running server, whose report says so. Its message is bounded in names and in what is said of each.
+ * Sets the condition that lists excluded backends: those with a broken reference or setting, and those that the running
+ * server reports as excluded. The message limits the number of names and the length of each reason.
  */
 import { type DiscoveredBackend, excludedPrefix } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
 
-/** True for the message of a backend that the running server has excluded. */
+/** True for a message that the running server reports for an excluded backend. */
 export function isExcluded(message: unknown): message is string {
   return typeof message === 'string' && message.startsWith(excludedPrefix)
 }
@@ -30,7 +30,7 @@ export function checkExcluded(
     'BackendsValidated',
     lines.length > 0 ? { reason: 'BackendsExcluded', message } : undefined,
     'AllBackendsValid',
-    'No backend is left out',
+    'No backend is excluded',
   )
 }
 

@@ -1,9 +1,9 @@
 /**
- * Phase, backend list and backend count of a virtual server's status.
+ * Computes phase, backend list and backend count of a virtual server's status.
  *
- * Pods decide first: without a ready one the last report means nothing. Then the backends: all routable is Ready, some is
- * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready. A rollout that is
- * stuck while older pods serve is Degraded.
+ * Pods come first: without a ready pod, the last report is meaningless. Then the backends: Ready when all are routable
+ * or the group is empty, Degraded when some or none are routable, Pending while all are unknown. A stuck rollout is
+ * Degraded while older pods serve.
  * Source: docs/reference/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
@@ -12,9 +12,9 @@ import { stuckMessage } from '../../../sync/progress.ts'
 import type { Fields } from '../../../base/kube.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
-import { backendOf, type ReportedStatus, previousEntries, remembered, type Reports } from './report.ts'
+import { backendOf, type ReportedStatus, previousEntries, previousHealth, type Reports } from './report.ts'
 
-/** Status of every backend, sorted by name. */
+/** Returns the status of every backend, sorted by name. */
 export function backendStatuses(
   backends: readonly ResolvedBackend[],
   reports: Reports,
@@ -43,15 +43,15 @@ function knownHealth(
   const current = reports.current.get(name)
   if (current && (current.url === undefined || current.url === backend?.url))
     return withoutHeartbeat(current, previous)
-  return reports.fresh ? undefined : remembered(previous, backend?.url ?? '', authConfigRef)
+  return reports.fresh ? undefined : previousHealth(previous, backend?.url ?? '', authConfigRef)
 }
 
-/** How old a `lastHealthCheck` may get while nothing else changes. */
+/** Maximum age of `lastHealthCheck` while nothing else changes. */
 const heartbeatMs = 5 * 60_000
 
 /**
- * A report that differs in the time only is not worth a write of the status, which would wake every kind that reads
- * virtual servers: that time is copied every `heartbeatMs`.
+ * Keeps the old check time when a report differs only in the time. A status write wakes every kind that reads virtual
+ * servers, so the time is copied only every `heartbeatMs`.
  */
 function withoutHeartbeat(current: DiscoveredBackend, previous: Fields | undefined): DiscoveredBackend {
   const before = previous && backendOf(previous)
@@ -63,7 +63,7 @@ function withoutHeartbeat(current: DiscoveredBackend, previous: Fields | undefin
   return same ? { ...current, lastHealthCheck: was } : current
 }
 
-/** Before the first health check the member's own phase is all there is. */
+/** Returns the status before the first health check, derived from the member's phase. */
 function initial(resolved: ResolvedBackend): Pick<DiscoveredBackend, 'status' | 'message'> {
   if (resolved.failure) return { status: 'unavailable', message: resolved.failure.message.slice(0, 1024) }
   const phase = resolved.member?.phase
@@ -95,7 +95,7 @@ export interface Phase {
   readonly reason: string
 }
 
-/** Phase and Ready condition, when no reference is broken. */
+/** Returns phase and Ready condition when no reference is broken. */
 export function phaseOf(pods: WorkloadState | undefined, backends: readonly DiscoveredBackend[]): Phase {
   if (!pods || pods.availableReplicas === 0) return withoutPods(pods)
   const found = ofBackends(backends)

@@ -1,7 +1,7 @@
 /**
- * The condition about what the running pods say is wrong: settings that were refused, a store that cannot be reached, names
- * in conflict, a backend that is down. Each with its next step and with its type, under which log, metrics, `/status` and
- * console tell the same. Present only while there is something.
+ * Sets the condition that lists problems reported by running pods: rejected settings, an unreachable store, name
+ * conflicts, an unavailable backend. Each line contains the next step and the type that log, metrics, `/status` and
+ * console use. The condition is absent without problems.
  */
 import type { SyncContext } from '../../../sync/context.ts'
 import { type Fields, isFields, listOf } from '../../../base/kube.ts'
@@ -10,7 +10,7 @@ const maxProblems = 20
 const maxText = 400
 const maxType = 64
 
-/** One line for each problem, whichever pods report it. Reports are data of a pod: every member is checked. */
+/** Returns one line per problem, deduplicated across pods. Reports come from pods, so every field is checked. */
 export function problemsIn(reports: readonly Fields[]): readonly string[] {
   const lines = reports
     .flatMap((report) => listOf(report['problems']))

@@ -1,9 +1,9 @@
 /**
- * Keeps this proxy attached to the one container that runs the server: waits for it, attaches, and does so again when the
- * streams break or the container is started again, for as long as the proxy runs.
+ * Keeps this proxy attached to the container that runs the server as long as the proxy runs: waits for the container,
+ * attaches, and reattaches when the streams break or the container restarts.
  *
- * A stream may stay open after its container is gone, so the pod is looked at now and then. Whatever is wrong is said in log
- * and record, once, with the next step.
+ * A stream may stay open after its container is gone, so the pod is checked periodically. Each problem is reported once
+ * in log and record with the next step.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -30,18 +30,18 @@ export interface ConnectionOptions {
   readonly server: SharedServer
   readonly log: Log
   readonly events: Events
-  /** Gets each line of the server's standard error. */
+  /** Receives each line of the server's standard error. */
   readonly onLine: (line: string) => void
-  /** How often pod and record are looked at while attached. */
+  /** Interval at which pod and record are checked while attached. */
   readonly lookMs: number
-  /** How long to wait for a container that does not run. Default 1 s. */
+  /** How long to wait for a container that is not running. Default 1 s. */
   readonly retryMs?: number | undefined
 }
 
-/** Why an attachment is over. */
+/** Reason why an attachment ended. */
 interface End {
   readonly cause: AttachmentEnd
-  /** For people. */
+  /** For the log and the record. */
   readonly why: string
 }
 
@@ -49,19 +49,19 @@ const maxRefusedWaitMs = 10_000
 const unreachable: AttachReport = {
   attached: false,
   reason: 'ApiServerUnreachable',
-  message: 'the API server cannot be reached: the proxy needs egress to it',
+  message: 'the API server cannot be reached; allow egress from the proxy to it',
 }
 const elsewhere: AttachReport = {
   attached: false,
   reason: 'AnotherProxyAttached',
   message:
-    'another proxy is attached to this server; this one takes over when that one ends, or has been silent for a while',
+    'another proxy is attached to this server; this proxy takes over when the other one ends or stops reporting',
 }
 const silent: AttachReport = {
   attached: false,
   reason: 'ServerSilent',
   message:
-    'the server runs, but has not answered yet: see its log for whether it speaks MCP on its standard streams',
+    'the server is running but has not responded yet; check its log to see whether it serves MCP on its standard streams',
 }
 
 export class Connection {
@@ -72,7 +72,7 @@ export class Connection {
   readonly #retryMs: number
   #running: Promise<void> | undefined
   #report: AttachReport | undefined
-  /** The run of the server that was attached to last. */
+  /** The last attached run of the server. */
   #known: string | undefined
 
   constructor(options: ConnectionOptions) {
@@ -81,14 +81,14 @@ export class Connection {
     this.#retryMs = options.retryMs ?? 1_000
   }
 
-  /** Resolves with the reason when going on makes no sense. */
+  /** Resolves with the reason when the connection cannot continue. */
   get failed(): Promise<string> {
     return this.#failed.promise
   }
 
-  /** Why requests cannot be served now; undefined: they can. */
+  /** Reason why requests cannot be served; undefined when they can. */
   get notReady(): string | undefined {
-    return this.#report?.attached ? undefined : (this.#report?.message ?? 'the proxy is being started')
+    return this.#report?.attached ? undefined : (this.#report?.message ?? 'the proxy is starting')
   }
 
   start(): void {
@@ -98,7 +98,7 @@ export class Connection {
     })
   }
 
-  /** Lets go of the streams. */
+  /** Releases the streams. */
   async close(): Promise<void> {
     this.#stop.abort()
     this.#failed.resolve('stopped')
@@ -140,13 +140,13 @@ export class Connection {
     }
   }
 
-  /** One attachment from beginning to end. False: there was none. */
+  /** Runs one attachment from start to end. Returns false when attaching failed. */
   async #attach(run: ContainerRun): Promise<boolean> {
     const { api, target, server, log, events, onLine } = this.#options
     const { attach, AttachRefused } = await loadAttach()
     const over = Promise.withResolvers<End>()
     const stdout = new LineReader({
-      // The container log of the server contains the lines that are not messages.
+      // The container log contains the lines that are not messages.
       onLine: messagesOf(log, { onMessage: (message) => server.fromServer(message) }),
       onOverflow: () => events.emit('server_line_too_long', { limit_bytes: maxLineBytes }),
       onSkipped: (ends) => server.skipped(ends),
@@ -185,7 +185,7 @@ export class Connection {
     return true
   }
 
-  /** Lets requests through once the server has said what it is. */
+  /** Forwards requests after the server has introduced itself. */
   async #introduce(stream: Attachment, run: ContainerRun, over: (end: End) => void): Promise<void> {
     const { server, record, events } = this.#options
     const id = runId(run)
@@ -202,19 +202,19 @@ export class Connection {
       record.introduced(id, introduction)
       if (introduction !== known)
         events.emit('server_initialized', { again: this.#known !== undefined, restarts: run.restarts })
-      const message = 'the proxy is attached to the standard streams of the server'
+      const message = "the proxy is attached to the server's standard streams"
       this.#tell({ attached: true, reason: 'Attached', message, restarts: run.restarts })
       this.#known = id
     } catch (error) {
       const isOther = error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST'
-      const why = error instanceof GatehouseError ? error.message : 'the server cannot be used'
-      // Its sessions cannot be carried on: a fresh start of this proxy is what helps.
+      const why = error instanceof GatehouseError ? error.message : 'the server is unusable'
+      // Its sessions cannot continue, so this proxy must restart.
       if (isOther) this.#failed.resolve(why)
       else if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL')
         this.#tell({
           attached: false,
           reason: 'NoSession',
-          message: `${why}: see its log, and delete its pod to start it again`,
+          message: `${why}; check its log, then delete its pod to restart it`,
         })
       if (isOther) over({ cause: 'server_changed', why })
       else if (!(error instanceof GatehouseError)) over({ cause: 'failed', why })
@@ -223,10 +223,10 @@ export class Connection {
     }
   }
 
-  /** Ends the attachment when the container is another one, this proxy is to let go, or it is ending. */
+  /** Ends the attachment when the container was replaced, another proxy takes over, or this proxy shuts down. */
   async #watch(run: ContainerRun, over: PromiseWithResolvers<End>): Promise<void> {
     const look = async (): Promise<End | undefined> => {
-      if (this.#isOver) return { cause: 'proxy_ended', why: 'the proxy is ending' }
+      if (this.#isOver) return { cause: 'proxy_ended', why: 'the proxy is shutting down' }
       if (!(await this.#options.record.isOurs()))
         return { cause: 'another_proxy', why: 'another proxy has attached' }
       const { run: now, wrong } = await this.#look()
@@ -243,7 +243,7 @@ export class Connection {
 
   #tellEnd(ended: AttachmentEnd, why: string): void {
     const isLast = ended === 'proxy_ended'
-    const message = isLast ? why : `${why}; it is attached to again`
+    const message = isLast ? why : `${why}; reattaching`
     this.#tell({ attached: false, reason: isLast ? 'ProxyEnded' : 'StreamEnded', message }, ended)
   }
 
@@ -268,14 +268,14 @@ export class Connection {
   }
 
   async #pause(ms: number): Promise<undefined> {
-    // Told to stop.
+    // Aborted by `close`.
     await sleep(ms, undefined, { signal: this.#stop.signal, ref: false }).catch(() => undefined)
     return undefined
   }
 }
 
-const restarted: End = { cause: 'server_restarted', why: 'the container was started again' }
-/** Reasons that say that the container attached to runs no more. */
+const restarted: End = { cause: 'server_restarted', why: 'the container restarted' }
+/** Reasons that mean that the attached container no longer runs. */
 const gone: ReadonlySet<string> = new Set([
   'PodNotFound',
   'PodTerminating',

@@ -1,6 +1,6 @@
 /**
- * The bridge to a stdio server that runs in a container of its own, whose streams are reached over the Kubernetes API:
- * one process that all sessions share, and a small listener that says whether it can be used, and its metrics.
+ * The bridge to a stdio server in its own container, whose streams are reached through the Kubernetes API. All sessions
+ * share the one process. A small listener serves readiness and metrics.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContainerName, ClusterApi } from '../../../kube/index.ts'
@@ -24,19 +24,19 @@ import { SharedServer } from './shared-server.ts'
 export interface AttachedBridgeOptions extends BridgeOptions {
   /** Name of the server, for metrics. */
   readonly name: string
-  /** Hears what happens to the server. Default: nobody but the metrics. */
+  /** Receives events about the server. Default: only the metrics do. */
   readonly events?: Events | undefined
   readonly api: ClusterApi
   readonly target: ContainerName
-  /** ConfigMap in the target's namespace that this proxy writes its record into. */
+  /** ConfigMap in the target's namespace that this proxy writes its record to. */
   readonly report: string
   /** Name of this proxy's pod. */
   readonly pod: string
-  /** Where `/health`, `/readyz` and `/metrics` are served; undefined: nowhere. */
+  /** Address for `/health`, `/readyz` and `/metrics`; undefined disables them. */
   readonly health?: { readonly host: string; readonly port: number } | undefined
   readonly onLine: (line: string) => void
   readonly waitMs?: number | undefined
-  /** How often pod and record are looked at while attached. Default 30 s. */
+  /** Interval at which pod and record are checked while attached. Default 30 s. */
   readonly lookMs?: number | undefined
   readonly retryMs?: number | undefined
 }
@@ -44,14 +44,14 @@ export interface AttachedBridgeOptions extends BridgeOptions {
 export interface AttachedBridge extends StdioBridge {
   /** Port of `/readyz`. */
   readonly healthPort: number | undefined
-  /** Resolves when no request is with the server, or after `graceMs`. */
+  /** Resolves when the server has no pending request, or after `graceMs`. */
   drained(graceMs: number): Promise<void>
 }
 
-/** Sessions cost no process here. */
+/** A session does not need its own process here. */
 const maxSessions = 1_000
 
-/** Starts serving; the server may come later. Rejects with the system's error when a port cannot be bound. */
+/** Starts serving, even before the server is available. Rejects with the system's error when a port cannot be bound. */
 export async function startAttachedBridge(options: AttachedBridgeOptions): Promise<AttachedBridge> {
   const { api, target, report, pod, log, version = '0.0.0', health, lookMs = 30_000 } = options
   const { events = makeEvents() } = options

@@ -1,10 +1,10 @@
 /**
- * What the one process behind many clients has said of itself: asked once for each run of the process, and given to every
+ * The introduction of a process that many clients share: requested once per run of the process, and returned to every
  * client that opens a session.
  *
- * The process is asked in the name of this program, without sampling, elicitation and roots: such requests of the server would fit no
- * one client. Before a question stands whatever an earlier writer may have left of a line, so one that is not answered is
- * asked again.
+ * The request is made in this program's name, without sampling, elicitation and roots, because such server requests
+ * would not belong to a specific client. An earlier writer may have left an incomplete line before the request, so an
+ * unanswered request is repeated.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -22,16 +22,16 @@ import {
 
 export interface Introduction {
   readonly era: 'session' | 'stateless'
-  /** Raw JSON: the InitializeResult, or the DiscoverResult. */
+  /** Raw JSON of the InitializeResult or the DiscoverResult. */
   readonly result: string
 }
 
-/** Asked again after this long, and once more. */
-const againMs = [5_000, 30_000] as const
+/** Delays of the two repetitions. */
+const repeatAfterMs = [5_000, 30_000] as const
 
 /**
- * Asks a process that may be new to us. `known`: what this very run of it has said before; then it is only asked whether it
- * answers, for some servers refuse a second `initialize`. Rejects when the link is over, or the server opens no session.
+ * Requests the introduction of a process. `known` is an earlier introduction of the same run; then only a ping is sent,
+ * because some servers reject a second `initialize`. Rejects when the connection ends or the server opens no session.
  */
 export async function introduce(
   requester: LinkRequester,
@@ -54,7 +54,7 @@ export async function introduce(
   return { era: 'stateless', result: discovered.toString() }
 }
 
-/** The first result, whichever question it answers; an error only when no question is open any more. */
+/** Resolves with the first result of any repetition. Resolves with an error only when no repetition is pending. */
 function askUntilAnswered(requester: LinkRequester, method: string, params: string): Promise<LinkOutcome> {
   return new Promise((resolve, reject) => {
     let open = 0
@@ -69,7 +69,7 @@ function askUntilAnswered(requester: LinkRequester, method: string, params: stri
           settle(() => reject(error instanceof Error ? error : new Error('the link is over'))),
       )
     }
-    const timers = againMs.map((ms) => setTimeout(ask, ms).unref())
+    const timers = repeatAfterMs.map((ms) => setTimeout(ask, ms).unref())
     const settle = (done: () => void): void => {
       for (const timer of timers) clearTimeout(timer)
       done()
@@ -79,8 +79,8 @@ function askUntilAnswered(requester: LinkRequester, method: string, params: stri
 }
 
 /**
- * The InitializeResult for one client, in the older of its revision and the server's. Tasks are left out: a list of them
- * would show one client those of another.
+ * Returns the InitializeResult for one client, with the older of its revision and the server's. Omits tasks, because
+ * listing them would expose one client's tasks to another.
  */
 export function introductionFor(introduction: JsonObject, wanted: string | undefined): Buffer {
   const own = introduction.text('protocolVersion') ?? latestSessionVersion

@@ -1,5 +1,5 @@
 /**
- * What a proxy that is attached to its server tells in Prometheus text form. Counts come from events; what lasts is read at
+ * Prometheus metrics of a proxy that is attached to its server. Counts come from events; current values are read at
  * each scrape.
  */
 import {
@@ -19,13 +19,13 @@ export interface AttachMetricsOptions {
   readonly events: Events
   readonly now: () => {
     readonly up: boolean
-    /** Requests that the server has, and those that wait for it. */
+    /** Requests that were sent to the server, and those that wait for it. */
     readonly withServer: number
     readonly waiting: number
   }
 }
 
-/** Starts counting; the response gives the text. */
+/** Starts counting. The returned function formats the metrics. */
 export function makeAttachMetrics({ server, version, events, now }: AttachMetricsOptions): () => string {
   const counts = { attachments: 0, initializations: 0, lost: 0, lines: 0, restarts: 0 }
   const ended = new Map<string, number>()

@@ -1,10 +1,10 @@
 /**
- * What this proxy tells of the server it is attached to, in a ConfigMap of its own: how it is, which proxy holds its streams,
- * and what it said of itself. The hooks make conditions of it; the next proxy goes on from it.
+ * The ConfigMap in which this proxy records the attached server: its state, the proxy that holds its streams, and its
+ * introduction. The hooks derive conditions from it, and the next proxy continues from it.
  *
- * Two proxies that write to one process would spoil each other's lines. So the record is a lease: its holder keeps it until
- * it says that it is gone, or has been silent for a while; a later proxy waits meanwhile, as during a rollout. A record
- * that cannot be read or written stops nobody.
+ * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease: its holder
+ * keeps it until it releases it or stops writing for a while. A later proxy waits, for example during a rollout.
+ * Failures to read or write the record do not stop the proxy.
  */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { type ClusterApi, corePath, getObject, mergeInto } from '../../../kube/index.ts'
@@ -13,11 +13,11 @@ import type { Introduction } from './introduction.ts'
 
 export interface AttachReport {
   readonly attached: boolean
-  /** CamelCase. */
+  /** In CamelCase. */
   readonly reason: string
   readonly message: string
   readonly restarts?: number | undefined
-  /** Of the template of the pod that this is about. */
+  /** Template revision of the reported pod. */
   readonly revision?: string | undefined
 }
 
@@ -27,14 +27,14 @@ export interface AttachRecordOptions {
   readonly configMap: string
   /** Name of this proxy's pod. */
   readonly holder: string
-  /** How often `isOurs` is asked while it is. */
+  /** Interval of `isOurs` calls while this proxy holds the record. */
   readonly lookMs: number
   readonly log: Log
 }
 
 const key = 'attach.json'
 const maxIntroductionBytes = 64 * 1024
-/** A holder that has written nothing for so many looks is gone. */
+/** A holder that has missed this many intervals is considered gone. */
 const missedLooks = 3
 
 interface Found {
@@ -45,12 +45,12 @@ interface Found {
 export class AttachRecord {
   readonly #options: AttachRecordOptions
   readonly #path: string
-  #report: AttachReport = { attached: false, reason: 'Starting', message: 'the proxy is being started' }
+  #report: AttachReport = { attached: false, reason: 'Starting', message: 'the proxy is starting' }
   #known: { readonly run: string; readonly introduction: Introduction } | undefined
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another holder's record as it was last seen, and since when. */
+  /** Another holder's record as last seen, and since when it is unchanged. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false
@@ -60,7 +60,7 @@ export class AttachRecord {
     this.#path = corePath(options.namespace, 'configmaps', options.configMap)
   }
 
-  /** What this very run of the server said of itself to this proxy or an earlier one. */
+  /** Returns the introduction of this run of the server, from this proxy or an earlier one. */
   introductionOf(run: string): Introduction | undefined {
     return this.#known?.run === run ? this.#known.introduction : undefined
   }
@@ -73,13 +73,13 @@ export class AttachRecord {
     this.#lost += count
   }
 
-  /** Writes what has changed, while the record is ours. */
+  /** Writes changes while this proxy holds the record. */
   async tell(report: AttachReport): Promise<void> {
     this.#report = report
     if (this.#isOurs) await this.#write()
   }
 
-  /** Whether this proxy may be attached now. Takes the record when nobody holds it, and keeps it fresh. */
+  /** Returns true when this proxy may attach. Acquires the record when it is free, and keeps it fresh. */
   async isOurs(): Promise<boolean> {
     const found = await this.#read()
     if (!found) return true
@@ -94,7 +94,7 @@ export class AttachRecord {
       await this.#write()
       return true
     }
-    this.#takeUp(found.record)
+    this.#adopt(found.record)
     this.#isOurs = true
     this.#isOurs = await this.#write(found.version)
     return this.#isOurs
@@ -107,19 +107,19 @@ export class AttachRecord {
     return now - this.#other.since > missedLooks * this.#options.lookMs
   }
 
-  /** An earlier proxy's knowledge of the server. */
-  #takeUp({ run, introduction }: Fields): void {
+  /** Adopts an earlier proxy's introduction of the server. */
+  #adopt({ run, introduction }: Fields): void {
     const { era, result } = fieldsOf(introduction)
     if (typeof run === 'string' && (era === 'session' || era === 'stateless') && typeof result === 'string')
       this.#known ??= { run, introduction: { era, result } }
   }
 
-  /** Says that nobody is attached any more. */
+  /** Releases the record. */
   async release(): Promise<void> {
     await this.#writing
     if (!this.#isOurs) return
     this.#isOurs = false
-    this.#report = { attached: false, reason: 'ProxyEnded', message: 'the proxy has ended' }
+    this.#report = { attached: false, reason: 'ProxyEnded', message: 'the proxy has shut down' }
     await this.#patch({ ...this.#content(), holder: null })
   }
 
@@ -130,7 +130,7 @@ export class AttachRecord {
     return { holder, ...this.#report, lost: this.#lost, ...(isSmall && { run, introduction }) }
   }
 
-  /** False when somebody else wrote after `version`. */
+  /** Returns false when another proxy wrote after `version`. */
   #write(version?: unknown): Promise<boolean> {
     const content = this.#content()
     const text = JSON.stringify(content)
@@ -176,7 +176,7 @@ export class AttachRecord {
     const { log, configMap } = this.#options
     if (this.#warned) return
     this.#warned = true
-    log.warn('the report of this proxy cannot be read or written; it goes on without', {
+    log.warn("reading or writing this proxy's report failed; continuing without it", {
       config_map: configMap,
       err: error,
     })

@@ -1,6 +1,6 @@
 /**
- * What the one session with the server holds for all clients together: the log level, the most talkative one that somebody
- * asked for, and subscriptions, each as long as somebody has it. Restored when the server was started again.
+ * The state that all clients share in the one session with the server: the most verbose requested log level, and
+ * subscriptions, each as long as a client needs it. Restored after the server restarts.
  * Source: MCP 2025-11-25, logging, resources.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -16,20 +16,20 @@ import {
 } from '../../../mcp/index.ts'
 import type { SharedLink } from './shared-link.ts'
 
-/** Of all clients together. */
+/** Limit over all clients. */
 const maxSubscriptions = 10_000
 
 export class SharedSessionState {
   readonly #requester: LinkRequester
   readonly #subscribers = new Map<string, Set<SharedLink>>()
-  /** As the server knows it. */
+  /** The level that the server has confirmed. */
   #level: string | undefined
 
   constructor(requester: LinkRequester) {
     this.#requester = requester
   }
 
-  /** False when the request is not about what is held here; otherwise it is answered. Throws MessageError. */
+  /** Handles a request about shared state and answers it. Returns false for other requests. Throws MessageError. */
   take(link: SharedLink, message: Message): boolean {
     const { method } = message
     if (method === 'logging/setLevel') void this.#setLevel(link, message, paramsOf(message).text('level'))
@@ -73,7 +73,7 @@ export class SharedSessionState {
     else this.#subscribers.set(uri, new Set([link]))
   }
 
-  /** True when nobody is left who has it. */
+  /** Returns true when no other client has the subscription. */
   #remove(uri: string, link: SharedLink): boolean {
     const known = this.#subscribers.get(uri)
     if (!known?.delete(link) || known.size > 0) return false
@@ -81,13 +81,13 @@ export class SharedSessionState {
     return true
   }
 
-  /** A client is gone: what nobody else has is given up. */
+  /** Ends the subscriptions that only this client had. */
   leave(link: SharedLink): void {
     for (const uri of this.#subscribers.keys())
       if (this.#remove(uri, link)) void this.#ask('resources/unsubscribe', { uri })
   }
 
-  /** Who is notified of a change of `uri`: a subscription covers what is below it, too. */
+  /** Returns the clients to notify about a change of `uri`. A subscription covers nested URIs as well. */
   subscribersOf(uri: string): ReadonlySet<SharedLink> {
     const found = new Set<SharedLink>()
     for (const [own, links] of this.#subscribers) {
@@ -97,7 +97,7 @@ export class SharedSessionState {
     return found
   }
 
-  /** Brings a process that was started again to where the last one was. What it refuses is gone. */
+  /** Restores the state in a restarted process. Rejected requests are dropped. */
   restore(): void {
     if (this.#level !== undefined) void this.#ask('logging/setLevel', { level: this.#level })
     for (const uri of this.#subscribers.keys()) void this.#ask('resources/subscribe', { uri })
@@ -107,11 +107,11 @@ export class SharedSessionState {
     try {
       await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
     } catch {
-      // The process is gone; the next one is asked again.
+      // The process has ended; its successor gets the request again.
     }
   }
 
-  /** Carries a request out in this program's own name; the response is for the client. Never rejects. */
+  /** Sends a request in this program's own name. Resolves with the response for the client. Never rejects. */
   async #carry({ id = '', method, params }: Message): Promise<Buffer> {
     try {
       const outcome = await this.#requester.request(this.#requester.newId(), method, params ?? '{}')
@@ -122,7 +122,7 @@ export class SharedSessionState {
   }
 }
 
-const tooMany = new GatehouseError('INVALID_REQUEST', { detail: 'too many resources are subscribed to' })
+const tooMany = new GatehouseError('INVALID_REQUEST', { detail: 'too many resource subscriptions' })
 
 function emptyResult({ id = '' }: Message): Buffer {
   return resultMessage(id, '{}')
@@ -132,7 +132,7 @@ function isResult(answer: Buffer): boolean {
   return new JsonObject(answer).raw('result') !== undefined
 }
 
-/** True when a server that tells from `level` on tells everything from `other` on. */
+/** True when a server that logs from `level` on also logs everything from `other` on. */
 function isAtMost(level: string, other: string): boolean {
   return logLevels.indexOf(level) <= logLevels.indexOf(other)
 }

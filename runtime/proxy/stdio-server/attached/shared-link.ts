@@ -1,10 +1,10 @@
 /**
- * One client's conversation with a server that several clients share. To whoever holds it, it looks like a process of its
- * own; it stays when the process behind it is replaced.
+ * One client's conversation with a server that several clients share. It behaves like a separate process and survives
+ * the replacement of the real process.
  */
 import { type Message, scanMessage, type ServerLink, linkOver } from '../../../mcp/index.ts'
 
-/** What a link needs of the server behind it. */
+/** The functions of the server that a link needs. */
 export interface LinkOwner {
   fromClient(link: SharedLink, message: Message): void
   left(link: SharedLink): void
@@ -12,9 +12,9 @@ export interface LinkOwner {
 
 export class SharedLink implements ServerLink {
   readonly ended: Promise<string>
-  /** Least severe log messages that this client wants; undefined: none were asked for. */
+  /** Minimum severity of log messages that this client requested; undefined when it requested none. */
   level: string | undefined
-  /** Raw ids under which the server knows what this client waits for, by the client's. */
+  /** Raw ids of this client's pending requests at the server, by the client's id. */
   readonly inFlight = new Map<string, string>()
   readonly #owner: LinkOwner
   readonly #onMessage: (message: Message) => void
@@ -36,12 +36,12 @@ export class SharedLink implements ServerLink {
     this.#owner.fromClient(this, scanMessage(message))
   }
 
-  /** Hands over what the server says. */
+  /** Delivers a message of the server. */
   hand(message: Message): void {
     if (this.#over === undefined) this.#onMessage(message)
   }
 
-  /** Answers in place of the server, after whoever asked has returned. */
+  /** Answers on behalf of the server, after the caller has returned. */
   answer(bytes: Buffer): void {
     queueMicrotask(() => this.hand(scanMessage(bytes)))
   }
@@ -54,7 +54,7 @@ export class SharedLink implements ServerLink {
   }
 
   close(): Promise<void> {
-    this.end('the client has left')
+    this.end('the client disconnected')
     return Promise.resolve()
   }
 }

@@ -1,11 +1,12 @@
 /**
- * One server process that all clients share: gives each a conversation of its own, under ids and progress tokens that nobody
- * else has, and outlives the process itself.
+ * One server process that all clients share. Each client gets its own conversation with unique ids and progress tokens,
+ * which survives a restart of the process.
  *
- * Requests that are with the process when its streams break get an error and are never sent again, for they may have been
- * carried out. Later ones wait until it is back. Ids hold a random part, so that responses to an earlier or another writer
- * reach nobody. What the server says about no request goes to those it concerns: changed lists to all, updates to
- * subscribers, log messages to the only client that waits. Its requests to a client are refused, as no one client fits.
+ * Requests that are pending when the streams break get an error and are never sent again, because they may have been
+ * executed. Later requests wait until the process is back. Ids have a random part, so that responses to an earlier or
+ * another writer are not delivered. Server messages without a request go to the affected clients: changed lists to all,
+ * updates to subscribers, and log messages to the only waiting client. Server requests are rejected, because they do
+ * not belong to a specific client.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { randomBytes } from 'node:crypto'
@@ -39,33 +40,33 @@ import { SharedSessionState } from './session-state.ts'
 import { type LinkOwner, SharedLink } from './shared-link.ts'
 import { WaitingRequests } from './waiting-requests.ts'
 
-/** The way to the server's standard input while it is attached to. */
+/** The connection to the server's standard input while attached. */
 export interface Wire {
   write(line: Buffer): void
-  /** Bytes that wait here. */
+  /** Number of buffered bytes. */
   readonly unsent: number
 }
 
 export interface SharedServerOptions {
   readonly log: Log
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of this program's own `Implementation`. */
   readonly info: string
-  /** How long a request may wait for a server that is not there. Default 30 s. */
+  /** How long a request may wait for an unavailable server. Default 30 s. */
   readonly waitMs?: number | undefined
-  /** Told how many requests were lost with the process, and why. */
+  /** Called with the number of requests that were lost with the process, and the reason. */
   readonly onLost?: ((count: number, why: string) => void) | undefined
 }
 
-/** A request of a client that is with the server. */
+/** A request that was sent to the server. */
 interface Sent {
   readonly link: SharedLink
   readonly clientId: string
-  /** Raw progress token of the client. */
+  /** The client's raw progress token. */
   readonly progressToken: string | undefined
 }
 
 const maxInFlight = 10_000
-/** Of one client, so that none takes the server from the others. */
+/** Limit per client, so that no client monopolizes the server. */
 const maxInFlightOfOne = 1_000
 const maxUnsentBytes = 32 * 1024 * 1024
 
@@ -83,7 +84,7 @@ export class SharedServer implements LinkOwner {
   #introduction: Introduction | undefined
   #initialized: JsonObject | undefined
   #isReady = false
-  /** Answers to questions that this proxy never asked. */
+  /** Number of responses to requests that this proxy never sent. */
   foreign = 0
 
   constructor(options: SharedServerOptions) {
@@ -93,8 +94,8 @@ export class SharedServer implements LinkOwner {
     this.#state = new SharedSessionState(this.#requester)
   }
 
-  /** Why requests wait, for clients. */
-  notReady = 'it is being started'
+  /** Reason why requests wait, for clients. */
+  notReady = 'it is starting'
 
   get isReady(): boolean {
     return this.#isReady
@@ -104,7 +105,7 @@ export class SharedServer implements LinkOwner {
     return this.#sent.size
   }
 
-  /** Requests that wait for the server to be there. */
+  /** Number of requests that wait for the server. */
   get waiting(): number {
     return this.#waiting.size
   }
@@ -116,8 +117,8 @@ export class SharedServer implements LinkOwner {
   }
 
   /**
-   * The process can be written to. `known`: what this run of it said before, to us or to an earlier proxy. Resolves with
-   * what it says of itself when requests are sent again; rejects when it says nothing usable, or is gone.
+   * Called when the process can be written to. `known` is an earlier introduction of this run. Resolves with the
+   * introduction when requests are sent again. Rejects when the introduction is invalid or the process ends.
    */
   async attached(wire: Wire, known: Introduction | undefined): Promise<Introduction> {
     this.#wire = wire
@@ -125,18 +126,18 @@ export class SharedServer implements LinkOwner {
     const introduction = await introduce(this.#requester, this.#options.info, known)
     if (before && isOther(before, introduction))
       throw new GatehouseError('BACKEND_SESSION_LOST', {
-        detail: 'the server speaks another protocol revision than before',
+        detail: 'the server changed its protocol revision',
       })
     this.#introduction = introduction
     if (introduction.era === 'session') this.#initialized = new JsonObject(Buffer.from(introduction.result))
     if (before && introduction !== known) this.#state.restore()
     this.#isReady = true
     for (const { link, message } of this.#waiting.takeAll()) this.#take(link, message)
-    if (before && introduction !== known) this.#tellChanges()
+    if (before && introduction !== known) this.#announceChanges()
     return introduction
   }
 
-  /** The streams are over: what is with the server is lost. */
+  /** Called when the streams end. Pending requests are lost. */
   detached(why: string): void {
     this.#wire = undefined
     this.#isReady = false
@@ -144,7 +145,7 @@ export class SharedServer implements LinkOwner {
     const lost = [...this.#sent.values()]
     this.#sent.clear()
     const error = new GatehouseError('BACKEND_UNREACHABLE', {
-      detail: `the server was lost while the request was with it (${why}); it may have been carried out, and is not sent again`,
+      detail: `the connection to the server was lost during the request (${why}); the request may have been executed and is not sent again`,
     })
     for (const { link, clientId } of lost) {
       link.inFlight.delete(clientId)
@@ -156,10 +157,10 @@ export class SharedServer implements LinkOwner {
   /** Ends all conversations. */
   close(): void {
     this.#waiting.refuseAll()
-    for (const link of this.#links) link.end('the proxy is ending')
+    for (const link of this.#links) link.end('the proxy is shutting down')
   }
 
-  /** A line that was too long: when it was a response, its request fails. */
+  /** Handles a line that was too long. If it was a response, its request fails. */
   skipped(ends: Buffer): void {
     for (const [found] of ends.toString('latin1').matchAll(new RegExp(`"${this.#prefix}\\d+"`, 'g'))) {
       const sent = this.#settle(found)
@@ -172,7 +173,7 @@ export class SharedServer implements LinkOwner {
     this.#waiting.leave(link)
     for (const id of link.inFlight.values()) {
       this.#sent.delete(id)
-      this.#notify('notifications/cancelled', `{"requestId":${id},"reason":"the client has left"}`)
+      this.#notify('notifications/cancelled', `{"requestId":${id},"reason":"the client disconnected"}`)
     }
     link.inFlight.clear()
     this.#state.leave(link)
@@ -183,7 +184,8 @@ export class SharedServer implements LinkOwner {
       if (this.#isReady) this.#take(link, message)
       else this.#waiting.add(link, message)
     } else if (message.method === 'notifications/cancelled') this.#cancel(link, message)
-    // Other notifications concern a session of the client's own, and responses a request that it was never sent.
+    // Ignores other notifications, which concern the client's own session, and responses, because the client got no
+    // request.
   }
 
   #take(link: SharedLink, message: Message): void {
@@ -213,11 +215,11 @@ export class SharedServer implements LinkOwner {
       throw new GatehouseError('INVALID_REQUEST', { detail: 'a request with this id is in flight' })
     if (link.inFlight.size >= maxInFlightOfOne)
       throw new GatehouseError('BACKEND_UNAVAILABLE', {
-        detail: `${maxInFlightOfOne} requests of this session are in flight: try again later`,
+        detail: `${maxInFlightOfOne} requests of this session are in flight; try again later`,
       })
     if (this.#sent.size >= maxInFlight || (this.#wire?.unsent ?? 0) > maxUnsentBytes)
       throw new GatehouseError('BACKEND_UNAVAILABLE', {
-        detail: 'the server does not keep up: try again later',
+        detail: 'the server is overloaded; try again later',
       })
     const id = `"${this.#prefix}${this.#nextId++}"`
     const params = paramsOf(message)
@@ -242,7 +244,7 @@ export class SharedServer implements LinkOwner {
     this.#notify(message.method, params.with({ requestId: id }))
   }
 
-  /** Takes a request out of those that are with the server. */
+  /** Removes and returns a pending request. */
   #settle(id: string): Sent | undefined {
     const sent = this.#sent.get(id)
     if (!sent) return undefined
@@ -251,7 +253,7 @@ export class SharedServer implements LinkOwner {
     return sent
   }
 
-  /** Everything that the server says. */
+  /** Handles every message of the server. */
   fromServer(message: Message): void {
     if (message.method === '') this.#response(message)
     else if (message.kind === 'request') this.#refuse(message)
@@ -272,16 +274,16 @@ export class SharedServer implements LinkOwner {
     else this.foreign++
   }
 
-  /** The server could not read a line: when only one can be meant, its request fails. */
+  /** The server could not parse a line. If only one request is pending, it fails. */
   #unreadable(): void {
     const [only, another] = this.#sent.keys()
     const sent = only !== undefined && another === undefined ? this.#settle(only) : undefined
-    const error = new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server could not read the request' })
+    const error = new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server could not parse the request' })
     if (sent) sent.link.hand(scanMessage(errorMessage(sent.clientId, error)))
-    else this.#options.log.warn('the server could not read a line; who sent it is not known')
+    else this.#options.log.warn('the server could not parse a line; its sender is unknown')
   }
 
-  /** Who could be asked is not known: several clients share the server. */
+  /** Rejects requests of the server, because several clients share it. */
   #refuse({ id = '', method }: Message): void {
     const isPing = method === 'ping'
     const error = new GatehouseError('METHOD_NOT_FOUND', { detail: 'several clients share this server' })
@@ -296,7 +298,7 @@ export class SharedServer implements LinkOwner {
     sent.link.hand(scanMessage(notificationMessage(message.method, own)))
   }
 
-  /** It may hold what one client's call is about: it goes to nobody else. */
+  /** Forwards a log message only when one client is waiting, because it may contain that client's data. */
   #log(message: Message): void {
     const busy = [...this.#links].filter((link) => link.inFlight.size > 0)
     const [only, another] = busy
@@ -322,8 +324,8 @@ export class SharedServer implements LinkOwner {
     }
   }
 
-  /** A process that was started again may offer something else. */
-  #tellChanges(): void {
+  /** Announces changed lists, because a restarted process may offer other items. */
+  #announceChanges(): void {
     for (const kind of announcedLists(this.#initialized?.object('capabilities')))
       for (const link of this.#links) link.answer(notificationMessage(listChangedMethod(kind)))
   }
@@ -333,12 +335,12 @@ export class SharedServer implements LinkOwner {
   }
 
   #write(message: Buffer): void {
-    if (!this.#wire) throw linkOver('it is not attached to')
+    if (!this.#wire) throw linkOver('the proxy is not attached')
     this.#wire.write(lineOf(message))
   }
 }
 
-/** True when sessions that began with the one cannot go on with the other. */
+/** True when sessions that started with `before` cannot continue with `now`. */
 function isOther(before: Introduction, now: Introduction): boolean {
   return before.era !== now.era || (now.era === 'session' && versionOf(before) !== versionOf(now))
 }

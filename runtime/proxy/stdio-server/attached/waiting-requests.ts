@@ -1,6 +1,6 @@
 /**
- * Messages of clients that wait for the server to be there again. They have not been sent, so sending them later is safe; each waits
- * for a bounded time. All together are bounded, and those of each client, so that none takes the places of the others.
+ * Client messages that wait for the server to return. They were not sent yet, so sending them later is safe. The
+ * waiting time is limited, and so are the total and the number per client, so that no client takes all slots.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { errorMessage, type Message } from '../../../mcp/index.ts'
@@ -8,7 +8,7 @@ import type { SharedLink } from './shared-link.ts'
 
 const maxWaiting = 1_000
 const maxBytes = 32 * 1024 * 1024
-/** Of one client. */
+/** Limits per client. */
 const maxWaitingOfOne = 100
 const maxBytesOfOne = 8 * 1024 * 1024
 
@@ -24,7 +24,7 @@ export class WaitingRequests {
   readonly #why: () => string
   #bytes = 0
 
-  /** `why`: what clients are told about the server that is not there. */
+  /** `why` returns the reason of the server's absence, for clients. */
   constructor(waitMs: number, why: () => string) {
     this.#waitMs = waitMs
     this.#why = why
@@ -57,7 +57,7 @@ export class WaitingRequests {
     return own.length < maxWaitingOfOne && own.reduce((sum, one) => sum + one, bytes) <= maxBytesOfOne
   }
 
-  /** True when a request with this raw id of the client waited; it does no more. */
+  /** Drops the client's waiting request with this raw id. Returns false when there is none. */
   cancel(link: SharedLink, id: string | undefined): boolean {
     const found = [...this.#waiting].find((one) => one.link === link && one.message.id === id)
     if (found) this.#remove(found)
@@ -68,7 +68,7 @@ export class WaitingRequests {
     for (const entry of this.#waiting) if (entry.link === link) this.#remove(entry)
   }
 
-  /** All of them, oldest first; they wait no more. */
+  /** Removes and returns all messages, oldest first. */
   takeAll(): readonly Pick<Waiting, 'link' | 'message'>[] {
     const all = [...this.#waiting]
     for (const entry of all) this.#remove(entry)
@@ -86,7 +86,7 @@ export class WaitingRequests {
 
   #refuse(link: SharedLink, { id }: Message): void {
     const error = new GatehouseError('BACKEND_UNAVAILABLE', {
-      detail: `the server is not there, and the request was not sent: ${this.#why()}`,
+      detail: `the server is unavailable and the request was not sent: ${this.#why()}`,
     })
     link.answer(errorMessage(id, error))
   }

@@ -65,7 +65,7 @@ t.test('broken: a stream that stays open after its container has gone is left', 
   await isWaiting(lines)
   stub.streams.forget()
   await stub.restart()
-  t.match((await call).response?.error?.message, 'the container was started again')
+  t.match((await call).response?.error?.message, 'the container restarted')
   t.match((await echo(session, 'after')).text, 'after')
 })
 

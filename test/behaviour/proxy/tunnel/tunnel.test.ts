@@ -351,7 +351,7 @@ await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing',
         '--provider-args',
         '{"host":"h","identity-file":"/no/key","remote-bind":"99999"}',
       ],
-      /at most 65535[\s\S]*identity-file: the file \/no\/key cannot be read/,
+      /at most 65535[\s\S]*identity-file: cannot read the file \/no\/key/,
     ],
     [
       ['--tunnel-provider', 'exec', '--provider-args', '{"command":["x"],"url-pattern":"("}'],

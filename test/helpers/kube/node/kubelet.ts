@@ -5,14 +5,14 @@
  */
 import { once } from 'node:events'
 import { createServer } from 'node:https'
-import { issue } from '../../../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../../../hooks/certificates/issue.ts'
 import { AttachServer, type ContainerStreams } from '../attach-server.ts'
 import type { KubeApi } from './api.ts'
 
 type Find = (namespace: string, pod: string, container: string) => ContainerStreams | undefined
 
 export async function startKubelet(api: KubeApi, nodeName: string, find: Find): Promise<void> {
-  const { certificate, key } = await issue({
+  const { certificate, key } = await issueCertificate({
     names: [nodeName],
     now: new Date(),
     lifetimeMs: 86_400_000,

@@ -34,10 +34,10 @@ await t.test(
 await t.test('check: a failure says which step and why', async (t) => {
   const fails = (answers: readonly ClusterResponse[]) => assertAdmission(apiServer(answers), 'here')
   await t.rejects(fails([refusal('failed calling webhook: x509')]), {
-    message: /a good object was not admitted \(403 failed calling webhook: x509\)/,
+    message: /the API server rejected a valid object \(403 failed calling webhook: x509\)/,
   })
-  await t.rejects(fails([admitted, admitted]), { message: /the webhook is not asked/ })
+  await t.rejects(fails([admitted, admitted]), { message: /does not call the webhook/ })
   await t.rejects(fails([admitted, refusal('quota exceeded')]), {
-    message: /not for what is wrong with it \(403 quota exceeded\)/,
+    message: /but for another reason \(403 quota exceeded\)/,
   })
 })

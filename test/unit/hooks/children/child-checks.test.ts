@@ -124,7 +124,7 @@ t.test('size: a child that cannot be applied is not made, and what runs is kept'
     t.equal(phase, 'Failed')
     t.match(
       message,
-      new RegExp(`${child} .* would have \\d+ bytes|would make a ${child} of at least \\d+ bytes`),
+      new RegExp(`${child} .* has \\d+ bytes|would result in a ${child} of at least \\d+ bytes`),
     )
   }
   t.equal(sizeFailure([]), undefined)

@@ -158,7 +158,7 @@ const besideGenerated: readonly [string, object, RegExp][] = [
   [
     'root in a container that must not run as root',
     inContainer({ securityContext: { runAsUser: 0 } }),
-    /containers\[0\]\.securityContext\.runAsUser: Invalid value: 0: container vmcp has runAsNonRoot true: set another user, or set runAsNonRoot to false as well/,
+    /containers\[0\]\.securityContext\.runAsUser: Invalid value: 0: container vmcp sets runAsNonRoot; use another user or also set runAsNonRoot to false/,
   ],
   [
     'root in a container of an MCPServer',

@@ -79,7 +79,7 @@ t.test('who may look changes without new pods, and names that nothing has are wa
 t.test('the port of the console cannot be that of MCP', async (t) => {
   const said = (more: object) =>
     validateResource(virtual(console(more))).violations.map(({ path, message }) => `${path} ${message}`)
-  t.strictSame(said({ port: 4483 }), ['spec.config.console.port must not be 4483, the port of MCP'])
+  t.strictSame(said({ port: 4483 }), ['spec.config.console.port must not be 4483, which is the MCP port'])
   t.strictSame(said({ port: 4484 }), [])
   t.strictSame(said({ port: 4483, enabled: false }), [], 'one that is off has no port')
 })

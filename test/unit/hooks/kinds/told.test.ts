@@ -56,7 +56,7 @@ t.test('replicas of an authorization server that are not one server are told', a
   t.equal(of(served(redis)), undefined)
   t.equal(of(served({}, 1)), undefined)
   const warned = validateResource(served({})).warnings
-  t.ok(warned.some((text) => /several replicas keep clients/.test(text)))
+  t.ok(warned.some((text) => /replicas do not share clients/.test(text)))
 
   const login = { name: 'login', audience: 'https://crm.example.com', resourceUrl: 'https://crm.example.com' }
   const proxy = remote('crm', {
@@ -156,7 +156,7 @@ t.test('an own service account that may not report is told', async (t) => {
   w.ready()
   t.match(ofDoor(w, 'BackendHealthReported'), {
     status: 'False',
-    message: /ServiceAccount mine needs get and patch on ConfigMap door-vmcp-status/,
+    message: /grant ServiceAccount mine get and patch on ConfigMap door-vmcp-status/,
   })
   w.setData('door-vmcp-status', { 'one.json': '{}' }).settle()
   t.equal(ofDoor(w, 'BackendHealthReported'), undefined)
@@ -178,7 +178,7 @@ t.test('what no child can hold is refused at admission', async (t) => {
   ]
   for (const manifest of manifests) {
     t.ok(
-      violationsOf(manifest).some((text) => /at least \d+ bytes, and 245760 can be applied/.test(text)),
+      violationsOf(manifest).some((text) => /at least \d+ bytes; the maximum is 245760/.test(text)),
       manifest.kind,
     )
   }

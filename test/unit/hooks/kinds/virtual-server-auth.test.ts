@@ -205,7 +205,7 @@ t.test('authServerConfig: becomes the sibling file; keys are mounted, secrets na
   )
   t.match(condition(wrong, 'AuthServerConfigValidated'), {
     status: 'False',
-    message: /issuer must be the one of the MCPOIDCConfig/,
+    message: /issuer must match the MCPOIDCConfig of incomingAuth/,
   })
   t.match(statusOf(wrong), { phase: 'Failed' })
 })

@@ -358,6 +358,6 @@ t.test('size: a configuration that no ConfigMap can hold keeps what runs', async
     authzConfig({ policies }),
     virtual({ incomingAuth: { type: 'anonymous', authzConfigRef: { name: 'policies' } } }),
   ).settle()
-  t.match(statusOf(w), { phase: 'Failed', message: /ConfigMap door-vmcp-config would have \d+ bytes/ })
+  t.match(statusOf(w), { phase: 'Failed', message: /ConfigMap door-vmcp-config has \d+ bytes/ })
   t.ok(w.find('Deployment', 'vmcp-door'))
 })

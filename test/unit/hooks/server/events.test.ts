@@ -108,7 +108,7 @@ t.test('event: thousands at once wait for a slow API server, and are bounded', a
   await drain()
   t.equal(most, 16)
   t.equal(done, 1_016)
-  t.strictSame(logged, [['events were put off: too many at once', { count: 1_984 }]])
+  t.strictSame(logged, [['too many events at once; some were delayed', { count: 1_984 }]])
   all()
   await drain()
   t.equal(done, 2_032, 'those that were put off come with the next syncs')

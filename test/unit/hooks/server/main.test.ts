@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { connect as tlsConnect } from 'node:tls'
 import t, { type Test } from 'tap'
-import { issue } from '../../../../hooks/certificates/issue.ts'
+import { issueCertificate } from '../../../../hooks/certificates/issue.ts'
 import { hooksProgram } from '../../../helpers/gatehouse.ts'
 import { makeCertificates } from '../../../helpers/redis.ts'
 import { secret, testSettings, World } from '../../../hooks/world.ts'
@@ -83,7 +83,11 @@ async function run(
 
 /** A certificate whose common name tells which one it is. */
 async function certificate(name: string): Promise<{ cert: string; key: string }> {
-  const { certificate: cert, key } = await issue({ names: [name], now: new Date(), lifetimeMs: 3_600_000 })
+  const { certificate: cert, key } = await issueCertificate({
+    names: [name],
+    now: new Date(),
+    lifetimeMs: 3_600_000,
+  })
   return { cert, key }
 }
 
@@ -168,7 +172,7 @@ t.test('gatehouse-hooks: a new certificate is served without a restart, a broken
   t.equal(await servedName(running.port), 'second')
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   writeFileSync(files.key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  await running.line(/cannot be used/)
+  await running.line(/certificate is invalid/)
   t.equal(await servedName(running.port), 'second')
   const status = await statusOf({ port: running.port, path: '/healthz' })
   t.equal(status, 200)
@@ -212,7 +216,7 @@ t.test('gatehouse-hooks: two ports, a client certificate for one, a token for th
   t.equal(await status(hooksPort, '/validate', own), 404, 'not on this port')
   rmSync(file('token'))
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file is gone')
-  await running.line(/"level":"error".*--token-file cannot be read or is empty/)
+  await running.line(/"level":"error".*--token-file is unreadable or empty/)
   put('token', 'new')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'and back')
 
@@ -231,7 +235,7 @@ t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', a
   const wrong: [string[], Record<string, string>, RegExp][] = [
     [['--port', 'x'], {}, /0 to 65535/],
     [['--tls-cert-file', 'a'], {}, /together/],
-    [['--client-ca-file', 'a'], {}, /--client-ca-file needs --tls-cert-file and --tls-key-file/],
+    [['--client-ca-file', 'a'], {}, /--client-ca-file requires --tls-cert-file and --tls-key-file/],
     [['--hooks-port', '65536'], {}, /0 to 65535/],
     [['--token-file', '/dev/null'], {}, /--token-file is empty/],
     [['--nope'], {}, /unknown option/],

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { JsonBounds, jsonIn } from '../../../../hooks/base/json-bounds.ts'
+import { JsonBounds, parseEmbeddedJson } from '../../../../hooks/base/json-bounds.ts'
 import { type Body, requestBody } from '../../../../hooks/server/request-body.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 
@@ -82,7 +82,7 @@ t.test('body: each limit is named, and the connection is closed', async (t) => {
   for (const [body, status, text] of [
     [`"${'x'.repeat(MEBIBYTE)}"`, 413, 'the request body is larger than 1 MiB'],
     [`"${'x'.repeat(3 * MEBIBYTE)}"`, 413, 'the request body is larger than 1 MiB'],
-    [`[${Array(600).fill('[]').join(',')}]`, 413, 'the request body holds more than 1000 JSON values'],
+    [`[${Array(600).fill('[]').join(',')}]`, 413, 'the request body contains more than 1000 JSON values'],
     [`${'['.repeat(11)}${']'.repeat(11)}`, 400, 'the request body is nested more than 10 levels deep'],
   ] as const) {
     const response = await post(body)
@@ -105,7 +105,7 @@ t.test(
     const half = `"${'x'.repeat(MEBIBYTE / 2)}"`
     const held = [await hold(MEBIBYTE - 10), await hold(MEBIBYTE - 10)]
     const refused = await post(half)
-    t.match(refused, { status: 429, text: 'too many request bodies at once; try again' })
+    t.match(refused, { status: 429, text: 'too many concurrent request bodies; try again' })
     t.equal(refused.headers.get('retry-after'), '1')
     for (const socket of held) {
       socket.end('0\r\n\r\n')
@@ -173,8 +173,8 @@ t.test('bounds: count and depth are those of the JSON, however it is cut', async
   const fits = (json: Buffer, cut: number, values: number, depth: number): boolean => {
     const bounds = new JsonBounds({ bytes: MEBIBYTE, values, depth })
     try {
-      bounds.take(json.subarray(0, cut))
-      bounds.take(json.subarray(cut))
+      bounds.scan(json.subarray(0, cut))
+      bounds.scan(json.subarray(cut))
       return true
     } catch {
       return false
@@ -194,9 +194,9 @@ t.test('bounds: count and depth are those of the JSON, however it is cut', async
 })
 
 t.test('jsonIn: a text within an object is bounded, too', async (t) => {
-  t.strictSame(jsonIn('{"a":[1]}'), { a: [1] })
-  t.equal(jsonIn('{"a":'), undefined)
-  t.equal(jsonIn(`"${'x'.repeat(2 * MEBIBYTE)}"`), undefined)
-  t.equal(jsonIn(`[${Array(200_000).fill('[]').join(',')}]`), undefined)
-  t.equal(jsonIn(`${'['.repeat(200)}${']'.repeat(200)}`), undefined)
+  t.strictSame(parseEmbeddedJson('{"a":[1]}'), { a: [1] })
+  t.equal(parseEmbeddedJson('{"a":'), undefined)
+  t.equal(parseEmbeddedJson(`"${'x'.repeat(2 * MEBIBYTE)}"`), undefined)
+  t.equal(parseEmbeddedJson(`[${Array(200_000).fill('[]').join(',')}]`), undefined)
+  t.equal(parseEmbeddedJson(`${'['.repeat(200)}${']'.repeat(200)}`), undefined)
 })

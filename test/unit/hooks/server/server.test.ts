@@ -255,7 +255,7 @@ t.test('server: reviews and hooks have limits of their own', async (t) => {
   const lists = Array.from({ length: 60_000 }, () => [])
   const large = await post(`${url}/validate`, { ...review, padding: lists })
   t.equal(large.status, 413)
-  t.match(await large.json(), { detail: 'the request body holds more than 100000 JSON values' })
+  t.match(await large.json(), { detail: 'the request body contains more than 100000 JSON values' })
   const sync = { ...(world().request('MCPGroup', 'tools') as object), padding: lists }
   t.equal((await post(`${url}/hooks/mcpgroups/sync`, sync)).status, 200)
   t.equal((await post(`${url}/validate`, { ...review, padding: 'x'.repeat(9e6) })).status, 413)
@@ -277,7 +277,7 @@ t.test('server: an event is handed over after the response, and a failing sink h
     },
   })
   t.equal((await post(`${broken.url}/hooks/virtualmcpservers/sync`, body)).status, 200)
-  t.match(broken.logged.join(''), /could not be composed/)
+  t.match(broken.logged.join(''), /building an event failed/)
 })
 
 t.test('server: what is refused is counted, and logged once a minute with its reason', async (t) => {

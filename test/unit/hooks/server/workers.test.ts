@@ -55,7 +55,7 @@ t.test('worker: one that ends fails its own task, and the next gets a new one', 
   const late = worker.run(taskOf(sync, request), never)
   const dropped = worker.run(taskOf(sync, request), gone.signal)
   gone.abort()
-  await t.rejects(dropped, { message: 'the client has gone' })
+  await t.rejects(dropped, { message: 'the client disconnected' })
   options.deadlineMs = 60_000
   await t.rejects(late, { name: 'DeadlineExceeded', place: 'the worker thread ended' })
   t.match(await worker.run(taskOf(sync, request), never), { kind: 'VirtualMCPServer' })
@@ -87,6 +87,6 @@ t.test('worker: users take turns, and one user can only have so many tasks waiti
   const first = run('greedy')
   const dropped = worker.run(taskOf(sync, request), gone.signal, { address: '10.0.0.1', user: 'greedy' })
   gone.abort()
-  await t.rejects(dropped, { message: 'the client has gone' })
+  await t.rejects(dropped, { message: 'the client disconnected' })
   await first
 })

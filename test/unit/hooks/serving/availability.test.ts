@@ -170,7 +170,7 @@ t.test('the proxy of an MCPServer has a pod template of its own', async (t) => {
     /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec\.spec\.priorityClassName: must be a string/,
   ])
   t.match(problemsOf(remote('crm', over({ priorityClassName: 'gateways' }))), [
-    /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec: is for MCPServer/,
+    /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec: is only for MCPServer/,
   ])
   const broken = world(
     server('files', over({ containers: [{ name: 'gatehouse', $patch: 'delete' }] })),

@@ -74,7 +74,7 @@ for (const [kind, name, child, make, path] of kinds) {
       status: 'False',
       reason: 'TLSSecretNotFound',
       message:
-        /spec\.tls\.secretName: .*Secret inside-tls, key tls\.crt.*Create it \(kubectl create secret tls/,
+        /spec\.tls\.secretName: .*Secret inside-tls, key tls\.crt.*Create it with kubectl create secret tls/,
     })
     t.equal(condition(w, kind, name, 'Ready')?.status, 'False')
     t.equal(JSON.stringify(podsOf(w, child)), before)
@@ -102,7 +102,7 @@ for (const [kind, name, child, make, path] of kinds) {
     const w = world(secret('inside-tls', secretOf(await authority.leaf())), make(tls)).ready()
     t.match(condition(w, kind, name, 'TLSReady'), {
       status: 'True',
-      message: new RegExp(`does not name ${host}.*the Secret has no ca\\.crt`),
+      message: new RegExp(`does not cover ${host}.*the Secret has no ca\\.crt`),
     })
   })
 

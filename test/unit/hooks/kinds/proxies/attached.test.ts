@@ -197,6 +197,6 @@ t.test('attached: one proxy and one pod, whatever is asked for', async (t) => {
   t.match(w.get('StatefulSet', 'mcp-files-server')['spec'], { replicas: 1 })
   t.match(condition(w, 'MCPServer', 'files', 'StdioReplicaCapped'), {
     status: 'True',
-    message: /replicas is taken as 1, backendReplicas is taken as 1/,
+    message: /replicas is capped at 1, backendReplicas is capped at 1/,
   })
 })

@@ -61,7 +61,7 @@ t.test('authServerRef: what does not fit is refused with a condition', async (t)
       'AuthServerRefInvalidType',
       /headerInjection/,
     ],
-    [world(auth.server, server('files', authServer)), 'AuthServerRefInvalidConfig', /needs oidcConfigRef/],
+    [world(auth.server, server('files', authServer)), 'AuthServerRefInvalidConfig', /requires oidcConfigRef/],
     [
       world(
         oidcConfig({ issuer: 'https://other.example.com' }),

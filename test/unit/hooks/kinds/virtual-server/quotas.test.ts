@@ -4,7 +4,7 @@ import { validateResource } from '../../../../../hooks/index.ts'
 import { entry, virtual, world } from '../../../../hooks/resources.ts'
 
 const quota = { name: 'daily', per: 'server', window: 'day', limit: 10 }
-const alone = 'config.quotas: each replica counts alone'
+const alone = 'config.quotas: each replica counts on its own'
 
 function warningsOf(spec: object): readonly string[] {
   const { violations, warnings } = validateResource(virtual(spec))
@@ -27,9 +27,11 @@ t.test('counters in memory are warned of where there can be several replicas', a
 
 t.test('costs that nothing reads are warned of', async (t) => {
   t.match(warningsOf({ config: { quotas: [quota], costs: { web: 1 } } }), [
-    /config\.costs: no quota has unit cost/,
+    /config\.costs has no effect, because no quota has unit cost/,
   ])
-  t.match(warningsOf({ config: { costs: { web: 1 } } }), [/config\.costs: no quota has unit cost/])
+  t.match(warningsOf({ config: { costs: { web: 1 } } }), [
+    /config\.costs has no effect, because no quota has unit cost/,
+  ])
   t.strictSame(warningsOf({ config: { quotas: [{ ...quota, unit: 'cost' }], costs: { web: 1 } } }), [])
 })
 
