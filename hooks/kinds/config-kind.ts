@@ -16,7 +16,7 @@ import type { SyncFailure } from '../sync/conditions.ts'
 import type { AnyContext, SyncContext } from '../sync/context.ts'
 import { fieldsOf } from '../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../sync/protocol.ts'
-import { checkCaBundles, specFailure } from '../references/resolve.ts'
+import { absentCaBundles, checkCaBundles, specFailure } from '../references/resolve.ts'
 import { kindsReferringTo, referrersOf } from './referrers.ts'
 import { caBundleNamesIn, secretNamesIn } from '../references/secret-names.ts'
 import type { KindHooks } from './kind-hooks.ts'
@@ -71,6 +71,7 @@ function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>):
     configHash: failure ? previousHash(context) : currentHash(kind, context),
     referenceCount: count,
     referencingWorkloads: workloads,
+    absentCaBundles: failure ? undefined : absentCaBundles(context, kind.caBundles?.(context.parent) ?? []),
   })
   return { status, children: [] }
 }

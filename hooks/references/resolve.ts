@@ -5,6 +5,7 @@
  * are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
  */
 import {
+  byText,
   type CABundleSource,
   formatViolations,
   type KindName,
@@ -118,25 +119,15 @@ export function configHashOf(context: Context, kind: string, name: string): stri
 export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
-  if (!map) return { reason: 'CABundleRefNotFound', message: missingMap(name) }
+  if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }
   const data = { ...fieldsOf(map['data']), ...fieldsOf(map['binaryData']) }
   if (Object.hasOwn(data, caKey(key))) return undefined
-  return { reason: 'CABundleRefInvalid', message: missingKey(name, key) }
-}
-
-function missingMap(name: string): string {
-  return `ConfigMap ${name} does not exist`
-}
-
-function missingKey(name: string, key: string | undefined): string {
-  return `ConfigMap ${name} has no key ${caKey(key)}`
+  return { reason: 'CABundleRefInvalid', message: `ConfigMap ${name} has no key ${caKey(key)}` }
 }
 
 const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
 const caBundleAbsent = 'CABundleRefAbsent'
-/** Follows the list of absent optional bundles in the message of the condition. */
-const absentNote = ' (optional); the default trust anchors apply'
 
 /**
  * Sets the condition of an object's own CA bundles, which lists every absent one. A missing optional bundle is not a
@@ -153,7 +144,7 @@ export function checkCaBundles(
   const failed = failures.filter(({ optional }) => !optional)
   const [first] = failed
   if (failures.length > 0 && !first) {
-    const message = messagesOf(failures) + absentNote
+    const message = `${messagesOf(failures)} (optional); the default trust anchors apply`
     context.conditions.set(caBundleCondition, 'True', caBundleAbsent, message)
     return undefined
   }
@@ -166,18 +157,34 @@ function messagesOf(failures: readonly SyncFailure[]): string {
   return [...new Set(failures.map(({ message }) => message))].join('; ')
 }
 
+/** Returns the optional bundles that do not exist, for the status; undefined when there are none. */
+export function absentCaBundles(
+  context: Context,
+  sources: readonly CABundleSource[],
+): readonly string[] | undefined {
+  const absent = sources.filter(
+    (source) => source.configMapRef.optional === true && caBundleFailure(context, source),
+  )
+  const names = new Set(absent.map(({ configMapRef: { name, key } }) => caBundleName(name, key)))
+  return names.size > 0 ? [...names].sort(byText) : undefined
+}
+
+/** Neither part can contain a slash. */
+function caBundleName(configMap: string, key: string | undefined): string {
+  return `${configMap}/${caKey(key)}`
+}
+
 /**
- * True when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so this reads
- * the condition of the object's own sync, which lists each absent bundle.
+ * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
+ * status of the object decides. An older version wrote no list of absent bundles: then all optional ones are absent.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])
   if (optional !== true) return true
-  const { reason, message } = conditionOf(object, caBundleCondition) ?? {}
+  const reason = conditionOf(object, caBundleCondition)?.['reason']
   if (reason !== caBundleAbsent) return reason === caBundlePresent
-  const absent = String(message).replace(absentNote, '').split('; ')
-  const named = String(name)
-  return !absent.includes(missingMap(named)) && !absent.includes(missingKey(named, textOf(key)))
+  const absent = fieldsOf(object['status'])['absentCaBundles']
+  return Array.isArray(absent) && !absent.includes(caBundleName(String(name), textOf(key)))
 }
 
 /** Drops optional CA bundles that do not exist. */

@@ -409,6 +409,8 @@ export type ConfigStatus = {
   readonly referenceCount?: number
   /** Workloads that reference this object. */
   readonly referencingWorkloads?: readonly WorkloadReference[]
+  /** Optional CA bundles that do not exist, as `configMap/key`. */
+  readonly absentCaBundles?: readonly string[]
 }
 
 /** A backend MCP server. */

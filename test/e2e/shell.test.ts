@@ -68,10 +68,7 @@ await t.test('tools call: the ways to give arguments', async (t) => {
     [['get-sum', '--args', '{"a":1,"a":2}'], /--args: a member occurs twice/],
     [['get-sum', '--args', '{"a":tru}'], /--args: must be a JSON object/],
     [['get-sum', '--args', '{}', '--args-file', file], /cannot be combined/],
-    [
-      ['get-sum', '--args-file', '/nonexistent'],
-      /--args-file: cannot read \/nonexistent: file not found/,
-    ],
+    [['get-sum', '--args-file', '/nonexistent'], /--args-file: cannot read \/nonexistent: file not found/],
     [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\? available: echo, /],
     [['no-such', 'a=1'], /the server has no tool "no-such"; available: echo, /],
     [[], /TOOL is missing after TARGET/],

@@ -34,31 +34,40 @@ export function sessionVersionFor(wanted: string): string {
   return sessionVersions.includes(wanted) ? wanted : latestSessionVersion
 }
 
-/** True for an InitializeResult that contains a protocol version of the session era. */
+/** True for an InitializeResult that contains a protocol version of the session era. Never throws. */
 export function opensSession(result: Buffer | undefined): boolean {
-  if (!result || result.length > maxIntroductionBytes) return false
-  return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
+  const version = result && memberOf(result, 'protocolVersion')
+  return typeof version === 'string' && sessionVersions.includes(version)
 }
 
 /** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it does not open a usable session. */
 export function sessionServer(raw: Buffer | undefined): SessionServer {
-  if (!raw || !opensSession(raw))
-    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
-  const result = new JsonObject(raw)
-  return {
-    capabilities: result.object('capabilities') ?? emptyObject,
-    info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
-    instructions: result.raw('instructions')?.toString(),
+  const detail = 'the server did not open a session'
+  if (!raw || !opensSession(raw)) throw new GatehouseError('BACKEND_PROTOCOL', { detail })
+  try {
+    const result = new JsonObject(raw)
+    return {
+      capabilities: result.object('capabilities') ?? emptyObject,
+      info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
+      instructions: result.raw('instructions')?.toString(),
+    }
+  } catch (cause) {
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail, cause })
   }
 }
 
 /** True for a DiscoverResult that contains the stateless revision. Never throws. */
 export function declaresStateless(result: Buffer): boolean {
-  if (result.length > maxIntroductionBytes) return false
+  return namesStateless(memberOf(result, 'supportedVersions'))
+}
+
+/** Returns a member of an introduction; undefined when the introduction is too large or cannot be read. */
+function memberOf(introduction: Buffer, name: string): unknown {
+  if (introduction.length > maxIntroductionBytes) return undefined
   try {
-    return namesStateless(new JsonObject(result).value('supportedVersions'))
+    return new JsonObject(introduction).value(name)
   } catch {
-    return false
+    return undefined
   }
 }
 

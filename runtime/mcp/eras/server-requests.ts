@@ -21,6 +21,7 @@ export class ServerRequests<O = undefined> {
   readonly #reply: (message: Buffer) => void
   readonly #open = new Map<string, Question<O>>()
 
+  /** `reply` sends a message to the server. It may throw when the server has ended. */
   constructor(reply: (message: Buffer) => void) {
     this.#reply = reply
   }
@@ -31,7 +32,7 @@ export class ServerRequests<O = undefined> {
 
   /** Answers a request that is no question, or cannot be asked. Returns the id of any other request. */
   admit({ id = '', method }: Message): string | undefined {
-    if (method === 'ping') this.#reply(resultMessage(id, '{}'))
+    if (method === 'ping') this.#send(resultMessage(id, '{}'))
     else if (!askMethods.has(method)) this.refuse(id, new GatehouseError('METHOD_NOT_FOUND'))
     else if (this.#open.has(id))
       this.refuse(id, new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }))
@@ -42,10 +43,10 @@ export class ServerRequests<O = undefined> {
   }
 
   refuse(id: string, error: GatehouseError): void {
-    this.#reply(errorMessage(id, error))
+    this.#send(errorMessage(id, error))
   }
 
-  /** Asks an admitted question and sends the reply. Sends nothing when the question is withdrawn. */
+  /** Asks an admitted question and sends the reply. Sends nothing when the question is withdrawn. Never rejects. */
   async ask(
     { id = '', method, params }: Message,
     owner: O,
@@ -53,13 +54,21 @@ export class ServerRequests<O = undefined> {
   ): Promise<void> {
     const stop = new AbortController()
     this.#open.set(id, { stop, owner })
+    let response: Buffer
     try {
-      const reply = await ask({ method, params }, stop.signal)
-      this.#reply(responseMessage(id, reply))
+      response = responseMessage(id, await ask({ method, params }, stop.signal))
     } catch (error) {
-      if (!stop.signal.aborted) this.#reply(errorMessage(id, error))
-    } finally {
-      this.#open.delete(id)
+      response = errorMessage(id, error)
+    }
+    this.#open.delete(id)
+    if (!stop.signal.aborted) this.#send(response)
+  }
+
+  #send(message: Buffer): void {
+    try {
+      this.#reply(message)
+    } catch {
+      // The server has ended. The end of the link fails the requests that are in flight.
     }
   }
 

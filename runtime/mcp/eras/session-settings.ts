@@ -6,11 +6,13 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject } from '../json/object.ts'
 import { logLevels } from '../protocol.ts'
 
-/** True when a log message is at least as severe as the level. Without a level, every message passes. */
+/**
+ * True when a log message is at least as severe as the level. Without a level, every message passes. Throws JsonError
+ * when the params contain a member twice, because the client could read another level.
+ */
 export function passesLevel(params: Buffer, level: string | undefined): boolean {
-  if (level === undefined) return true
-  const own = new JsonObject(params).text('level')
-  return own === undefined || logLevels.indexOf(own) >= logLevels.indexOf(level)
+  const own = new JsonObject(params, { ignoreCase: true }).text('level')
+  return level === undefined || own === undefined || logLevels.indexOf(own) >= logLevels.indexOf(level)
 }
 
 /** Reads the params of `logging/setLevel`. Throws INVALID_PARAMS. */

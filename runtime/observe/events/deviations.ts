@@ -2,7 +2,7 @@
 const texts = {
   byte_order_mark: 'messages begin with a byte order mark',
   content_type: 'the content type of responses does not match their bodies',
-  event_unreadable: 'its event stream contains events that are not messages',
+  event_unreadable: 'its event stream contains events that cannot be read as messages',
   id_type: 'responses return the request id with a different JSON type',
   null_member: 'messages have members that are null, or an empty list instead of an object',
   ping_unanswered: 'it does not answer ping with a JSON-RPC response',

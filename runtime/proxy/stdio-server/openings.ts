@@ -286,7 +286,8 @@ class OpeningLink implements ServerLink {
         const opening = this.#owner.claim(message)
         this.#opening = opening
         this.#link = opening.link
-        void opening.serve(message.id, this.#onMessage)
+        // When the response cannot be delivered, the client gets the error for a server that has ended.
+        opening.serve(message.id, this.#onMessage).catch(() => void opening.link.close())
       } else {
         this.#link = this.#owner.take(this.#onMessage)
         this.#link.send(bytes)

@@ -39,7 +39,10 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
   const wrong = join(folder, 'wrong.yaml')
   const failed = await runGatehouse(['policy', 'test', '-f', wrong])
   t.equal(failed.code, 1)
-  t.match(failed.stdout, 'call_tool gh_search: expected the determining policies to include policies[2], found policies[0]')
+  t.match(
+    failed.stdout,
+    'call_tool gh_search: expected the determining policies to include policies[2], found policies[0]',
+  )
   t.match(failed.stdout, 'call_tool gh_delete: expected allow, was deny by policies[1]')
   const json = await runGatehouse(['policy', 'test', '-f', wrong, '-o', 'json'])
   t.match(JSON.parse(json.stdout), { passed: 1, failed: 2, idle: ['policies[2]'] })

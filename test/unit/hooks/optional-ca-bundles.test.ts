@@ -57,3 +57,27 @@ t.test('an absent optional CA bundle does not affect the other bundles of the co
   t.equal(hasCaBundle(server, { configMapRef: withoutKey }), false)
   t.equal(hasCaBundle({ ...server, status: {} }, { configMapRef: present }), false, 'the status is unknown')
 })
+
+t.test('the status lists the absent optional CA bundles', async (t) => {
+  const server = serverWith(
+    { name: 'first', optional: true },
+    { name: 'present', optional: true },
+    { name: 'present', key: 'other.pem', optional: true },
+  )
+  t.match(server['status'], { absentCaBundles: ['first/ca.crt', 'present/other.pem'] })
+  t.notOk('absentCaBundles' in (serverWith({ name: 'present', optional: true })['status'] as object))
+})
+
+t.test('a consumer does not read the message of the condition', async (t) => {
+  const absent = { name: 'first', optional: true }
+  const present = { name: 'present', optional: true }
+  const server = serverWith(absent, present) as KubeObject
+  const { conditions, ...status } = server['status'] as { conditions: Condition[] }
+  const reworded = conditions.map((condition) => ({ ...condition, message: 'No ConfigMap was found' }))
+  const current = { ...server, status: { ...status, conditions: reworded } }
+  t.equal(hasCaBundle(current, { configMapRef: present }), true)
+  t.equal(hasCaBundle(current, { configMapRef: absent }), false)
+  const older = { ...server, status: { conditions: reworded } }
+  t.equal(hasCaBundle(older, { configMapRef: present }), false, 'an older version wrote no list')
+  t.equal(hasCaBundle(older, { configMapRef: { name: 'present' } }), true, 'required bundles are mounted')
+})

@@ -302,7 +302,10 @@ t.test('outage: refused instead, when so configured', { skip: missingRedis }, as
   const store = makeRedisStore({ addr: `127.0.0.1:${await freePort()}`, keyPrefix: 'gh:' })
   t.teardown(() => store.close())
   const { limiter, events } = outage(store, { whenStoreDown: 'refuse' })
-  await t.rejects(call(limiter), { code: 'STORE_DOWN', message: 'rate limits cannot be checked at the moment' })
+  await t.rejects(call(limiter), {
+    code: 'STORE_DOWN',
+    message: 'rate limits cannot be checked at the moment',
+  })
   await t.rejects(call(limiter), { code: 'STORE_DOWN' }, 'at once')
   t.notOk(events.some(({ kind }) => kind === 'fail_open'))
 })

@@ -68,3 +68,36 @@ t.test('waiting for the server: one client has a hundred places and 8 MiB at mos
   await attach()
   t.equal(written.length, 100 + 2 + 1, 'those that waited are sent')
 })
+
+t.test('every request gets a response when the server sends a result that cannot be read', async (t) => {
+  const { server, written, attach } = makeServer()
+  await attach()
+  const responses: Message[] = []
+  const link = server.take((message) => responses.push(message))
+  const respond = (result: string) => {
+    const { id } = JSON.parse(String(written.at(-1))) as { id: string }
+    server.fromServer(scanMessage(Buffer.from(`{"jsonrpc":"2.0","id":"${id}","result":${result}}`)))
+    return id
+  }
+  const send = (id: number, method: string) =>
+    link.send(Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params: {} })))
+  const duplicate = '{"content":[{"text":"io.modelcontextprotocol/subscriptionId"}],"x":1,"x":2}'
+
+  send(1, 'tools/call')
+  respond(duplicate)
+  t.equal(responses.at(-1)?.id, '1')
+  t.equal(String(responses.at(-1)?.result), duplicate, 'only the end of a subscription contains its id')
+
+  send(2, 'subscriptions/listen')
+  respond(duplicate)
+  t.equal(responses.at(-1)?.id, '2')
+  t.match(String(responses.at(-1)?.error), /not valid MCP/)
+
+  send(3, 'subscriptions/listen')
+  const id = (JSON.parse(String(written.at(-1))) as { id: string }).id
+  respond(`{"_meta":{"io.modelcontextprotocol/subscriptionId":"${id}"}}`)
+  const mapped = '{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}'
+  t.equal(String(responses.at(-1)?.result), mapped)
+  t.match(String(responses.at(-1)?.bytes), mapped)
+  t.equal(server.inFlight, 0)
+})

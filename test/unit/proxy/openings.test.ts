@@ -135,3 +135,13 @@ t.test('a client that waits for very long keeps its process and delays no other 
   link.send(jsonOf({ id: 2, method: 'ping' }))
   t.equal(processes[0]?.received.at(-1)?.method, 'ping')
 })
+
+t.test('a response that the client cannot use ends the conversation', async (t) => {
+  const { openings, processes } = setup()
+  const link = openings.link(() => {
+    throw new Error('cannot be used')
+  })
+  link.send(initialize(1))
+  processes[0]?.say({ id: 1, result })
+  t.equal(await link.ended, 'closed')
+})

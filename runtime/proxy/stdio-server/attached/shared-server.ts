@@ -63,6 +63,8 @@ interface Sent {
   readonly clientId: string
   /** The client's raw progress token. */
   readonly progressToken: string | undefined
+  /** True for `subscriptions/listen`. */
+  readonly isSubscription: boolean
 }
 
 const maxInFlight = 10_000
@@ -228,7 +230,8 @@ export class SharedServer implements LinkOwner {
     const own = meta && progressToken !== undefined
     const sent = own ? params.with({ _meta: meta.with({ progressToken: id }) }) : message.params
     this.#write(requestMessage(id, method, sent))
-    this.#sent.set(id, { link, clientId, progressToken })
+    const isSubscription = method === 'subscriptions/listen'
+    this.#sent.set(id, { link, clientId, progressToken, isSubscription })
     link.inFlight.set(clientId, id)
   }
 
@@ -263,13 +266,10 @@ export class SharedServer implements LinkOwner {
   }
 
   #response(message: Message): void {
-    const { id, result, error } = message
+    const { id } = message
     const sent = id === undefined ? undefined : this.#settle(id)
-    if (sent && id !== undefined) {
-      const { link, clientId } = sent
-      const bytes = responseMessage(clientId, { result: result && ofClient(result, id, clientId), error })
-      link.hand({ ...message, id: clientId, bytes })
-    } else if (id === undefined) this.#unreadable()
+    if (sent && id !== undefined) sent.link.hand(responseFor(sent, id, message))
+    else if (id === undefined) this.#unreadable()
     else if (id.startsWith(`"${this.#prefix}`)) this.#requester.take(message)
     else this.foreign++
   }
@@ -337,6 +337,20 @@ export class SharedServer implements LinkOwner {
   #write(message: Buffer): void {
     if (!this.#wire) throw linkOver('the proxy is not attached')
     this.#wire.write(lineOf(message))
+  }
+}
+
+/**
+ * Returns the response of the server with the client's ids instead of `id`, or BACKEND_PROTOCOL when the result cannot
+ * be read.
+ */
+function responseFor({ clientId, isSubscription }: Sent, id: string, message: Message): Message {
+  try {
+    const { error } = message
+    const result = isSubscription && message.result ? ofClient(message.result, id, clientId) : message.result
+    return { ...message, id: clientId, result, bytes: responseMessage(clientId, { result, error }) }
+  } catch (cause) {
+    return scanMessage(errorMessage(clientId, new GatehouseError('BACKEND_PROTOCOL', { cause })))
   }
 }
 

@@ -140,7 +140,7 @@ export class Inbound {
 
   #progress(params: Buffer | undefined, on: Pending | undefined): void {
     if (!params) return
-    const object = new JsonObject(params)
+    const object = new JsonObject(params, { ignoreCase: true })
     const token = object.raw('progressToken')?.toString()
     const relay = this.#withId(token, on)?.relay
     if (relay?.progressToken === undefined) return

@@ -40,7 +40,13 @@ import {
 } from './channel.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
+import {
+  deliver,
+  messageIn,
+  readBackendMessage,
+  receiveEvent,
+  streamReports,
+} from '../transport/read-message.ts'
 import {
   answered,
   type AuthorizedRequest,
@@ -172,7 +178,8 @@ export class StreamableChannel implements BackendChannel {
     noteEventId(event, position)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
     const message = messageIn(event, this.#target)
-    return message instanceof Promise ? message.then(onMessage) : onMessage(message)
+    const take = (read: Message): void => deliver(read, this.#target, onMessage)
+    return message instanceof Promise ? message.then(take) : take(message)
   }
 
   /** Takes a broken answer stream up again until the response is there. */

@@ -33,7 +33,7 @@ import { type BackendConnection, type Request, type ServerInfo, splitterOf } fro
 import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
 import { Deadline } from '../../model/time/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { messageIn, readBackendMessage } from '../transport/read-message.ts'
+import { deliver, messageIn, readBackendMessage } from '../transport/read-message.ts'
 import { answered, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
 import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
@@ -148,7 +148,8 @@ export class StatelessConnection implements BackendConnection {
       const onEvent = (event: SseEvent): void | Promise<void> => {
         if (event.size === 0 || responded) return undefined
         const message = messageIn(event, target)
-        return message instanceof Promise ? message.then(onMessage) : onMessage(message)
+        const take = (read: Message): void => deliver(read, target, onMessage)
+        return message instanceof Promise ? message.then(take) : take(message)
       }
       sendToBackend(target, request.sender, {
         method: 'POST',
@@ -195,7 +196,8 @@ export class StatelessConnection implements BackendConnection {
     if (message.kind !== 'notification' || !message.params || !relay) return undefined
     if (message.method === 'notifications/message') relay.log(message.params)
     if (message.method === 'notifications/progress' && relay.progressToken !== undefined) {
-      relay.progress(new JsonObject(message.params).with({ progressToken: relay.progressToken }))
+      const params = new JsonObject(message.params, { ignoreCase: true })
+      relay.progress(params.with({ progressToken: relay.progressToken }))
     }
     return undefined
   }

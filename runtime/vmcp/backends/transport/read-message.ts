@@ -1,5 +1,5 @@
 /** Reads messages from a backend and reports the repairs that they needed. */
-import { type Message, readServerMessage, SseEvent } from '../../../mcp/index.ts'
+import { JsonError, type Message, MessageError, readServerMessage, SseEvent } from '../../../mcp/index.ts'
 import type { StreamPaceOptions } from '../../../net/index.ts'
 import type { ChannelTarget } from './target.ts'
 import { ArrivingResult } from './arriving-result.ts'
@@ -43,7 +43,26 @@ export function receiveEvent(
   } catch {
     return skip()
   }
-  return message instanceof Promise ? message.then(onMessage, skip) : onMessage(message)
+  const take = (read: Message): void => deliver(read, reporter, onMessage)
+  return message instanceof Promise ? message.then(take, skip) : take(message)
+}
+
+/**
+ * Passes on a message of an event stream. Drops and reports a notification whose params cannot be read. Other messages
+ * of the stream do not depend on it.
+ */
+export function deliver(
+  message: Message,
+  { deviations }: Reporter,
+  onMessage: (message: Message) => void,
+): void {
+  try {
+    onMessage(message)
+  } catch (error) {
+    const isUnreadable = error instanceof JsonError || error instanceof MessageError
+    if (message.kind !== 'notification' || !isUnreadable) throw error
+    deviations?.note('event_unreadable')
+  }
 }
 
 /** Reports whether a backend keeps the stream open that announces changes. */

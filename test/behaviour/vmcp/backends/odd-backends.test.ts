@@ -75,6 +75,47 @@ for (const oddity of [
   })
 }
 
+const unreadableProgress = [
+  '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progressToken":2}}',
+  '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","level":"error","data":1}}',
+  '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","LEVEL":"error","data":1}}',
+]
+const unreadableCancellations = [
+  '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}',
+  '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"REQUESTID":2}}',
+  `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"${'k'.repeat(70_000)}":1}}`,
+]
+
+/** A notification before the response to a call. */
+function notifiedBefore(notification: string, era: 'session' | 'stateless' | 'sse'): Oddity {
+  return {
+    name: notification.slice(0, 120),
+    area: 'stream',
+    change(reply, { http, id, method }) {
+      if (http !== 'POST' || id === undefined || method !== 'tools/call') return
+      const stream = `${notification}\n\ndata: ${String(reply.body).trim()}`
+      reply.body = era === 'sse' ? stream : `data: ${stream}\n\n`
+      reply.headers = { ...reply.headers, 'content-type': 'text/event-stream' }
+    },
+  }
+}
+
+for (const era of ['session', 'stateless', 'sse'] as const) {
+  const notifications =
+    era === 'stateless' ? unreadableProgress : [...unreadableProgress, ...unreadableCancellations]
+  for (const notification of notifications) {
+    const oddity = notifiedBefore(notification, era)
+    t.test(`${era}: drops and reports only the notification ${oddity.name}`, async (t) => {
+      const backend = await startOddBackend([oddity], { era })
+      const { session, deviations } = await start(t, backend, era === 'sse' ? 'sse' : undefined)
+      const called = await session.request('tools/call', { name: 'odd_echo', _meta: { progressToken: 1 } })
+      t.match(called.response?.result, { content: [{ text: 'called' }] })
+      t.equal(called.messages.length, 1, 'the notification is not forwarded')
+      t.match(await deviations(), [{ message: /events that cannot be read as messages/ }])
+    })
+  }
+}
+
 t.test('a session id is sent as the backend issued it, up to what a header can hold', async (t) => {
   for (const length of [513, 8_000]) {
     const id = 'i'.repeat(length)
