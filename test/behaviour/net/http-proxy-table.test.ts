@@ -205,12 +205,7 @@ const rows: readonly Row[] = [
     run: (t) =>
       withStrategy(t, {
         type: 'obo',
-        obo: {
-          tokenUrl: 'https://tokens.example/t/oauth2/v2.0/token',
-          clientId: 'app',
-          clientSecret: 's',
-          audience: 'api://b',
-        },
+        obo: { tokenUrl: 'https://tokens.example/token', clientId: 'a', clientSecret: 's', audience: 'b' },
       }),
   },
   {
@@ -326,14 +321,9 @@ const rows: readonly Row[] = [
     connection: 'embedding service of tool search',
     hosts: ['embed.example'],
     async run(t) {
-      const service = openEmbeddingService({
-        protocol: 'compat',
-        url: 'https://embed.example/v1',
-        model: 'm',
-        headers: {},
-        apiKey: undefined,
-        timeoutMs: 10_000,
-      })
+      const url = 'https://embed.example/v1'
+      const limits = { apiKey: undefined, timeoutMs: 10_000 }
+      const service = openEmbeddingService({ protocol: 'compat', url, model: 'm', headers: {}, ...limits })
       t.equal((await service.embed(['text'], 1, new AbortController().signal)).length, 1)
       await service.close()
     },

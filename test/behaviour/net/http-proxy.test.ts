@@ -1,16 +1,10 @@
 /** Outgoing connections through an HTTP proxy: tunnels, pooling, streams, trust, the address rule, and errors. */
 import type { LookupAddress } from 'node:dns'
-import { createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { once } from 'node:events'
-import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import {
-  type LookupAll,
-  makeDispatcher,
-  makeFetch,
-  networkFailureText,
-  knownFailure,
-} from '../../../runtime/net/index.ts'
+import { type LookupAll, makeDispatcher, makeFetch } from '../../../runtime/net/index.ts'
+import { failureText } from '../../helpers/network/failure-text.ts'
 import {
   type Host,
   jsonHost,
@@ -41,17 +35,6 @@ const to =
           null,
           addresses.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 })),
         )
-
-/** The message for an operator. */
-async function failure(work: Promise<unknown>): Promise<string> {
-  try {
-    await work
-    return 'no error'
-  } catch (error) {
-    const known = knownFailure(error)
-    return known ? networkFailureText(known) : String(error)
-  }
-}
 
 await t.test('https: tunnels are kept alive, and the target sees no proxy header', async (t) => {
   const { both, proxy, ca, made } = await network(t, { 'mcp.example': echo })
@@ -112,13 +95,13 @@ await t.test('a private authority is trusted for the target and for a proxy that
   await fetch.close()
   const untrusting = makeFetch({ proxy: both })
   t.match(
-    await failure(untrusting('https://mcp.example/')),
+    await failureText(untrusting('https://mcp.example/')),
     `no connection to the HTTP proxy 127.0.0.1:${proxy.port}: the TLS handshake failed`,
   )
   await untrusting.close()
   const careless = makeFetch({ proxy: both, tls: () => ({ insecureSkipVerify: true }) })
   t.match(
-    await failure(careless('https://mcp.example/')),
+    await failureText(careless('https://mcp.example/')),
     'the TLS handshake failed',
     'insecureSkipVerify applies only to the target',
   )
@@ -145,11 +128,11 @@ await t.test('credentials are percent-decoded for the proxy and appear in no mes
     ['https', 'HTTPS_PROXY'],
   ] as const) {
     t.equal(
-      await failure(wrong(`${scheme}://mcp.example/`)),
+      await failureText(wrong(`${scheme}://mcp.example/`)),
       `the HTTP proxy 127.0.0.1:${proxy.port} rejected the credentials of ${variable} (407); correct them`,
     )
     t.equal(
-      await failure(none(`${scheme}://mcp.example/`)),
+      await failureText(none(`${scheme}://mcp.example/`)),
       `the HTTP proxy 127.0.0.1:${proxy.port} requires credentials (407); add a user and password to ${variable}`,
     )
   }
@@ -160,56 +143,36 @@ await t.test('errors name the proxy and the next step', async (t) => {
   const { both, ca, proxy } = await network(t, {})
   const fetch = makeFetch({ proxy: both, ca })
   t.equal(
-    await failure(fetch('https://unknown.example/')),
+    await failureText(fetch('https://unknown.example/')),
     `the HTTP proxy 127.0.0.1:${proxy.port} cannot connect to unknown.example:443 (502); check the host name, or add it to NO_PROXY if it is reachable directly`,
   )
   await fetch.close()
   const forbidding = await network(t, { 'mcp.example': echo }, { status: 403 })
   const refused = makeFetch({ proxy: forbidding.both, ca: forbidding.ca })
   t.match(
-    await failure(refused('https://mcp.example/')),
+    await failureText(refused('https://mcp.example/')),
     'refuses to connect to mcp.example:443 (403); allow the host',
   )
   await refused.close()
   const gone = makeFetch({ proxy: { https: 'http://user:secret@127.0.0.1:9' } })
   t.equal(
-    await failure(gone('https://mcp.example/')),
+    await failureText(gone('https://mcp.example/')),
     'no connection to the HTTP proxy 127.0.0.1:9: the connection was refused (ECONNREFUSED); check HTTPS_PROXY',
   )
   await gone.close()
   const unknown = makeFetch({ proxy: { https: 'proxy.corp.example:3128' }, lookup: nowhere })
   t.equal(
-    await failure(unknown('https://mcp.example/')),
+    await failureText(unknown('https://mcp.example/')),
     'no connection to the HTTP proxy proxy.corp.example:3128: the name has no address (ENOTFOUND); check HTTPS_PROXY',
   )
   await unknown.close()
   for (const value of ['socks5://127.0.0.1:1080', 'http://', 'http://user:secret@bad host']) {
     const broken = makeFetch({ proxy: { https: value } })
     t.equal(
-      await failure(broken('https://mcp.example/')),
+      await failureText(broken('https://mcp.example/')),
       'invalid HTTPS_PROXY: expected an http or https URL such as http://proxy.example.com:3128',
     )
     await broken.close()
-  }
-})
-
-await t.test('the error names a proxy that closes the connection or does not speak HTTP', async (t) => {
-  for (const [reply, text] of [
-    ['', 'the connection was closed without a response'],
-    ['SSH-2.0-OpenSSH\r\n', 'the response is not HTTP'],
-  ] as const) {
-    const server = createServer((socket) => {
-      socket.on('error', () => {})
-      socket.once('data', () => socket.end(reply))
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => server.close())
-    const address = server.address()
-    const port = address !== null && typeof address === 'object' ? address.port : 0
-    const fetch = makeFetch({ proxy: { https: `http://127.0.0.1:${port}` } })
-    const message = await failure(fetch('https://mcp.example/'))
-    t.match(message, `the HTTP proxy 127.0.0.1:${port} opened no tunnel to mcp.example:443: ${text}`)
-    await fetch.close()
   }
 })
 
@@ -235,26 +198,26 @@ await t.test(
       'metadata.google.internal',
     ])
       for (const scheme of ['http', 'https'])
-        t.match(await failure(known(`${scheme}://${host}/`)), refusedAddress, `${scheme} ${host}`)
+        t.match(await failureText(known(`${scheme}://${host}/`)), refusedAddress, `${scheme} ${host}`)
     await known.close()
     for (const addresses of [['10.0.0.1'], ['93.184.216.34', '10.0.0.1'], ['fd00::1']]) {
       const fetch = guarded(to(...addresses))
-      t.match(await failure(fetch('https://idp.example/')), refusedAddress, addresses.join())
-      t.match(await failure(fetch('http://idp.example/')), refusedAddress, addresses.join())
+      t.match(await failureText(fetch('https://idp.example/')), refusedAddress, addresses.join())
+      t.match(await failureText(fetch('http://idp.example/')), refusedAddress, addresses.join())
       await fetch.close()
     }
     const before = proxy.asked.length
     const unresolved = guarded(nowhere)
-    t.match(await failure(unresolved('https://idp.example/')), 'set GATEHOUSE_PROXY_RESOLVES_NAMES=true')
+    t.match(await failureText(unresolved('https://idp.example/')), 'set GATEHOUSE_PROXY_RESOLVES_NAMES=true')
     await unresolved.close()
     t.equal(proxy.asked.length, before, 'the proxy received no request')
     const permitted = guarded(nowhere, { resolvesNames: true })
     t.same(await (await permitted('https://idp.example/')).json(), { found: true })
-    t.match(await failure(permitted('https://intranet/')), refusedAddress, 'a local name stays rejected')
+    t.match(await failureText(permitted('https://intranet/')), refusedAddress, 'a local name stays rejected')
     await permitted.close()
     const resolvedInside = guarded(to('10.0.0.1'), { resolvesNames: true })
     t.match(
-      await failure(resolvedInside('https://idp.example/')),
+      await failureText(resolvedInside('https://idp.example/')),
       refusedAddress,
       'a known address stays rejected',
     )
@@ -271,7 +234,7 @@ await t.test(
       t.same(await (await fetch('https://mcp.example/')).json(), { found: true })
       await fetch.close()
       const inside = makeFetch({ guard: 'public', operatorUrls, proxy: both, ca, lookup: to('10.0.0.1') })
-      t.match(await failure(inside('https://mcp.example/')), refusedAddress)
+      t.match(await failureText(inside('https://mcp.example/')), refusedAddress)
       await inside.close()
     }
   },
@@ -302,116 +265,5 @@ await t.test('names of the local network, NO_PROXY and loopback are reached dire
     t.equal(await (await fetch(`http://${host}:${port}/`)).text(), 'direct', host)
   t.same(proxy.asked, [])
   t.equal(made.direct, 0)
-  await fetch.close()
-})
-
-for (const scheme of ['http', 'https'])
-  await t.test(`${scheme}: requests after a restart of the proxy use new connections`, async (t) => {
-    const { both, proxy, ca } = await network(t, { 'mcp.example': echo })
-    const fetch = makeFetch({ proxy: both, ca, allowHttp: true, connections: 2 })
-    const send = async () => (await fetch(`${scheme}://mcp.example/`)).json()
-    await Promise.all([send(), send()])
-    t.equal(proxy.connections, 2)
-    await proxy.close()
-    // The client has seen the end of its connections after one turn of the event loop.
-    await setImmediate()
-    t.match(await failure(send()), `no connection to the HTTP proxy 127.0.0.1:${proxy.port}`)
-    await proxy.start()
-    const host = 'mcp.example'
-    t.match(await Promise.all([send(), send(), send()]), [{ host }, { host }, { host }])
-    t.ok(proxy.connections > 2)
-    await fetch.close()
-  })
-
-/** A proxy that accepts connections and reads requests, but never responds. */
-async function startSilentProxy(t: Test, greeting = '') {
-  const sockets = new Set<Socket>()
-  const requested = Promise.withResolvers<void>()
-  const closed = Promise.withResolvers<void>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.once('data', () => {
-      socket.write(greeting)
-      requested.resolve()
-    })
-    socket.once('close', () => {
-      sockets.delete(socket)
-      if (sockets.size === 0) closed.resolve()
-    })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const address = server.address()
-  const port = address !== null && typeof address === 'object' ? address.port : 0
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    requested: requested.promise,
-    closed: closed.promise,
-    get connections() {
-      return sockets.size
-    },
-  }
-}
-
-await t.test('a proxy that does not respond to CONNECT is a timeout, and its socket is closed', async (t) => {
-  for (const greeting of ['', 'HTTP/1.1 200 Connection']) {
-    const silent = await startSilentProxy(t, greeting)
-    const fetch = makeFetch({ proxy: { https: silent.url }, dialTimeoutMs: 100 })
-    t.equal(
-      await failure(fetch('https://mcp.example/')),
-      `the HTTP proxy 127.0.0.1:${silent.port} opened no tunnel to mcp.example:443: no response in time (ETIMEDOUT); check HTTPS_PROXY`,
-    )
-    await silent.closed
-    await fetch.close()
-  }
-})
-
-await t.test('a tunnel without a TLS server behind it is a timeout, and its socket is closed', async (t) => {
-  const silent = await startSilentProxy(t, 'HTTP/1.1 200 Connection established\r\n\r\n')
-  const fetch = makeFetch({ proxy: { https: silent.url }, tlsTimeoutMs: 100 })
-  t.match(await failure(fetch('https://mcp.example/')), 'no response in time')
-  await silent.closed
-  await fetch.close()
-})
-
-await t.test('a closed fetch does not wait for connections that only aborted requests use', async (t) => {
-  const silent = await startSilentProxy(t)
-  const fetch = makeFetch({ proxy: { https: silent.url } })
-  const abort = new AbortController()
-  const request = fetch('https://mcp.example/', { signal: abort.signal })
-  await silent.requested
-  abort.abort()
-  await t.rejects(request, { name: 'AbortError' })
-  await fetch.close()
-  t.equal(silent.connections, 1, 'the proxy has still not responded')
-})
-
-await t.test('an aborted request to a proxy that does not respond leaves no socket', async (t) => {
-  for (const scheme of ['http', 'https']) {
-    const silent = await startSilentProxy(t)
-    const options = { proxy: { http: silent.url, https: silent.url }, dialTimeoutMs: 200 }
-    const fetch = makeFetch({ ...options, allowHttp: true })
-    const abort = new AbortController()
-    const request = fetch(`${scheme}://mcp.example/`, { signal: abort.signal })
-    await silent.requested
-    abort.abort()
-    await t.rejects(request, { name: 'AbortError' })
-    await silent.closed
-    await fetch.close()
-  }
-})
-
-await t.test('the timeout of a request names the proxy', async (t) => {
-  const silent = await startSilentProxy(t)
-  const fetch = makeFetch({ proxy: { https: silent.url }, timeoutMs: 100 })
-  await t.rejects(fetch('https://mcp.example/'), {
-    code: 'TIMED_OUT',
-    message: `mcp.example did not answer within 100 ms (through the HTTP proxy 127.0.0.1:${silent.port})`,
-  })
   await fetch.close()
 })

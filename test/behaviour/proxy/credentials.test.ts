@@ -8,7 +8,7 @@ import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
-import { startPassingTime } from '../../helpers/passing-time.ts'
+import { startPassingTime } from '../../helpers/outgoing/passing-time.ts'
 import { proves } from '../../helpers/proves.ts'
 import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 

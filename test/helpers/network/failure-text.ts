@@ -1,0 +1,12 @@
+import { knownFailure, networkFailureText } from '../../../runtime/net/index.ts'
+
+/** Returns the message for an operator when `work` fails. */
+export async function failureText(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+    return 'no error'
+  } catch (error) {
+    const known = knownFailure(error)
+    return known ? networkFailureText(known) : String(error)
+  }
+}
