@@ -7,7 +7,7 @@
  * the same holder for too long. Times are measured by the waiting process alone, because the clock may be set and a
  * network file system has its own. When the file cannot be created (a read-only directory), the work runs without a
  * lock: nothing is shared in that case. Anything but a readable file at its path is an error, because no holder of the
- * lock would ever remove it.
+ * lock would ever remove it. An error of the file system that may pass is retried.
  */
 import { randomUUID } from 'node:crypto'
 import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,6 +19,16 @@ import { GatehouseError } from '../../../schemas/index.ts'
 /** Longer than any token request takes. */
 const abandonedMs = 60_000
 const pauseMs = 50
+/** Too many open files, or an interruption of a network file system. */
+const passingErrors: ReadonlySet<unknown> = new Set([
+  'EAGAIN',
+  'EBUSY',
+  'EINTR',
+  'EIO',
+  'EMFILE',
+  'ENFILE',
+  'ESTALE',
+])
 
 export interface LockWaiting {
   /** A holder that was seen for longer is considered dead. Default: longer than any token request takes. */
@@ -29,7 +39,7 @@ export interface LockWaiting {
 
 /**
  * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and with
- * BACKEND_AUTH_FAILED when the path is no readable file.
+ * BACKEND_AUTH_FAILED when the path is no readable file, or when an error of the file system does not pass.
  */
 export async function withFileLock<T>(
   path: string,
@@ -43,13 +53,15 @@ export async function withFileLock<T>(
     return run()
   }
   const owner = `${process.pid} ${hostname()} ${randomUUID()}`
-  let holder: { readonly name: string; readonly sinceMs: number } | undefined
+  let holder: { readonly name: string | undefined; readonly sinceMs: number } | undefined
   while (!create(path, owner)) {
-    const name = ownerOf(path) ?? ''
+    const name = ownerOf(path)
     if (holder === undefined && isRunning(name)) onWait?.()
-    if (holder?.name !== name) holder = { name, sinceMs: performance.now() }
+    if (holder === undefined || holder.name !== name) holder = { name, sinceMs: performance.now() }
     const seenMs = performance.now() - holder.sinceMs
-    if (!isRunning(name) || seenMs > longestMs)
+    if (name === undefined) {
+      if (seenMs > longestMs) throw unreadable(path)
+    } else if (!isRunning(name) || seenMs > longestMs)
       removeAbandoned(path, name, { owner, isGuardIgnored: seenMs > 2 * longestMs })
     // Random pauses keep waiting processes from checking at the same time.
     await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => signal.throwIfAborted())
@@ -67,28 +79,45 @@ function create(path: string, owner: string): boolean {
     writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })
     return true
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'EEXIST')
+    const code = codeOf(error)
+    return code !== 'EEXIST' && !passingErrors.has(code)
   }
 }
 
-/** Returns undefined when the file no longer exists. Throws BACKEND_AUTH_FAILED when the path is no readable file. */
+/**
+ * Returns undefined when the file no longer exists or cannot be read at the moment. Throws BACKEND_AUTH_FAILED when the
+ * path is no readable file.
+ */
 function ownerOf(path: string): string | undefined {
   try {
     // Reading a pipe would block the process, and a link would lead to another file.
     if (!lstatSync(path).isFile()) throw new Error('not a regular file')
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
-    throw new GatehouseError('BACKEND_AUTH_FAILED', {
-      detail: 'the persisted login cannot be locked',
-      cause: new Error(`${path} is not a readable file; remove it`, { cause }),
-    })
+    const code = codeOf(cause)
+    if (code === 'ENOENT' || passingErrors.has(code)) return undefined
+    throw unreadable(path, cause)
   }
 }
 
-/** Removes the file unless another process owns it by now. */
+function unreadable(path: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('BACKEND_AUTH_FAILED', {
+    detail: 'the persisted login cannot be locked',
+    cause: new Error(`${path} is not a readable file; remove it`, { cause }),
+  })
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}
+
+/** Removes the file unless another process owns it by now. A file that cannot be removed is abandoned later. */
 function remove(path: string, owner: string): void {
-  if (ownerOf(path) === owner) rmSync(path, { force: true })
+  try {
+    if (ownerOf(path) === owner) rmSync(path, { force: true })
+  } catch {
+    // The work is done, and its result counts.
+  }
 }
 
 /**
@@ -102,16 +131,16 @@ function removeAbandoned(
 ): void {
   const guard = `${path}.guard`
   if (!create(guard, owner)) {
-    const name = ownerOf(guard) ?? ''
-    if (!isRunning(name) || isGuardIgnored) remove(guard, name)
+    const name = ownerOf(guard)
+    if (name !== undefined && (!isRunning(name) || isGuardIgnored)) remove(guard, name)
     return
   }
   remove(path, abandoned)
   remove(guard, owner)
 }
 
-/** False when the owner was a process of this machine that has ended. */
-function isRunning(owner: string): boolean {
+/** False when the owner was a process of this machine that has ended. True for an unknown owner. */
+function isRunning(owner = ''): boolean {
   const [id = '', host] = owner.split(' ')
   const pid = Number(id)
   if (host !== hostname() || !Number.isInteger(pid) || pid <= 0) return true
@@ -119,7 +148,7 @@ function isRunning(owner: string): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code !== 'ESRCH'
+    return codeOf(error) !== 'ESRCH'
   }
 }
 

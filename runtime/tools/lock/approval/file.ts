@@ -155,7 +155,11 @@ async function withFileLock(target: string, work: () => Promise<void>): Promise<
   try {
     await work()
   } finally {
-    rmSync(lockPath, { force: true })
+    try {
+      rmSync(lockPath, { force: true })
+    } catch {
+      // The approval is written. The lock is abandoned later.
+    }
   }
 }
 
