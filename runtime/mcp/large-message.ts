@@ -2,7 +2,7 @@
  * Reads a message of a server, which may be large. A large result is read over as many turns of the event loop as it
  * needs. Every other member is read in one turn, and its size is limited accordingly.
  */
-import { membersOf, readMembers } from './json/read.ts'
+import { readMembers, scannedMembers } from './json/read.ts'
 import { JsonError } from './json/errors.ts'
 import { atOnce, checkUtf8, inTurns, joined, largeBytes, type TurnWork } from './json/turns.ts'
 import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './json/envelope-repair.ts'
@@ -48,7 +48,7 @@ function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   if (result) yield* members(result)
   yield* putOnOneLine(message.bytes)
   if (!result) return message
-  if (membersOf(result).some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
+  if (scannedMembers(result).some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
     throw invalid(id, `_meta of a result has more than ${maxMetaBytes} bytes`)
   return message
 }
