@@ -137,10 +137,10 @@ export function skipText(chunk: Buffer, from: number): number {
  * which halves the time for a text of escapes.
  */
 function afterEscape(chunk: Buffer, at: number): number {
-  if (at + 2 > chunk.length) return at
+  // Too close to the end for a unicode escape.
+  if (at + 6 > chunk.length) return simpleEscapes[chunk[at + 1] ?? 0] === 1 ? at + 2 : at
   const c = chunk[at + 1] ?? 0
   if (c !== 0x75) return simpleEscapes[c] === 1 ? at + 2 : at
-  if (at + 6 > chunk.length) return at
   const areDigits =
     hexDigits[chunk[at + 2] ?? 0] === 1 &&
     hexDigits[chunk[at + 3] ?? 0] === 1 &&

@@ -37,7 +37,10 @@ export class JsonObject {
   #object: { readonly name: string; readonly value: JsonObject } | undefined
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
-  constructor(bytes: Buffer, { ignoreCase, maxValues }: { ignoreCase?: boolean; maxValues?: number } = {}) {
+  constructor(
+    bytes: Buffer,
+    { ignoreCase, maxValues }: { ignoreCase?: boolean; maxValues?: number | undefined } = {},
+  ) {
     this.bytes = bytes
     const members = smallMembers(bytes, maxValues) ?? scannedMembers(bytes, maxValues)
     const names = new Set<string>()

@@ -13,6 +13,7 @@ import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   checkStateless,
+  clientRules,
   eventStreamType,
   eraOf,
   errorMessage,
@@ -24,7 +25,7 @@ import {
   metaOf,
   paramsOf,
   refusalHeaders,
-  scanClientMessage,
+  scanMessage,
   single,
   statelessVersion,
   allVersions,
@@ -167,7 +168,7 @@ class Bridge {
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)
-          if (x.req.method === 'POST') x.message = scanClientMessage(x.body)
+          if (x.req.method === 'POST') x.message = scanMessage(x.body, clientRules)
         },
         dispatch: (x) => (this.#mode === 'sse' ? this.#dispatchOld(x) : this.#dispatch(x)),
         recover: (x, error) => this.#recover(x, error),

@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { eraOf, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
+import { clientRules, eraOf, metaOf, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginGuard,
@@ -80,7 +80,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (isPost) {
       await readBody(exchange, { memory: load.bodies })
       if (res.destroyed) return
-      const message = scanClientMessage(exchange.body)
+      const message = scanMessage(exchange.body, clientRules)
       exchange.message = message
       exchange.params = paramsOf(message)
       exchange.era =
