@@ -22,7 +22,6 @@ import {
   type JsonObject,
   type Message,
   MessageError,
-  metaOf,
   paramsOf,
   refusalHeaders,
   scanMessage,
@@ -252,8 +251,7 @@ class Bridge {
   async #post(x: BridgeExchange, message: Message): Promise<void> {
     const params = paramsOf(message)
     const version = single(x.req.headers[headerName.protocolVersion])
-    if (eraOf(message.method, metaOf(message, params), version) === 'stateless')
-      return this.#postStateless(x, message, params)
+    if (eraOf(message, params, version) === 'stateless') return this.#postStateless(x, message, params)
     const session = message.method === 'initialize' ? this.#begin() : this.#sessionOf(x, message.id)
     session.lastUsed = this.#now()
     if (message.kind === 'request') return session.request(message, x.res)

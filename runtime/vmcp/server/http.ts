@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { clientRules, eraOf, metaOf, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
+import { clientRules, eraOf, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginGuard,
@@ -86,7 +86,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       exchange.era =
         message.method === '' || path === messagesPath
           ? 'session'
-          : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+          : eraOf(message, exchange.params, exchange.header('protocolVersion'))
       const waiting = load.turn(exchange)
       if (waiting) await waiting
       if (res.destroyed) return
