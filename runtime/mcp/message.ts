@@ -10,7 +10,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
-import { isNull, openObject } from './json/bytes.ts'
+import { openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
 import { isBatch } from './json/start.ts'
@@ -83,29 +83,29 @@ export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
   try {
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
-    return readMessage(dropNulls && body.includes('null') ? withoutNulls(object) : object)
+    for (const name of dropNulls ? optionalMembers : [])
+      if (object.raw(name)?.[0] === nullByte) return readMessage(withoutNulls(object))
+    return readMessage(object)
   } catch (cause) {
     throw messageError(cause)
   }
 }
 
+const optionalMembers = ['id', 'params', 'result', 'error']
+const nullByte = 0x6e
+
 /** Returns the message without optional members that are null. */
 function withoutNulls(object: JsonObject): JsonObject {
   const method = object.text('method')
-  const nulls: Record<string, undefined> = {}
-  for (const [name, raw] of object.entries()) {
-    if (!isNull(raw)) continue
-    // Drop a null result only when the message has a method or an error. Never drop a request's id: it would get no
-    // response.
-    if (name === 'result') {
-      const error = object.raw('error')
-      if (method === undefined && (!error || isNull(error))) continue
-    } else if (name === 'id') {
-      if (!method?.startsWith('notifications/')) continue
-    } else if (name !== 'params' && name !== 'error') continue
-    nulls[name] = undefined
-  }
-  return new JsonObject(object.with(nulls), { ignoreCase: true })
+  const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
+  const nulls = ['params', 'error'].filter(isNull)
+  // Drop a null result only when the message has a method or an error. Never drop a request's id: it would get no
+  // response.
+  if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
+    nulls.push('result')
+  if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
+  const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+  return new JsonObject(rest, { ignoreCase: true })
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/
