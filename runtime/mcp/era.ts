@@ -21,8 +21,6 @@ export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'resources/read': 'uri',
 }
 
-const signals = [metaKey.protocolVersion, metaKey.clientInfo, metaKey.clientCapabilities]
-
 /** The `_meta` object of params, when there is one. Throws MessageError INVALID_PARAMS when a member occurs twice. */
 export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
   const raw = params.raw('_meta')
@@ -37,14 +35,14 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
 
 /**
  * Classifies by what the sender declared: metadata of the request first, the version header second. `initialize`
- * without such metadata opens a session whatever the header says.
+ * without such metadata opens a session whatever the header says. Throws like metaOf.
  */
-export function eraOf(method: string, meta: JsonObject | undefined, versionHeader: string | undefined): Era {
+export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
+  const meta = params.raw('_meta') && metaOf(message, params)
   if (meta?.raw(metaKey.protocolVersion)) return 'stateless'
-  if (method === 'initialize') return 'session'
-  if (versionHeader === statelessVersion) return 'stateless'
-  const signalled = signals.some((key) => meta?.raw(key) !== undefined)
-  return signalled && versionHeader === undefined ? 'stateless' : 'session'
+  if (message.method === 'initialize') return 'session'
+  if (versionHeader !== undefined) return versionHeader === statelessVersion ? 'stateless' : 'session'
+  return meta?.raw(metaKey.clientInfo) || meta?.raw(metaKey.clientCapabilities) ? 'stateless' : 'session'
 }
 
 /** What a stateless request says about its sender. */

@@ -49,11 +49,11 @@ export {
   sessionVerdict,
 } from './lost-session.ts'
 export {
+  clientRules,
   type Message,
   MessageError,
   type PassedMembers,
   protocolError,
-  scanClientMessage,
   scanMessage,
 } from './message.ts'
 export {

@@ -2,12 +2,12 @@
  * Reads a message of a server, which may be large. A large result is read over as many turns of the event loop as it
  * needs. Every other member is read in one turn, and its size is limited accordingly.
  */
-import { membersOf, readMembers } from './json/read.ts'
-import { JsonError } from './json/errors.ts'
+import { readMembers, scannedMembers } from './json/read.ts'
+import { JsonObject } from './json/object.ts'
 import { atOnce, checkUtf8, inTurns, joined, largeBytes, type TurnWork } from './json/turns.ts'
 import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './json/envelope-repair.ts'
 import { blankLineEnds } from './sse.ts'
-import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
+import { invalid, type Message, MessageError, messageError, readMessage, scanMessage } from './message.ts'
 
 const mib = 1024 * 1024
 /** As in messages of clients. */
@@ -48,7 +48,7 @@ function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   if (result) yield* members(result)
   yield* putOnOneLine(message.bytes)
   if (!result) return message
-  if (membersOf(result).some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
+  if (scannedMembers(result).some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
     throw invalid(id, `_meta of a result has more than ${maxMetaBytes} bytes`)
   return message
 }
@@ -56,8 +56,7 @@ function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
 function* readEnvelope(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   if (!(yield* checkUtf8(body))) throw new MessageError('PARSE_ERROR', undefined)
   try {
-    yield* members(body)
-    return readMessage(readObject(body))
+    return readMessage(yield* envelope(body))
   } catch (error) {
     return yield* readRepaired(body, onRepair, error)
   }
@@ -69,13 +68,10 @@ function* readRepaired(body: Buffer, onRepair: OnRepair, cause: unknown): TurnWo
   const note = (repair: EnvelopeRepair): void => void repairs.add(repair)
   const json = unwrapMessage(body, note)
   if (!(yield* checkUtf8(json))) throw cause
-  yield* members(json)
-  const object = readObject(json)
+  const object = yield* envelope(json)
   const changes = repairsOf(object, note)
   if (repairs.size === 0) throw cause
-  const repaired = yield* joined(object.parts(changes))
-  yield* members(repaired)
-  const message = readMessage(readObject(repaired))
+  const message = readMessage(yield* envelope(yield* joined(object.parts(changes))))
   for (const repair of repairs) onRepair(repair)
   return message
 }
@@ -89,11 +85,19 @@ function* putOnOneLine(json: Buffer): TurnWork<void> {
   }
 }
 
+function* envelope(bytes: Buffer): TurnWork<JsonObject> {
+  yield* members(bytes)
+  try {
+    return new JsonObject(bytes, { ignoreCase: true })
+  } catch (cause) {
+    throw messageError(cause)
+  }
+}
+
 function* members(bytes: Buffer): TurnWork<void> {
   try {
     yield* readMembers(bytes)
   } catch (cause) {
-    if (cause instanceof JsonError) throw new MessageError('PARSE_ERROR', undefined, { cause })
-    throw cause
+    throw messageError(cause)
   }
 }

@@ -4,12 +4,13 @@
  * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
  * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
  * are rejected in the message and in its params: some JSON readers ignore the case of names, and would act on another
- * member than the one that was checked here. Optional members that are null are treated as absent: scanClientMessage
- * removes them, and the reader of server messages repairs and reports them (large-message.ts).
+ * member than the one that was checked here. Optional members that are null are treated as absent: scanMessage removes
+ * them from a client's message, and the reader of server messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
+import { openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
 import { isBatch } from './json/start.ts'
@@ -63,23 +64,38 @@ export function protocolError(what: string): GatehouseError {
  */
 export const maxClientValues = 250_000
 
-/**
- * Reads a message of a client. Throws like scanMessage, and throws INVALID_REQUEST when a member contains more than
- * `maxValues` values.
- */
-export function scanClientMessage(body: Buffer, maxValues = maxClientValues): Message {
-  requireSingleUtf8(body)
-  const object = readObject(body, maxValues)
-  const nulls = nullMembers(object)
-  if (nulls.length === 0) return readMessage(object)
-  const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
-  return readMessage(readObject(rest, maxValues))
+export interface MessageRules {
+  /** Maximum number of values in one member. Default: no limit. */
+  readonly maxValues?: number
+  /** Removes optional members that are null. */
+  readonly dropNulls?: boolean
 }
 
+/** The rules for messages of remote clients. */
+export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls: true }
+
+/**
+ * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
+ * not a JSON-RPC 2.0 message, or a member with more than `maxValues` values).
+ */
+export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): Message {
+  if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
+  if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
+  try {
+    const object = new JsonObject(body, { ignoreCase: true, maxValues })
+    for (const name of dropNulls ? optionalMembers : [])
+      if (object.raw(name)?.[0] === nullByte) return readMessage(withoutNulls(object))
+    return readMessage(object)
+  } catch (cause) {
+    throw messageError(cause)
+  }
+}
+
+const optionalMembers = ['id', 'params', 'result', 'error']
 const nullByte = 0x6e
 
-/** Returns the names of optional members that are null. The text is valid JSON, so the first byte identifies null. */
-function nullMembers(object: JsonObject): readonly string[] {
+/** Returns the message without optional members that are null. */
+function withoutNulls(object: JsonObject): JsonObject {
   const method = object.text('method')
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
@@ -88,66 +104,27 @@ function nullMembers(object: JsonObject): readonly string[] {
   if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
   if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
-  return nulls
-}
-
-function requireSingleUtf8(body: Buffer): void {
-  if (isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
-  if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
+  const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+  return new JsonObject(rest, { ignoreCase: true })
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/
 /** It is compared, looked up and repeated in messages. */
 const maxMethodBytes = 1_024
 
-/**
- * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * not a JSON-RPC 2.0 message).
- */
-export function scanMessage(body: Buffer): Message {
-  requireSingleUtf8(body)
-  return readMessage(readObject(body))
-}
-
-/** What scanMessage does once the text is known to be UTF-8. */
+/** Reads the members of a message. Throws MessageError INVALID_REQUEST. */
 export function readMessage(object: JsonObject): Message {
-  const rawId = object.raw('id')
-  const id = rawId === undefined ? undefined : rawId.toString()
+  const id = object.raw('id')?.toString()
   const usable = id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
   if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
-  const method = object.raw('method')
-  if (method !== undefined) return readCall(object, id, usable)
-  return readResponse(object, id, usable)
-}
-
-/** Throws MessageError. */
-export function readObject(body: Buffer, maxValues = Infinity): JsonObject {
-  try {
-    return new JsonObject(body, { ignoreCase: true, maxValues })
-  } catch (cause) {
-    const why = whyUnread(cause)
-    if (why !== undefined)
-      throw new MessageError('INVALID_REQUEST', undefined, { detail: `Invalid Request: ${why}`, cause })
-    if (cause instanceof JsonError) throw new MessageError('PARSE_ERROR', undefined, { cause })
-    throw cause
-  }
-}
-
-/** What is wrong with an object that is valid JSON. */
-export function whyUnread(cause: unknown): string | undefined {
-  if (cause instanceof DuplicateMember) return 'a member occurs twice'
-  if (cause instanceof TooManyValues) return `a member has more than ${maxClientValues} values`
-  return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
-}
-
-function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
-  if ((object.raw('method')?.length ?? 0) > maxMethodBytes)
-    throw invalid(usable, `method has more than ${maxMethodBytes} bytes`)
+  const rawMethod = object.raw('method')
+  if (rawMethod === undefined) return readResponse(object, id, usable)
+  if (rawMethod.length > maxMethodBytes) throw invalid(usable, `method has more than ${maxMethodBytes} bytes`)
   const method = object.text('method')
   if (method === undefined || method === '') throw invalid(usable, 'method must be a string')
   if (id !== undefined && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
   const params = object.raw('params')
-  if (params !== undefined && params[0] !== 0x7b) throw invalid(usable, 'params must be an object')
+  if (params !== undefined && params[0] !== openObject) throw invalid(usable, 'params must be an object')
   if (object.raw('result') ?? object.raw('error')) {
     throw invalid(usable, 'a message has a method, a result or an error')
   }
@@ -162,14 +139,30 @@ function readCall(object: JsonObject, id: string | undefined, usable: string | u
   }
 }
 
+/** Returns the MessageError for an error of reading JSON, and any other error unchanged. */
+export function messageError(cause: unknown): unknown {
+  if (!(cause instanceof JsonError)) return cause
+  const why = whyUnread(cause)
+  return why === undefined
+    ? new MessageError('PARSE_ERROR', undefined, { cause })
+    : new MessageError('INVALID_REQUEST', undefined, { detail: `Invalid Request: ${why}`, cause })
+}
+
+/** What is wrong with an object that is valid JSON. */
+export function whyUnread(cause: unknown): string | undefined {
+  if (cause instanceof DuplicateMember) return 'a member occurs twice'
+  if (cause instanceof TooManyValues) return `a member has more than ${maxClientValues} values`
+  return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
+}
+
 function readResponse(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
   const result = object.raw('result')
   const error = object.raw('error')
   if ((result === undefined) === (error === undefined)) {
     throw invalid(usable, 'a message has a method, a result or an error')
   }
-  if (result !== undefined && result[0] !== 0x7b) throw invalid(usable, 'result must be an object')
-  if (error !== undefined && error[0] !== 0x7b) throw invalid(usable, 'error must be an object')
+  if (result !== undefined && result[0] !== openObject) throw invalid(usable, 'result must be an object')
+  if (error !== undefined && error[0] !== openObject) throw invalid(usable, 'error must be an object')
   if (result !== undefined && usable === undefined) throw invalid(undefined, 'a result needs an id')
   return {
     kind: result === undefined ? 'error' : 'result',

@@ -8,6 +8,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
+import { isNull, openObject, quoteByte } from './json/bytes.ts'
 import { emptyObject, JsonObject } from './json/object.ts'
 import { scanElements } from './json/read.ts'
 import { JsonError } from './json/errors.ts'
@@ -35,7 +36,21 @@ const pageMembers: Members = { cursor: 'name' }
 const resource: Members = { uri: 'name' }
 const infoMembers: Members = { name: 'string', version: 'string' }
 
-const paramMembers: Readonly<Record<string, Members>> = {
+/** Params that any request may have. */
+const commonMembers: Members = {
+  _meta: {
+    progressToken: 'token',
+    [metaKey.protocolVersion]: 'string',
+    [metaKey.clientInfo]: infoMembers,
+    [metaKey.clientCapabilities]: 'object',
+    [metaKey.logLevel]: 'string',
+  },
+  requestState: 'string',
+  inputResponses: 'object',
+}
+
+/** Params of a method, in addition to the common ones. */
+const methodMembers: Readonly<Record<string, Members>> = {
   initialize: { protocolVersion: 'string', capabilities: 'object', clientInfo: infoMembers },
   'tools/list': pageMembers,
   'resources/list': pageMembers,
@@ -62,18 +77,9 @@ const paramMembers: Readonly<Record<string, Members>> = {
   },
 }
 
-/** Params that any request may have. */
-const commonMembers: Members = {
-  _meta: {
-    progressToken: 'token',
-    [metaKey.protocolVersion]: 'string',
-    [metaKey.clientInfo]: infoMembers,
-    [metaKey.clientCapabilities]: 'object',
-    [metaKey.logLevel]: 'string',
-  },
-  requestState: 'string',
-  inputResponses: 'object',
-}
+const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
+  Object.entries(methodMembers).map(([method, members]) => [method, { ...commonMembers, ...members }]),
+)
 
 /** Object members of params that are checked here, because no other code checks them first. */
 const readObjects = ['ref', 'notifications', 'inputResponses'] as const
@@ -85,8 +91,8 @@ const readObjects = ['ref', 'notifications', 'inputResponses'] as const
 export function paramsOf(message: Message): JsonObject {
   try {
     const given = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
-    const params = withoutNulls(message.method, given)
-    for (const name of readObjects) params.object(name)
+    const params = given.bytes.includes('null') ? withoutNulls(message.method, given) : given
+    for (const name of readObjects) if (params.raw(name)) params.object(name)
     return params
   } catch (cause) {
     const why = whyUnread(cause)
@@ -100,9 +106,7 @@ export function paramsOf(message: Message): JsonObject {
  * JsonError when an object in the params contains a member twice.
  */
 function withoutNulls(method: string, params: JsonObject): JsonObject {
-  if (!params.bytes.includes('null')) return params
-  const members = { ...commonMembers, ...own(paramMembers, method) }
-  const changes = nullChanges(params, members)
+  const changes = nullChanges(params, own(membersByMethod, method) ?? commonMembers)
   if (Object.keys(changes).length === 0) return params
   return new JsonObject(params.with(changes), { ignoreCase: true })
 }
@@ -113,9 +117,9 @@ function nullChanges(object: JsonObject, types: Members): Record<string, Buffer 
     const raw = object.raw(name)
     const type = types[name]
     if (raw === undefined || type === undefined) continue
-    if (raw[0] === nullByte) changes[name] = undefined
+    if (isNull(raw)) changes[name] = undefined
     else if (
-      raw[0] === objectByte &&
+      raw[0] === openObject &&
       (typeof type === 'object' || type === 'texts') &&
       raw.includes('null')
     ) {
@@ -128,15 +132,42 @@ function nullChanges(object: JsonObject, types: Members): Record<string, Buffer 
 }
 
 function nullMembers(object: JsonObject): Record<string, undefined> {
-  const nulls = object.entries().filter(([, value]) => value[0] === nullByte)
+  const nulls = object.entries().filter(([, value]) => isNull(value))
   return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
+}
+
+/** Longer than any URI that a server here can offer. */
+const maxNameBytes = 64 * 1024
+
+/** Far more than one request can subscribe to. */
+const maxElements = 1_000
+
+const nullByte = 0x6e
+
+interface TypeRule {
+  /** First bytes of a value of the type. They identify it, because the text is valid JSON. */
+  readonly begins: string
+  readonly maxBytes?: number
+  readonly words: string
+}
+
+const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
+  string: { begins: '"', words: 'a string' },
+  name: { begins: '"', maxBytes: maxNameBytes, words: `a string of at most ${maxNameBytes} bytes` },
+  boolean: { begins: 'tf', words: 'true or false' },
+  object: { begins: '{', words: 'an object' },
+  token: {
+    begins: '"-0123456789',
+    maxBytes: maxNameBytes,
+    words: `a string or an integer of at most ${maxNameBytes} bytes`,
+  },
+  strings: { begins: '[', words: 'a list of strings' },
+  texts: { begins: '{', words: 'an object' },
 }
 
 /** Throws INVALID_PARAMS naming the first param of a wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
-  checkMembers(params, commonMembers, '')
-  const members = own(paramMembers, method)
-  if (members) checkMembers(params, members, '')
+  checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
 }
 
 function checkMembers(object: JsonObject, types: Members, path: string): void {
@@ -145,41 +176,34 @@ function checkMembers(object: JsonObject, types: Members, path: string): void {
     const type = types[name]
     if (raw === undefined || raw[0] === nullByte || type === undefined) continue
     const at = `${path}${name}`
-    if (typeof type === 'object') checkMembers(memberOf(object, name, at), type, `${at}.`)
-    else checkValue(raw, type, at)
+    const rule = typeRules[typeof type === 'object' ? 'object' : type]
+    const isOfType = rule.begins.includes(String.fromCharCode(raw[0] ?? 0))
+    if (!isOfType || raw.length > (rule.maxBytes ?? Infinity)) throw wrong(at, rule)
+    if (type === 'token' && !isToken(raw)) throw wrong(at, rule)
+    if (type === 'texts') checkTexts(raw, at)
+    else if (type === 'strings') checkStrings(raw, at)
+    else if (typeof type === 'object') {
+      const member = readAt(at, () => object.object(name))
+      checkMembers(member ?? emptyObject, type, `${at}.`)
+    }
   }
 }
 
-function checkValue(raw: Buffer, type: Exclude<Type, Members>, path: string): void {
-  if (type === 'texts')
-    for (const [name, value] of objectIn(raw, path).entries())
-      checkValue(value, 'string', `${path}.${shown(name)}`)
-  else if (type === 'strings') {
-    for (const element of elementsIn(raw, path)) checkValue(element, 'name', path)
-  } else if (type === 'name' || type === 'token') {
-    if (!firstBytes[type].test(first(raw)) || raw.length > maxNameBytes) throw wrong(path, type)
-    if (type === 'token' && !isToken(raw)) throw wrong(path, type)
-  } else if (!firstBytes[type].test(first(raw))) throw wrong(path, type)
+function isToken(raw: Buffer): boolean {
+  return raw[0] === quoteByte || /^-?\d+$/.test(raw.toString('latin1', 0, 64))
 }
 
-function first(raw: Buffer): string {
-  return String.fromCharCode(raw[0] ?? 0)
+function checkTexts(raw: Buffer, path: string): void {
+  for (const [name, value] of readAt(path, () => new JsonObject(raw).entries()))
+    if (value[0] !== quoteByte) throw wrong(`${path}.${shown(name)}`, typeRules.string)
 }
 
-/** Longer than any URI that a server here can offer. */
-const maxNameBytes = 64 * 1024
-
-/** Far more than one request can subscribe to. */
-const maxElements = 1_000
-const nullByte = 0x6e
-const objectByte = 0x7b
-const array = 0x5b
-const stringByte = 0x22
-/** The text is valid JSON, so the first byte identifies the type. */
-const firstBytes = { string: /"/, name: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
+function checkStrings(raw: Buffer, path: string): void {
+  for (const element of elementsIn(raw, path))
+    if (element[0] !== quoteByte || element.length > maxNameBytes) throw wrong(path, typeRules.name)
+}
 
 function elementsIn(raw: Buffer, path: string): Buffer[] {
-  if (raw[0] !== array) throw wrong(path, 'strings')
   try {
     return scanElements(raw, maxElements)
   } catch (cause) {
@@ -188,33 +212,14 @@ function elementsIn(raw: Buffer, path: string): Buffer[] {
   }
 }
 
-function isToken(raw: Buffer): boolean {
-  return raw[0] === stringByte || /^-?\d+$/.test(raw.toString('latin1', 0, 64))
-}
-
-function memberOf(object: JsonObject, name: string, path: string): JsonObject {
-  let member: JsonObject | undefined
+/** Returns what `read` returns. Throws INVALID_PARAMS naming `path` when it throws JsonError. */
+function readAt<T>(path: string, read: () => T): T {
   try {
-    member = object.object(name)
+    return read()
   } catch (cause) {
-    throw unread(path, cause)
+    if (!(cause instanceof JsonError)) throw cause
+    throw invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
   }
-  if (!member) throw wrong(path, 'object')
-  return member
-}
-
-function objectIn(raw: Buffer, path: string): JsonObject {
-  if (raw[0] !== objectByte) throw wrong(path, 'object')
-  try {
-    return new JsonObject(raw)
-  } catch (cause) {
-    throw unread(path, cause)
-  }
-}
-
-function unread(path: string, cause: unknown): unknown {
-  if (!(cause instanceof JsonError)) return cause
-  return invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
 }
 
 /** Names of arguments are the sender's own text. */
@@ -222,18 +227,8 @@ function shown(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : '*'
 }
 
-const wordTable = {
-  string: 'a string',
-  name: `a string of at most ${maxNameBytes} bytes`,
-  boolean: 'true or false',
-  object: 'an object',
-  token: `a string or an integer of at most ${maxNameBytes} bytes`,
-  strings: 'a list of strings',
-  texts: 'an object of strings',
-} as const
-
-function wrong(path: string, type: keyof typeof wordTable): GatehouseError {
-  return invalid(`${path} must be ${wordTable[type]}`)
+function wrong(path: string, { words }: TypeRule): GatehouseError {
+  return invalid(`${path} must be ${words}`)
 }
 
 function invalid(what: string, cause?: unknown): GatehouseError {

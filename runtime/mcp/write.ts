@@ -10,17 +10,7 @@ import { comma, objectEnd } from './json/bytes.ts'
 
 /** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
-  return framed(`{"jsonrpc":"2.0","id":${id},"result":`, bytes(result))
-}
-
-/** An object that begins with `head` and ends with the value of its last member. */
-function framed(head: string, value: Buffer): Buffer {
-  const headBytes = Buffer.byteLength(head)
-  const message = Buffer.allocUnsafe(headBytes + value.length + objectEnd.length)
-  message.write(head)
-  message.set(value, headBytes)
-  message.set(objectEnd, headBytes + value.length)
-  return message
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), objectEnd])
 }
 
 /** As resultMessage, in pieces: a large result is not copied. */
@@ -63,19 +53,21 @@ export function errorMessage(id: string | undefined, error: unknown): Buffer {
   return rawErrorMessage(id, JSON.stringify(errorObject(error)))
 }
 
-/** A request; `params` is JSON text. */
-export function requestMessage(id: string | number, method: string, params?: Buffer | string): Buffer {
-  return call(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`, params)
+/** A request, or a notification when `id` is undefined; `params` is JSON text. */
+export function requestMessage(
+  id: string | number | undefined,
+  method: string,
+  params?: Buffer | string,
+): Buffer {
+  const start = id === undefined ? '{"jsonrpc":"2.0",' : `{"jsonrpc":"2.0","id":${id},`
+  const head = `${start}"method":${JSON.stringify(method)}`
+  if (params === undefined) return Buffer.from(`${head}}`)
+  if (typeof params === 'string') return Buffer.from(`${head},"params":${params}}`)
+  return Buffer.concat([Buffer.from(`${head},"params":`), params, objectEnd])
 }
 
 export function notificationMessage(method: string, params?: Buffer | string): Buffer {
-  return call(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params)
-}
-
-function call(head: string, params: Buffer | string | undefined): Buffer {
-  if (params === undefined) return Buffer.from(`${head}}`)
-  if (typeof params === 'string') return Buffer.from(`${head},"params":${params}}`)
-  return framed(`${head},"params":`, params)
+  return requestMessage(undefined, method, params)
 }
 
 function bytes(value: Buffer | string): Buffer {

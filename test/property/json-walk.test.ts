@@ -14,6 +14,8 @@ import {
   sessionResult,
   sessionResultInTurns,
 } from '../../runtime/mcp/index.ts'
+import { smallMembers } from '../../runtime/mcp/json/object.ts'
+import { type JsonMember, scannedMembers } from '../../runtime/mcp/json/read.ts'
 import { JsonScanner } from '../../runtime/mcp/json/scanner.ts'
 
 t.setTimeout(900_000)
@@ -84,6 +86,109 @@ t.test('json: depth is bounded alike', async (t) => {
     }
   }
 })
+
+/** What the scanner returns for an object, and undefined when it throws. */
+function scanned(json: Buffer, maxValues?: number): readonly JsonMember[] | undefined {
+  try {
+    return scannedMembers(json, maxValues)
+  } catch {
+    return undefined
+  }
+}
+
+t.test('json: the reader of small objects returns what the scanner returns', async (t) => {
+  const fragments = fc
+    .array(
+      fc.constantFrom(
+        ...'{}[]:,"\\/u0123eE+-. \n\u0001é'.split(''),
+        'true',
+        'null',
+        'fals',
+        '"a":',
+        '\\n',
+        '\\u12aF',
+      ),
+      {
+        maxLength: 14,
+      },
+    )
+    .map((parts) => `{"a":${parts.join('')}}`)
+  const values = fc.constantFrom(undefined, 1, 2, 5)
+  for (const texts of [text, fragments])
+    fc.assert(
+      fc.property(texts, values, fc.nat(12), (json, maxValues, lost) => {
+        const bytes = Buffer.from(json).subarray(0, lost < 3 ? -lost : undefined)
+        return same(smallMembers(bytes, maxValues), scanned(bytes, maxValues))
+      }),
+      { numRuns: CASES * 10 },
+    )
+  t.pass('all alike')
+})
+
+t.test('json: the reader of small objects has the limits of the scanner', async (t) => {
+  const many = (n: number) => `{${Array.from({ length: n }, (_, i) => `"${i}":0`).join(',')}}`
+  const cases = [
+    ...[
+      '',
+      ' ',
+      '{',
+      '{}',
+      ' {} ',
+      '{}x',
+      '{} {}',
+      '[]',
+      '"a"',
+      '1',
+      'null',
+      '{"a"}',
+      '{"a":1,}',
+      '{,}',
+      '{"a":1 "b":2}',
+    ],
+    ...[
+      '{"a":[1,]}',
+      '{"a":{]}',
+      '{"a":1]',
+      '{"a":01}',
+      '{"a":-}',
+      '{"a":1.}',
+      '{"a":1e}',
+      '{"a":1e+}',
+      '{"a":1e-5}',
+    ],
+    ...[
+      '{"a":truex}',
+      '{"a":nul}',
+      '{"a":"\\',
+      '{"a":"\\u',
+      '{"a":"\\ud800"}',
+      '{"\\u0061\\"":1}',
+      '{"a":1,"a":2}',
+    ],
+    ...[65_532, 65_533, 65_534, 65_535].flatMap((n) => [
+      `{"${'n'.repeat(n)}":1}`,
+      `{"a":{"${'n'.repeat(n)}":1}}`,
+      `{"${'\\n'.repeat(n / 2)}":1}`,
+      `{"a":${'1'.repeat(n + 2)}}`,
+    ]),
+    ...[9_999, 10_000, 10_001].map(many),
+    ...[255, 256, 257, 258].flatMap((n) => [
+      `{"a":${'['.repeat(n)}${']'.repeat(n)}}`,
+      `{"a":${'['.repeat(n)}1${']'.repeat(n)}}`,
+      `{"a":${'{"b":'.repeat(n)}{}${'}'.repeat(n)}}`,
+      `{"a":${'{"b":'.repeat(n)}1${'}'.repeat(n)}}`,
+    ]),
+  ]
+  for (const json of cases) {
+    const bytes = Buffer.from(json)
+    t.strictSame(smallMembers(bytes), scanned(bytes), json.slice(0, 40))
+  }
+  t.equal(cases.filter((json) => scanned(Buffer.from(json))).length, 31, 'both sides of each limit')
+})
+
+function same(one: readonly JsonMember[] | undefined, other: readonly JsonMember[] | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
 
 t.test('json: a large message is read like a small one', async (t) => {
   const padding = ' '.repeat(300_000)

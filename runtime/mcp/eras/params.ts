@@ -38,8 +38,8 @@ export function sessionParams(request: OutgoingParams, token: string): Buffer {
   for (const name of sessionDrops) {
     if (params.raw(name)) changes[name] = undefined
   }
-  const meta = params.object('_meta') ?? (request.trace ? emptyObject : undefined)
-  if (meta) {
+  if (params.raw('_meta') || request.trace) {
+    const meta = params.object('_meta') ?? emptyObject
     const metaChanges: Record<string, Buffer | string | undefined> = traceMembers(request)
     for (const key of clientMeta) {
       if (meta.raw(key)) metaChanges[key] = undefined

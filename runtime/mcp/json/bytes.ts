@@ -95,6 +95,11 @@ export function readString(text: Buffer, from: number, to: number): string {
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw
 }
 
+/** 1 for bytes of a string that are neither a quote, a backslash nor a control character. */
+export const plainBytes: Uint8Array = new Uint8Array(256).fill(1, 0x20)
+plainBytes[quoteByte] = 0
+plainBytes[backslashByte] = 0
+
 /** 1 for the hexadecimal digits. */
 export const hexDigits = new Uint8Array(256)
 for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
@@ -105,7 +110,7 @@ for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
  * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
- * escape that is invalid or within six bytes of the end, or of the end of the chunk.
+ * escape that is invalid or not complete, or of the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
@@ -128,11 +133,12 @@ export function skipText(chunk: Buffer, from: number): number {
 }
 
 /**
- * Index after the escape that begins at `at`; `at` when the escape is invalid or so close to the end that the next chunk
- * may contain the rest. Reads within bounds only, which halves the time for a text of escapes.
+ * Index after the escape that begins at `at`; `at` when the escape is invalid or not complete. Reads within bounds only,
+ * which halves the time for a text of escapes.
  */
 function afterEscape(chunk: Buffer, at: number): number {
-  if (at + 6 > chunk.length) return at
+  // Too close to the end for a unicode escape.
+  if (at + 6 > chunk.length) return simpleEscapes[chunk[at + 1] ?? 0] === 1 ? at + 2 : at
   const c = chunk[at + 1] ?? 0
   if (c !== 0x75) return simpleEscapes[c] === 1 ? at + 2 : at
   const areDigits =
@@ -141,4 +147,56 @@ function afterEscape(chunk: Buffer, at: number): number {
     hexDigits[chunk[at + 4] ?? 0] === 1 &&
     hexDigits[chunk[at + 5] ?? 0] === 1
   return areDigits ? at + 6 : at
+}
+
+// How much of a number, or of a word, has been read. From `zero` on, it may end here.
+export const scalarStart = 1
+const minus = 2
+const point = 3
+const exponent = 4
+const exponentSign = 5
+/** The first of ten states within `true`, `false` and `null`. */
+export const firstInWord = 6
+export const zero = 16
+const whole = 17
+const fraction = 18
+const exponentDigits = 19
+const wordEnd = 20
+
+/**
+ * The grammar of numbers and of `true`, `false` and `null` (RFC 8259 sections 3 and 6): the state after a byte is
+ * `scalarSteps[state * 256 + byte]`. It is 0 when the byte does not belong to the value.
+ */
+export const scalarSteps = new Uint8Array((wordEnd + 1) * 256)
+
+function addSteps(from: number, bytes: string, to: number): void {
+  for (const byte of bytes) scalarSteps[from * 256 + byte.charCodeAt(0)] = to
+}
+
+for (const from of [scalarStart, minus]) {
+  addSteps(from, '0', zero)
+  addSteps(from, '123456789', whole)
+}
+for (const [from, to] of [
+  [whole, whole],
+  [point, fraction],
+  [fraction, fraction],
+  [exponent, exponentDigits],
+  [exponentSign, exponentDigits],
+  [exponentDigits, exponentDigits],
+] as const)
+  addSteps(from, '0123456789', to)
+addSteps(scalarStart, '-', minus)
+for (const from of [zero, whole]) addSteps(from, '.', point)
+for (const from of [zero, whole, fraction]) addSteps(from, 'eE', exponent)
+addSteps(exponent, '+-', exponentSign)
+
+let inWord = firstInWord
+for (const word of ['true', 'false', 'null']) {
+  let from = scalarStart
+  for (const letter of word.slice(0, -1)) {
+    addSteps(from, letter, inWord)
+    from = inWord++
+  }
+  addSteps(from, word.slice(-1), wordEnd)
 }

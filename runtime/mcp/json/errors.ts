@@ -33,3 +33,9 @@ export const maxDepth = 256
 
 /** Maximum number of members of an object whose names are compared: comparing more blocks the event loop. */
 export const maxMembers = 10_000
+
+/** Maximum length of a number. */
+export const maxNumberBytes: number = 64 * 1024
+
+/** Maximum length of a name that is reported, with its quotes. */
+export const maxNameBytes: number = 64 * 1024

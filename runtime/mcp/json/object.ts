@@ -4,35 +4,56 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import { comma, emptyObjectBytes, objectEnd, objectStart, readString } from './bytes.ts'
-import { type JsonMember, membersOf } from './read.ts'
-import { DuplicateMember } from './errors.ts'
+import {
+  closeArray,
+  closeObject,
+  colonByte,
+  comma,
+  commaByte,
+  emptyObjectBytes,
+  objectEnd,
+  objectStart,
+  openArray,
+  openObject,
+  plainBytes,
+  quoteByte,
+  readString,
+  scalarStart,
+  scalarSteps,
+  skipText,
+  zero,
+} from './bytes.ts'
+import { DuplicateMember, maxDepth, maxMembers, maxNameBytes, maxNumberBytes } from './errors.ts'
+import { type JsonMember, scannedMembers } from './read.ts'
+import { largeBytes } from './turns.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 
 export class JsonObject {
   readonly bytes: Buffer
-  readonly #members: readonly JsonMember[]
-  /** The last one that `object` has read: the metadata of a message is asked for again and again. */
+  readonly #members = new Map<string, JsonMember>()
+  /** The latest member that `object` read: the metadata of a message is read again and again. */
   #object: { readonly name: string; readonly value: JsonObject } | undefined
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
-  constructor(bytes: Buffer, options: { ignoreCase?: boolean; maxValues?: number } = {}) {
-    const members = membersOf(bytes, options.maxValues)
-    refuseDuplicates(members, options.ignoreCase ?? false)
+  constructor(
+    bytes: Buffer,
+    { ignoreCase, maxValues }: { ignoreCase?: boolean; maxValues?: number | undefined } = {},
+  ) {
     this.bytes = bytes
-    this.#members = members
-  }
-
-  #member(name: string): JsonMember | undefined {
-    for (const member of this.#members) if (member.name === name) return member
-    return undefined
+    const members = smallMembers(bytes, maxValues) ?? scannedMembers(bytes, maxValues)
+    const names = new Set<string>()
+    for (const member of members) {
+      this.#members.set(member.name, member)
+      names.add(ignoreCase ? member.name.toLowerCase() : member.name)
+    }
+    if (names.size < members.length) throw new DuplicateMember()
   }
 
   /** Raw JSON text of a member. */
   raw(name: string): Buffer | undefined {
-    const member = this.#member(name)
+    const member = this.#members.get(name)
     return member && this.bytes.subarray(member.from, member.to)
   }
 
@@ -44,28 +65,32 @@ export class JsonObject {
 
   /** The member when it is a string. */
   text(name: string): string | undefined {
-    const member = this.#member(name)
-    if (!member || this.bytes[member.from] !== 0x22) return undefined
-    return readString(this.bytes, member.from, member.to)
+    const member = this.#members.get(name)
+    if (!member || this.bytes[member.from] !== quoteByte) return undefined
+    const text = this.bytes.toString('utf8', member.from + 1, member.to - 1)
+    return text.includes('\\') ? readString(this.bytes, member.from, member.to) : text
   }
 
   /** The member when it is an object. */
   object(name: string): JsonObject | undefined {
     if (this.#object?.name === name) return this.#object.value
-    const member = this.#member(name)
-    if (!member || this.bytes[member.from] !== 0x7b) return undefined
-    const value = new JsonObject(this.bytes.subarray(member.from, member.to))
+    const raw = this.raw(name)
+    if (raw?.[0] !== openObject) return undefined
+    const value = new JsonObject(raw)
     this.#object = { name, value }
     return value
   }
 
   names(): string[] {
-    return this.#members.map((member) => member.name)
+    return [...this.#members.keys()]
   }
 
   /** Name and raw value of each member, in order. */
   entries(): [string, Buffer][] {
-    return this.#members.map((member) => [member.name, this.bytes.subarray(member.from, member.to)])
+    return [...this.#members.values()].map((member) => [
+      member.name,
+      this.bytes.subarray(member.from, member.to),
+    ])
   }
 
   /** The object with some members replaced in place, removed, or added at the end. */
@@ -77,7 +102,7 @@ export class JsonObject {
   parts(changes: Changes): Buffer[] {
     const parts: Buffer[] = [objectStart]
     const pending = new Set(Object.keys(changes).filter((name) => changes[name] !== undefined))
-    for (const member of this.#members) {
+    for (const member of this.#members.values()) {
       const changed = Object.hasOwn(changes, member.name)
       if (changed && changes[member.name] === undefined) continue
       if (parts.length > 1) parts.push(comma)
@@ -100,19 +125,89 @@ function toBuffer(value: Buffer | string | undefined): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : (value ?? Buffer.alloc(0))
 }
 
-/** Up to this many members, comparing each with each is cheaper than a set. */
-const few = 8
+// What may come next, as a set of bits.
+const aName = 1
+const aColon = 2
+const aValue = 4
+const aComma = 8
+const anEnd = 16
 
-function refuseDuplicates(members: readonly JsonMember[], ignoreCase: boolean): void {
-  if (members.length < 2) return
-  const names = ignoreCase ? members.map(({ name }) => name.toLowerCase()) : members.map(({ name }) => name)
-  if (names.length > few) {
-    if (new Set(names).size !== names.length) throw new DuplicateMember()
-    return
+/** Longer strings are skipped several bytes at a time. */
+const shortBytes = 64
+
+/**
+ * Returns the members of the object that is the whole of `bytes`. Accepts what the scanner accepts, in one pass without
+ * anything to resume. Returns undefined for a large text, and for one that the scanner rejects: the scanner reports why.
+ */
+export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly JsonMember[] | undefined {
+  if (bytes.length >= largeBytes) return undefined
+  const members: JsonMember[] = []
+  /** True for an object, false for an array; one entry per open container. */
+  const nesting: boolean[] = []
+  let next = aValue
+  let name = ''
+  let nameAt = 0
+  let from = 0
+  let values = 0
+  for (let at = 0; at < bytes.length; ) {
+    const begin = at
+    const c = bytes[at++] ?? 0
+    const depth = nesting.length
+    if (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) continue
+    if (c === commaByte || c === colonByte) {
+      if ((next & (c === commaByte ? aComma : aColon)) === 0) return undefined
+      next = c === commaByte && nesting[depth - 1] === true ? aName : aValue
+      continue
+    }
+    if (c === quoteByte) {
+      // Reads past the end, of broken texts, would make all later calls slower.
+      const short = Math.min(begin + shortBytes, bytes.length)
+      while (at < short && plainBytes[bytes[at] ?? 0] === 1) at++
+      const isPlain = at < short && bytes[at] === quoteByte
+      if (!isPlain) at = skipText(bytes, at)
+      if (at === bytes.length || bytes[at++] !== quoteByte) return undefined
+      if ((next & aName) !== 0) {
+        next = aColon
+        if (depth > 1) continue
+        if (at - begin > maxNameBytes) return undefined
+        name = isPlain ? bytes.toString('utf8', begin + 1, at - 1) : readString(bytes, begin, at)
+        nameAt = begin
+        continue
+      }
+    }
+    if (c === closeObject || c === closeArray) {
+      if ((next & anEnd) === 0 || nesting.pop() !== (c === closeObject)) return undefined
+    } else {
+      if ((next & aValue) === 0 || depth > maxDepth + 1) return undefined
+      if (depth === 0 && c !== openObject) return undefined
+      if (depth === 1) {
+        from = begin
+        values = 0
+      }
+      if (++values > maxValues) return undefined
+      if (c === openObject || c === openArray) {
+        nesting.push(c === openObject)
+        next = anEnd | (c === openObject ? aName : aValue)
+        continue
+      }
+      if (c !== quoteByte) {
+        let state = scalarStart
+        for (at = begin; at < bytes.length; at++) {
+          const after = scalarSteps[state * 256 + (bytes[at] ?? 0)] ?? 0
+          if (after === 0) break
+          state = after
+        }
+        if (state < zero || at - begin > maxNumberBytes) return undefined
+      }
+    }
+    // A value has ended.
+    if (nesting.length === 1) {
+      if (members.length === maxMembers) return undefined
+      members.push({ name, nameAt, from, to: at })
+    }
+    next = nesting.length === 0 ? 0 : aComma | anEnd
   }
-  for (let i = 1; i < names.length; i++) {
-    if (names.indexOf(names[i] ?? '') < i) throw new DuplicateMember()
-  }
+  return next === 0 ? members : undefined
 }
 
 /** `{}` */

@@ -11,19 +11,20 @@ import {
   closeObject,
   colonByte,
   commaByte,
+  firstInWord,
   hexDigits,
   openArray,
   openObject,
   quoteByte,
   readString,
+  scalarStart,
+  scalarSteps,
   simpleEscapes,
   skipText,
   skipWhitespace,
+  zero,
 } from './bytes.ts'
-import { JsonError, maxDepth, TooManyValues } from './errors.ts'
-
-const maxNumberBytes = 64 * 1024
-const maxNameBytes = 64 * 1024
+import { JsonError, maxDepth, maxNameBytes, maxNumberBytes, TooManyValues } from './errors.ts'
 
 /** Where the scanner has stopped: at the end of the chunk, after a name, at the first byte of a value, or after one. */
 export type Stop = 'chunk' | 'name' | 'value' | 'end'
@@ -39,20 +40,9 @@ const afterName = 4
 const afterValue = 5
 const done = 6
 /** The chunk has ended within a token. */
-const inNumber = 7
-const inWord = 8
-const inText = 9
-const inName = 10
-
-// How much of a number has been read.
-const minus = 0
-const zero = 1
-const whole = 2
-const point = 3
-const fraction = 4
-const exponent = 5
-const exponentSign = 6
-const exponentDigits = 7
+const inScalar = 7
+const inText = 8
+const inName = 9
 
 const noBytes = Buffer.alloc(0)
 
@@ -90,10 +80,9 @@ export class JsonScanner {
   #nameBefore: Buffer | undefined
   /** Hexadecimal digits that an escape still needs; -1 after a backslash. */
   #escape = 0
-  #number = minus
-  #numberBytes = 0
-  #word = ''
-  #wordAt = 0
+  /** How much of a number or a word has been read: a state of `scalarSteps`. */
+  #scalar = scalarStart
+  #scalarBytes = 0
   /** The value at `at` was reported. */
   #isReported = false
 
@@ -126,7 +115,7 @@ export class JsonScanner {
 
   /** Ends the text. Returns true when the value is complete. */
   end(): boolean {
-    if (this.#next === inNumber && this.depth === 0 && isNumberEnd(this.#number)) this.#next = done
+    if (this.#next === inScalar && this.depth === 0 && this.#scalar >= zero) this.#next = done
     return this.isDone
   }
 
@@ -146,23 +135,18 @@ export class JsonScanner {
     }
     while (this.#at < chunk.length) {
       const c = chunk[this.#at] ?? 0
-      const stop =
-        c <= 0x20 && (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09)
-          ? this.#blanks(chunk)
-          : this.#token(c, chunk)
-      if (stop) return stop
+      if (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) this.#at = skipWhitespace(chunk, this.#at)
+      else {
+        const stop = this.#token(c, chunk)
+        if (stop) return stop
+      }
     }
     return 'chunk'
   }
 
-  #blanks(chunk: Buffer): undefined {
-    this.#at = skipWhitespace(chunk, this.#at)
-  }
-
   /** Continues the token that the last chunk ended in. */
   #resume(chunk: Buffer): Stop | undefined {
-    if (this.#next === inNumber) return this.#digits(chunk)
-    if (this.#next === inWord) return this.#letters(chunk)
+    if (this.#next === inScalar) return this.#restOfScalar(chunk)
     return this.#next === inText ? this.#text(chunk) : this.#restOfName(chunk)
   }
 
@@ -189,12 +173,11 @@ export class JsonScanner {
   }
 
   #value(c: number, chunk: Buffer): Stop | undefined {
+    this.#checkDepth()
     if (this.depth <= this.watched && !this.#isReported) {
-      this.#checkDepth()
       this.#isReported = true
       return 'value'
     }
-    this.#checkDepth()
     this.#isReported = false
     if (++this.values > this.#maxValues) throw new TooManyValues(this.#offset + this.#at)
     if (c === quoteByte) {
@@ -208,17 +191,10 @@ export class JsonScanner {
       this.#at++
       return undefined
     }
-    if (c === 0x2d || isDigit(c)) {
-      this.#next = inNumber
-      this.#number = c === 0x2d ? minus : c === 0x30 ? zero : whole
-      this.#numberBytes = 1
-      this.#at++
-      return this.#digits(chunk)
-    }
-    this.#word = c === 0x74 ? 'true' : c === 0x66 ? 'false' : 'null'
-    this.#wordAt = 0
-    this.#next = inWord
-    return this.#letters(chunk)
+    this.#next = inScalar
+    this.#scalar = scalarStart
+    this.#scalarBytes = 0
+    return this.#restOfScalar(chunk)
   }
 
   #checkDepth(): void {
@@ -257,34 +233,21 @@ export class JsonScanner {
     return this.depth <= this.watched ? 'end' : undefined
   }
 
-  #digits(chunk: Buffer): Stop | undefined {
+  #restOfScalar(chunk: Buffer): Stop | undefined {
     let at = this.#at
-    const before = at
-    let state = this.#number
-    while (at < chunk.length) {
-      const next = afterDigit(state, chunk[at] ?? 0)
-      if (next < 0) break
+    let state = this.#scalar
+    for (; at < chunk.length; at++) {
+      const next = scalarSteps[state * 256 + (chunk[at] ?? 0)] ?? 0
+      if (next === 0) break
       state = next
-      at++
     }
-    this.#number = state
+    this.#scalarBytes += at - this.#at
+    this.#scalar = state
     this.#at = at
-    this.#numberBytes += at - before
-    if (this.#numberBytes > maxNumberBytes) throw this.#error('number too long')
+    if (this.#scalarBytes > maxNumberBytes) throw this.#error('number too long')
     if (at === chunk.length) return undefined
-    if (!isNumberEnd(state)) throw this.#error('digit expected')
-    return this.#ended()
-  }
-
-  #letters(chunk: Buffer): Stop | undefined {
-    const word = this.#word
-    while (this.#wordAt < word.length) {
-      if (this.#at === chunk.length) return undefined
-      if (chunk[this.#at] !== word.charCodeAt(this.#wordAt)) throw this.#error('value expected')
-      this.#at++
-      this.#wordAt++
-    }
-    return this.#ended()
+    if (state >= zero) return this.#ended()
+    throw this.#error(state === scalarStart || state >= firstInWord ? 'value expected' : 'digit expected')
   }
 
   #text(chunk: Buffer): Stop | undefined {
@@ -354,25 +317,4 @@ export class JsonScanner {
   #error(what: string): JsonError {
     return new JsonError(what, this.#offset + this.#at)
   }
-}
-
-function isDigit(c: number): boolean {
-  return c >= 0x30 && c <= 0x39
-}
-
-function isNumberEnd(state: number): boolean {
-  return state === zero || state === whole || state === fraction || state === exponentDigits
-}
-
-/** Returns the state of a number after one more byte; -1 when the byte does not belong to it. */
-function afterDigit(state: number, c: number): number {
-  if (isDigit(c)) {
-    if (state === whole || state === fraction || state === exponentDigits) return state
-    if (state === minus) return c === 0x30 ? zero : whole
-    if (state === zero) return -1
-    return state === point ? fraction : exponentDigits
-  }
-  if (c === 0x2e) return state === zero || state === whole ? point : -1
-  if (c === 0x65 || c === 0x45) return state === zero || state === whole || state === fraction ? exponent : -1
-  return (c === 0x2b || c === 0x2d) && state === exponent ? exponentSign : -1
 }

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Message, MessageError, scanClientMessage } from '../../mcp/index.ts'
+import { clientRules, type Message, MessageError, scanMessage } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { ProxiedSession } from './session.ts'
@@ -73,7 +73,7 @@ const initialize = Buffer.from('initialize')
 /** Ignores bodies that are not JSON-RPC. */
 function tryScan(body: Buffer): Message | undefined {
   try {
-    return scanClientMessage(body)
+    return scanMessage(body, clientRules)
   } catch (error) {
     if (error instanceof MessageError) return undefined
     throw error

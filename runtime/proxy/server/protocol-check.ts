@@ -11,7 +11,6 @@ import {
   eraOf,
   headerName,
   isBatch,
-  metaOf,
   paramsOf,
   reservedMetaPrefix,
   startsAsJson,
@@ -56,7 +55,7 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
   if (message?.kind !== 'request' || isSsePost(exchange, target)) return
   const params = paramsOf(message)
   const version = typeof header === 'string' ? header : undefined
-  if (eraOf(message.method, metaOf(message, params), version) === 'stateless') {
+  if (eraOf(message, params, version) === 'stateless') {
     checkStateless(message, params, req.headers, supported)
   }
 }

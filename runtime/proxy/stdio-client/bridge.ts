@@ -19,7 +19,6 @@ import {
   MessageError,
   paramsOf,
   requestMessage,
-  scanClientMessage,
   scanMessage,
   MirroredTools,
 } from '../../mcp/index.ts'
@@ -137,7 +136,7 @@ export class RawBridge {
           detail: `Invalid Request: the message is too large (at most ${maxMessageBytes} bytes)`,
         })
       }
-      const message = scanClientMessage(line, Infinity)
+      const message = scanMessage(line, { dropNulls: true })
       if (message.kind === 'notification' && this.#cancel(message)) return
       const era = eraOfMessage(message, this.#era)
       if (message.kind === 'request') {

@@ -69,7 +69,7 @@ export function eraOfMessage(message: Message, before: Era): Era {
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? 'session' : before
   if (message.params?.includes(reservedMetaPrefix) !== true) return 'session'
-  return eraOf(message.method, metaOf(message, paramsOf(message)), undefined)
+  return eraOf(message, paramsOf(message), undefined)
 }
 
 /** Returns the header lines that repeat a stateless message's body; none in the session era. */

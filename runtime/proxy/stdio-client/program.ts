@@ -5,13 +5,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
-import {
-  InitializeFallback,
-  linkOver,
-  resultMessage,
-  scanClientMessage,
-  type Message,
-} from '../../mcp/index.ts'
+import { InitializeFallback, linkOver, resultMessage, scanMessage, type Message } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { messagesOf } from '../stdio-server/messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from '../stdio-server/peer.ts'
@@ -77,7 +71,7 @@ class Program {
     })
     try {
       for await (const line of readLines(input, maxMessageBytes)) {
-        if (!(line instanceof Oversize)) this.#fromClient(scanClientMessage(line, Infinity))
+        if (!(line instanceof Oversize)) this.#fromClient(scanMessage(line, { dropNulls: true }))
       }
     } catch (error) {
       // Destroying the input ends the loop above.

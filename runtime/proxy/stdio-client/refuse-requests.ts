@@ -1,6 +1,6 @@
 /** Answers client requests with an error when the conversation cannot begin, for example after a failed login. */
 import type { Readable } from 'node:stream'
-import { errorMessage, scanClientMessage } from '../../mcp/index.ts'
+import { errorMessage, scanMessage } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { Oversize } from './oversize.ts'
@@ -24,7 +24,7 @@ export async function refuseRequests(input: Readable, writer: LineWriter, error:
 
 function requestIdOf(line: Buffer): string | undefined {
   try {
-    const { kind, id } = scanClientMessage(line, Infinity)
+    const { kind, id } = scanMessage(line, { dropNulls: true })
     return kind === 'request' ? id : undefined
   } catch {
     return undefined

@@ -13,6 +13,7 @@ import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   checkStateless,
+  clientRules,
   eventStreamType,
   eraOf,
   errorMessage,
@@ -21,10 +22,9 @@ import {
   type JsonObject,
   type Message,
   MessageError,
-  metaOf,
   paramsOf,
   refusalHeaders,
-  scanClientMessage,
+  scanMessage,
   single,
   statelessVersion,
   allVersions,
@@ -167,7 +167,7 @@ class Bridge {
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)
-          if (x.req.method === 'POST') x.message = scanClientMessage(x.body)
+          if (x.req.method === 'POST') x.message = scanMessage(x.body, clientRules)
         },
         dispatch: (x) => (this.#mode === 'sse' ? this.#dispatchOld(x) : this.#dispatch(x)),
         recover: (x, error) => this.#recover(x, error),
@@ -251,8 +251,7 @@ class Bridge {
   async #post(x: BridgeExchange, message: Message): Promise<void> {
     const params = paramsOf(message)
     const version = single(x.req.headers[headerName.protocolVersion])
-    if (eraOf(message.method, metaOf(message, params), version) === 'stateless')
-      return this.#postStateless(x, message, params)
+    if (eraOf(message, params, version) === 'stateless') return this.#postStateless(x, message, params)
     const session = message.method === 'initialize' ? this.#begin() : this.#sessionOf(x, message.id)
     session.lastUsed = this.#now()
     if (message.kind === 'request') return session.request(message, x.res)

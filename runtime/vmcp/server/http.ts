@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { eraOf, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
+import { clientRules, eraOf, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginGuard,
@@ -80,13 +80,13 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (isPost) {
       await readBody(exchange, { memory: load.bodies })
       if (res.destroyed) return
-      const message = scanClientMessage(exchange.body)
+      const message = scanMessage(exchange.body, clientRules)
       exchange.message = message
       exchange.params = paramsOf(message)
       exchange.era =
         message.method === '' || path === messagesPath
           ? 'session'
-          : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+          : eraOf(message, exchange.params, exchange.header('protocolVersion'))
       const waiting = load.turn(exchange)
       if (waiting) await waiting
       if (res.destroyed) return

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkStateless, eraOf, metaKey, metaOf, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
+import { checkStateless, eraOf, metaKey, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
 
 const VERSION = '2026-07-28'
 
@@ -9,7 +9,7 @@ function request(method: string, params: unknown) {
 
 function era(method: string, params: unknown, header?: string) {
   const message = request(method, params)
-  return eraOf(method, metaOf(message, paramsOf(message)), header)
+  return eraOf(message, paramsOf(message), header)
 }
 
 t.test('era: the declared metadata decides, then the header', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { MessageError, paramsOf, scanClientMessage, scanMessage } from '../../../runtime/mcp/index.ts'
+import { clientRules, MessageError, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
 import { maxClientValues } from '../../../runtime/mcp/message.ts'
 
 function scan(text: string) {
@@ -66,13 +66,31 @@ t.test('paramsOf: names that differ in case alone are refused', async (t) => {
   t.throws(() => paramsOf(message), { code: 'INVALID_PARAMS', id: '1' })
 })
 
-t.test('scanClientMessage: a message of a client holds a bounded number of values', async (t) => {
+t.test('scanMessage: a message of a client holds a bounded number of values', async (t) => {
   const call = (values: number) =>
     Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"l":[${'1,'.repeat(values - 3)}1]}}`)
-  t.equal(scanClientMessage(call(maxClientValues)).method, 'm')
-  t.throws(() => scanClientMessage(call(maxClientValues + 1)), {
+  t.equal(scanMessage(call(maxClientValues), clientRules).method, 'm')
+  t.throws(() => scanMessage(call(maxClientValues + 1), clientRules), {
     code: 'INVALID_REQUEST',
     message: `Invalid Request: a member has more than ${maxClientValues} values`,
   })
   t.equal(scanMessage(call(maxClientValues + 1)).method, 'm', 'a backend may send more')
+})
+
+t.test('scanMessage: removes optional members that are null from a message of a client', async (t) => {
+  const read = (members: string) => scanMessage(Buffer.from(`{"jsonrpc":"2.0",${members}}`), clientRules)
+  for (const [members, rest] of [
+    ['"id":1,"method":"m","params":null,"error":null,"result":null', '"id":1,"method":"m"'],
+    ['"id":null,"method":"notifications/x","a":null', '"method":"notifications/x","a":null'],
+    ['"id":1,"result":null,"error":{"code":null}', '"id":1,"error":{"code":null}'],
+    ['"id":1,"result":{},"error":null', '"id":1,"result":{}'],
+  ] as const)
+    t.equal(read(members).bytes.toString(), `{"jsonrpc":"2.0",${rest}}`)
+  for (const members of [
+    '"id":null,"method":"m"',
+    '"id":1,"method":null',
+    '"id":1,"result":null',
+    '"id":1,"result":null,"error":null',
+  ])
+    t.throws(() => read(members), { code: 'INVALID_REQUEST' }, members)
 })
