@@ -16,6 +16,8 @@ export interface CallerStreams {
 }
 
 export class Exchange {
+  /** Paths that also match with a trailing slash. */
+  static readonly endpoints: readonly string[] = []
   readonly req: IncomingMessage
   readonly res: ServerResponse
   /**
@@ -33,15 +35,14 @@ export class Exchange {
   callerStreams: CallerStreams | undefined
   #signal: AbortSignal | undefined
 
-  /** `endpoints`: paths that also match with a trailing slash. */
-  constructor(req: IncomingMessage, res: ServerResponse, endpoints: readonly string[] = []) {
+  constructor(req: IncomingMessage, res: ServerResponse) {
     this.req = req
     this.res = res
     const url = req.url ?? '/'
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
     const shorter = path.endsWith('/') ? path.slice(0, -1) : path
-    this.path = endpoints.includes(shorter) ? shorter : path
+    this.path = new.target.endpoints.includes(shorter) ? shorter : path
     this.query = mark < 0 ? '' : url.slice(mark + 1)
     this.startedAt = performance.now()
   }

@@ -39,12 +39,12 @@ export interface Stages<X extends Exchange> {
 }
 
 /**
- * Builds the request listener. `make` creates the exchange with the feature's state. `more` contains further arguments
- * of the listener, such as the socket of an upgrade.
+ * Builds the request listener. `ExchangeOf` is the class with the feature's state. `more` contains further arguments of the
+ * listener, such as the socket of an upgrade.
  */
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,
-  make: (req: IncomingMessage, res: ServerResponse, ...more: More) => X,
+  ExchangeOf: new (req: IncomingMessage, res: ServerResponse, ...more: More) => X,
 ): (req: IncomingMessage, res: ServerResponse, ...more: More) => void {
   const all = [
     stages.admit,
@@ -57,8 +57,8 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
     stages.dispatch,
   ].filter((stage) => stage !== undefined)
 
-  async function handleRequest(req: IncomingMessage, res: ServerResponse, ...more: More): Promise<void> {
-    const exchange = make(req, res, ...more)
+  return async function handleRequest(req, res, ...more) {
+    const exchange = new ExchangeOf(req, res, ...more)
     let failure: unknown
     try {
       const route = stages.route?.(exchange)
@@ -79,5 +79,4 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
       stages.audit?.(exchange, failure)
     }
   }
-  return (...request) => void handleRequest(...request)
 }

@@ -19,7 +19,8 @@ export class HeldRefusals {
   readonly #maxHeld: number
   #first: Held | undefined
   #last: Held | undefined
-  #held = 0
+  /** Those that wait to be told. */
+  held = 0
   #total = 0
   /** Within this turn. */
   #now = 0
@@ -33,14 +34,9 @@ export class HeldRefusals {
     return this.#total
   }
 
-  /** Those that wait to be told. */
-  get held(): number {
-    return this.#held
-  }
-
   /** Throws the refusal, or returns what rejects with it in a later turn, when this one has had `share` of them. */
   refuse(share: number): Promise<never> {
-    if (this.#now < share || this.#held >= this.#maxHeld) throw this.error()
+    if (this.#now < share || this.held >= this.#maxHeld) throw this.error()
     return new Promise((_resolve, refuse) => this.#hold({ refuse, next: undefined }))
   }
 
@@ -56,7 +52,7 @@ export class HeldRefusals {
     while (this.#first && this.#now < share) {
       const { refuse, next } = this.#first
       this.#first = next
-      this.#held--
+      this.held--
       refuse(this.error())
     }
     if (!this.#first) this.#last = undefined
@@ -66,6 +62,6 @@ export class HeldRefusals {
     if (this.#last) this.#last.next = held
     else this.#first = held
     this.#last = held
-    this.#held++
+    this.held++
   }
 }

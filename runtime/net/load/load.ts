@@ -19,7 +19,6 @@ import { peerAddress } from '../listener/forwarded-for.ts'
 import { BodyMemory } from './body-memory.ts'
 import { CallerQueue, type Flow } from './caller-queue.ts'
 import { type LoadLimits, loadLimits } from './limits.ts'
-import { Mean } from './mean.ts'
 import { HeldRefusals } from './held-refusals.ts'
 
 export interface LoadOptions {
@@ -32,8 +31,11 @@ export interface LoadOptions {
   readonly afterTurn?: ((work: () => void) => void) | undefined
 }
 
-/** What a request takes, until some have been measured. */
-const guess = { guessMs: 0.5, windowMs: 1_000 } as const
+/** What a request takes, until some have been measured. The guess counts for ten. */
+const guessMs = 0.5
+const guessCount = 10
+/** A measurement counts half as much once so many milliseconds have been measured after it. */
+const paceWindowMs = 1_000
 const maxHints = 10_000
 const hintLength = 128
 
@@ -55,16 +57,16 @@ export class LoadControl {
   #arrived = 0
   /** Requests that have begun in this turn. */
   #begun = 0
-  /** Time of the process from one request that begins to the next. */
-  readonly #pace = new Mean(guess)
+  /** Time of the process for the requests that began lately, and their number. */
+  #spentMs = guessCount * guessMs
+  #counted = guessCount
   #startsPerTurn: number
-  readonly #endTurn = (): void => this.#turnEnded()
 
   constructor(options: LoadOptions = {}) {
     this.#limits = { ...loadLimits, ...options.limits }
     this.#refusals = new HeldRefusals(this.#limits.maxHeld)
-    this.#startsPerTurn = this.#startsIn(guess.guessMs)
-    this.#now = options.now ?? (() => performance.now())
+    this.#startsPerTurn = this.#startsIn(guessMs)
+    this.#now = options.now ?? performance.now.bind(performance)
     this.#afterTurn = options.afterTurn ?? setImmediate
     this.#onRefused = options.onRefused ?? (() => {})
     this.bodies = new BodyMemory({
@@ -90,7 +92,7 @@ export class LoadControl {
     const { longTurnMs, few } = this.#limits
     const isLate = this.#wasLong && startedAt - this.#turnBegan > longTurnMs
     if (++this.#arrived > few && isLate) return this.#refuse()
-    if (this.#isCalm || req.method !== 'POST') return
+    if (this.#queue.size === 0 || req.method !== 'POST') return
     if (this.#waitsTooLong(this.#hints.get(hintOf(req)), startedAt)) return this.#refuse()
   }
 
@@ -116,7 +118,7 @@ export class LoadControl {
 
   /** No request would have to wait for long, whoever sends it. */
   get #isCalm(): boolean {
-    return this.#queue.size * this.#pace.ms < this.#limits.standingMs / 2
+    return this.#queue.size * this.#paceMs < this.#limits.standingMs / 2
   }
 
   /** Whether one more of this flow would wait too long; undefined: of a caller with little that waits. */
@@ -124,7 +126,7 @@ export class LoadControl {
     const { few, burstMs, standingMs } = this.#limits
     const { size, active } = this.#queue
     if (size < few) return false
-    const waitMs = this.#pace.ms * (flow ? Math.min(size, (flow.size + 1) * active) : active)
+    const waitMs = this.#paceMs * (flow ? Math.min(size, (flow.size + 1) * active) : active)
     if (flow && waitMs < standingMs / 2) flow.calmAt = now
     if (waitMs < standingMs) return false
     return waitMs > burstMs || (flow !== undefined && now - flow.calmAt > burstMs)
@@ -155,7 +157,7 @@ export class LoadControl {
     this.#afterTurn(this.#endTurn)
   }
 
-  #turnEnded(): void {
+  readonly #endTurn = (): void => {
     const now = this.#now()
     this.#wasLong = now - this.#turnBegan > this.#limits.longTurnMs
     // Something had to wait, so that the process was busy all the time.
@@ -185,9 +187,19 @@ export class LoadControl {
     }
   }
 
+  /** Time of the process from one request that begins to the next. */
+  get #paceMs(): number {
+    return this.#spentMs / this.#counted
+  }
+
   #measure(spentMs: number): void {
-    this.#pace.add(this.#begun, spentMs)
-    this.#startsPerTurn = this.#startsIn(this.#pace.ms)
+    this.#spentMs += spentMs
+    this.#counted += this.#begun
+    if (this.#spentMs >= paceWindowMs) {
+      this.#spentMs /= 2
+      this.#counted /= 2
+    }
+    this.#startsPerTurn = this.#startsIn(this.#paceMs)
   }
 }
 

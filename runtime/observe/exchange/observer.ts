@@ -54,7 +54,7 @@ export interface Observer {
   /** Puts a listener's handler under observation. */
   wrap<More extends unknown[]>(handler: Handler<More>): Handler<More>
   /** Tells of the exchange before its stages run; without it, a relayed event stream is reported at its end. */
-  started<X extends Exchange>(exchange: X): X
+  started(exchange: Exchange): void
   /** The pipeline's `audit` hook. `error` is what was thrown, if anything. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
   /** Another process tells of the exchange. The result takes that back. */
@@ -124,10 +124,9 @@ class ActiveObserver implements Observer {
     }
   }
 
-  started<X extends Exchange>(exchange: X): X {
+  started(exchange: Exchange): void {
     const http = currentScope()?.request?.http
     if (http?.res === exchange.res) http.exchange = exchange
-    return exchange
   }
 
   leave(exchange: Exchange): () => void {
@@ -271,7 +270,7 @@ function newScope(req: IncomingMessage, http: HttpSide): RequestScope {
 const unobserved: Observer = {
   enabled: false,
   wrap: (handler) => handler,
-  started: (exchange) => exchange,
+  started() {},
   leave: () => () => {},
   finished() {},
   operation: (_facts, work) => work(),

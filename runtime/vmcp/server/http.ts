@@ -60,6 +60,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
   /** The stages of a request, in the order of runtime/net/pipeline.ts. */
   async function serve(exchange: VmcpExchange): Promise<void> {
     const { req, res, path } = exchange
+    if (observer.enabled) observer.started(exchange)
     const isPost = req.method === 'POST'
     if (!allowedMethods[path] || req.method === 'GET' || req.method === 'HEAD') {
       const stage = routeOf(parts, exchange)
@@ -71,7 +72,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 
     if (!current.originGuard) throw new GatehouseError('SHUTTING_DOWN')
     current.originGuard.check(exchange)
-    if (exchange.responded) return
+    if (res.headersSent || res.destroyed) return
     const authenticating = current.authenticator.stage(exchange)
     if (authenticating) await authenticating
     if (res.destroyed) return
@@ -104,7 +105,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
       recover: (exchange, error) => recover(parts, exchange, error),
     },
-    (req, res) => observer.started(new VmcpExchange(req, res)),
+    VmcpExchange,
   )
   return observer.wrap(handler)
 }
