@@ -17,7 +17,6 @@ import type { CallParts, Core } from './core.ts'
 import type { Guards } from './guards.ts'
 import { rateLimit } from './rate-limit.ts'
 import { readableErrors } from './readable-errors.ts'
-import { reject } from './reject.ts'
 import { recordResourceLinks } from './resource-links.ts'
 import { checkState, route, send } from './send.ts'
 import { askedStep, askWebhooks } from './webhooks.ts'
@@ -76,15 +75,16 @@ export function makeLinks(
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
       }),
-    reject: (featureTools) => reject(core, featureTools),
+    reject: (featureTools) => core.reject(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
     route: route(core),
-    pinnedArguments: checkPinnedArguments(core.pins),
-    requestState: checkState(core),
+    pinnedArguments: callParts.views.awaitsAnnounced ? checkPinnedArguments(core.pins) : undefined,
+    // Without quotas, `send` rejects the same operations with the same errors.
+    requestState: quotas && checkState(core),
     quota: quotas
       ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
       : removeOwnMeta,

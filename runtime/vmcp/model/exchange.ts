@@ -1,5 +1,5 @@
 /** State of one HTTP request that the stages of the virtual server share. */
-import { type Era, headerName, type JsonObject, type Message } from '../../mcp/index.ts'
+import type { Era, JsonObject, Message } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
 
 export const mcpPath = '/mcp'
@@ -12,10 +12,4 @@ export class VmcpExchange extends Exchange {
   message: Message | undefined
   params: JsonObject | undefined
   era: Era | undefined
-
-  /** Returns the only value of a header. A repeated header is treated as absent. */
-  header(name: keyof typeof headerName): string | undefined {
-    const value = this.req.headers[headerName[name]]
-    return typeof value === 'string' ? value : undefined
-  }
 }

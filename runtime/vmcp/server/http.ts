@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { eraOf, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
+import { eraOf, headerName, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginGuard,
@@ -56,6 +56,7 @@ export interface HttpParts {
 /** Makes the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
   const { observer, load, current } = parts
+  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
 
   /** The stages of a request, in the order of runtime/net/pipeline.ts. */
   async function serve(exchange: VmcpExchange): Promise<void> {
@@ -87,7 +88,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       exchange.era =
         message.method === '' || path === messagesPath
           ? 'session'
-          : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+          : eraOf(message.method, metaOf(message, exchange.params), req.headers[headerName.protocolVersion])
       const waiting = load.turn(exchange)
       if (waiting) await waiting
       if (res.destroyed) return
@@ -96,7 +97,28 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       await parts.relay(exchange)
       if (exchange.responded) return
     }
-    return dispatch(parts, exchange)
+
+    const { message, params, caller, era } = exchange
+    if (!caller) throw new GatehouseError('UNAUTHENTICATED')
+    if (message && params) {
+      if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
+      if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
+      try {
+        return await sessionEdge.post(exchange, message, params, caller)
+      } catch (error) {
+        // A caller who may not send this message must not learn which sessions exist.
+        if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
+          const { signal } = exchange
+          const { gate } = current.guards
+          await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
+        }
+        throw error
+      }
+    }
+    // Messages on open connections are served until the connections close. A new stream would be cut.
+    if (parts.stopping() && req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
+    if (path === ssePath) return oldSseEdge.open(exchange, caller)
+    return req.method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)
   }
 
   const handler = pipeline<VmcpExchange>(
@@ -127,7 +149,7 @@ function checkHead(exchange: VmcpExchange): void {
   if (method === 'OPTIONS') return
   if (method === undefined || !allowedMethods[exchange.path]?.includes(method))
     throw notAllowed(exchange.path)
-  if (method !== 'POST' && exchange.header('protocolVersion') === statelessVersion)
+  if (method !== 'POST' && headers[headerName.protocolVersion] === statelessVersion)
     throw notAllowed(messagesPath)
   // Most requests repeat no header at all.
   const hasRepeated = Object.keys(headers).length * 2 !== rawHeaders.length
@@ -147,33 +169,6 @@ const jsonType = /^\s*application\/json\s*(?:;|$)/i
 function notAllowed(path: string): GatehouseError {
   const allow = [...(allowedMethods[path] ?? []), 'OPTIONS'].join(', ')
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
-}
-
-async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
-  const { message, params, caller, path, era } = exchange
-  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
-  if (!caller) throw new GatehouseError('UNAUTHENTICATED')
-  if (message && params) {
-    if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
-    if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
-    try {
-      return await sessionEdge.post(exchange, message, params, caller)
-    } catch (error) {
-      // A caller who may not send this message must not learn which sessions exist.
-      if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
-        const { signal } = exchange
-        const { gate } = parts.current.guards
-        await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
-      }
-      throw error
-    }
-  }
-  // Messages on open connections are served until the connections close. A new stream would be cut.
-  if (parts.stopping() && exchange.req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
-  if (path === ssePath) return oldSseEdge.open(exchange, caller)
-  return exchange.req.method === 'GET'
-    ? sessionEdge.get(exchange, caller)
-    : sessionEdge.delete(exchange, caller)
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
