@@ -16,7 +16,7 @@
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { codingOf } from '../content-coding.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type BodyMemory, type HeldBody, smallBodyBytes } from '../load/body-memory.ts'
 import { Pieces } from '../pieces.ts'

@@ -10,7 +10,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 
 export interface GuardOptions {
   /** What was given as bind address: IP or name. */

@@ -14,7 +14,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { localIssuer } from '../caller.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 import { BodyMemory } from './body-memory.ts'
 import { CallerQueue, type Flow } from './caller-queue.ts'

@@ -1,12 +1,16 @@
 /**
- * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
+ * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend. Converts
+ * failures of the backend to the form that the method requires.
  * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders } from '../../mcp/index.ts'
+import { argumentHeaders, JsonObject, rpcCode } from '../../mcp/index.ts'
+import { isBackendError } from '../backends/backend-errors.ts'
 import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Backend } from '../backends/backend.ts'
+import { withoutOwnMeta } from '../features/quotas/own-meta.ts'
+import { isHeaderMismatch, type Outcome, toolErrorOutcome } from '../model/outcome.ts'
 import { unavailable } from '../model/unavailable.ts'
 import {
   invalidRequestState,
@@ -16,6 +20,47 @@ import {
   type Target,
 } from '../model/operation.ts'
 import type { CallParts, Core } from './core.ts'
+
+/**
+ * A failed tool call returns a result that a model can read. A read of an unlisted resource fails with RESOURCE_NOT_FOUND
+ * when its backend has no resources.
+ *
+ * Also repeats a tool call once when the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
+ * have changed since it was listed. The backend has not executed the rejected call.
+ */
+export function readableErrors(core: Pick<Core, 'retargeted'>): Link {
+  return async function readableErrors(operation, next) {
+    const { method, target } = operation
+    if (!target || target.run) return next(operation)
+    if (method !== 'tools/call')
+      return target.entry.isUnlisted ? requireResource(operation, next) : next(operation)
+    try {
+      const outcome = await next(operation)
+      return isHeaderMismatch(outcome) ? await repeat(operation, target, next) : outcome
+    } catch (error) {
+      if (!isBackendError(error) || operation.context.signal.aborted) throw error
+      return toolErrorOutcome(error.message)
+    }
+  }
+
+  async function repeat(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
+    const retargeted = await core.retargeted(operation, target)
+    const outcome = retargeted && (await next({ ...operation, target: retargeted }))
+    if (outcome && !isHeaderMismatch(outcome)) return outcome
+    const { backend } = target.entry
+    throw new GatehouseError('BACKEND_PROTOCOL', {
+      detail: `backend ${backend}: the headers of the call do not fit`,
+      data: { backend },
+    })
+  }
+}
+
+async function requireResource(operation: Operation, next: Perform): Promise<Outcome> {
+  const outcome = await next(operation)
+  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound)
+    throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: operation.params.text('uri') } })
+  return outcome
+}
 
 /** Reports the selected backend, or rejects with BACKEND_UNAVAILABLE when it is not available. */
 export function route(core: Pick<Core, 'parts'>): Link {
@@ -85,7 +130,8 @@ export function send(core: Core): Perform {
         repeatable: entry.repeatable,
         delivery: target.delivery,
       })
-      return outcome.kind === 'input' ? { ...outcome, backend: backendIdentity(settings) } : outcome
+      if (outcome.kind === 'input') return { ...outcome, backend: backendIdentity(settings) }
+      return target.delivery ? outcome : await withoutOwnMeta(outcome)
     } catch (error) {
       throw ofBackendAlone(name, error)
     }

@@ -18,7 +18,7 @@ import {
   sessionParams,
   sessionVersions,
 } from '../../../mcp/index.ts'
-import { abortable, type AnySignal, type Log, pause, reasonOf } from '../../../net/index.ts'
+import { abortable, type AnySignal, type Log, pause, reasonOf, Deadline } from '../../../net/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { BackendSession } from '../../model/session.ts'
 import {
@@ -32,7 +32,6 @@ import type { Sender } from '../transport/target.ts'
 import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
 import { splitterOf } from '../connection.ts'
 import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
-import { Deadline } from '../../model/time/deadline.ts'
 import { isCredentialError } from '../backend-errors.ts'
 import { type Assignment, Inbound, type Pending } from './inbound.ts'
 import { readServerInfo, resumedServer } from '../server-info.ts'
