@@ -13,13 +13,13 @@
  * Source: B. Maurer, "Fail at Scale", ACM Queue 13(8): controlled delay; RFC 8289, section 3 (a standing queue is no use).
  */
 import type { IncomingMessage } from 'node:http'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 import { BodyMemory } from './body-memory.ts'
 import { CallerQueue, type Flow } from './caller-queue.ts'
 import { type LoadLimits, loadLimits } from './limits.ts'
-import { HeldRefusals } from './held-refusals.ts'
 
 export interface LoadOptions {
   readonly limits?: Partial<LoadLimits> | undefined
@@ -36,6 +36,10 @@ const guessMs = 0.5
 const guessCount = 10
 /** A measurement counts half as much once so many milliseconds have been measured after it. */
 const paceWindowMs = 1_000
+/** Clients are to come back spread over so many seconds. Created once: a stack for each would cost more than the response. */
+const errors = [1, 2, 3].map(
+  (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
+)
 const maxHints = 10_000
 const hintLength = 128
 
@@ -47,7 +51,12 @@ export class LoadControl {
   readonly #afterTurn: (work: () => void) => void
   readonly #onRefused: () => void
   readonly #queue = new CallerQueue()
-  readonly #refusals: HeldRefusals
+  /** Requests refused so far. */
+  refused = 0
+  /** Refusals of this turn. */
+  #refusedNow = 0
+  /** Refusals that wait for a later turn. */
+  readonly #held: ((error: Error) => void)[] = []
   /** Flows by what their requests name, while much waits. */
   readonly #hints = new Map<string, Flow>()
   #inTurn = false
@@ -64,7 +73,6 @@ export class LoadControl {
 
   constructor(options: LoadOptions = {}) {
     this.#limits = { ...loadLimits, ...options.limits }
-    this.#refusals = new HeldRefusals(this.#limits.maxHeld)
     this.#startsPerTurn = this.#startsIn(guessMs)
     this.#now = options.now ?? performance.now.bind(performance)
     this.#afterTurn = options.afterTurn ?? setImmediate
@@ -72,18 +80,13 @@ export class LoadControl {
     this.bodies = new BodyMemory({
       maxBytes: this.#limits.maxBodiesBytes,
       now: this.#now,
-      refusal: () => this.#refusal(),
+      refusal: () => this.#refuseNow(),
     })
   }
 
   /** Requests that wait for their turn. */
   get waiting(): number {
     return this.#queue.size
-  }
-
-  /** Requests refused so far. */
-  get refused(): number {
-    return this.#refusals.total
   }
 
   /** Refuses by the head alone, before anything is read or verified. Throws or rejects with OVERLOADED. */
@@ -132,15 +135,28 @@ export class LoadControl {
     return waitMs > burstMs || (flow !== undefined && now - flow.calmAt > burstMs)
   }
 
+  /**
+   * Refuses a request. Refusals have a share of each turn of the event loop: beyond it, a refusal waits for a later turn,
+   * because a client that is refused immediately, over and over, would take the time that the others need.
+   */
   #refuse(): Promise<never> {
+    if (this.#refusedNow < this.#refusalsPerTurn || this.#held.length >= this.#limits.maxHeld)
+      throw this.#refuseNow()
     this.#onRefused()
-    return this.#refusals.refuse(this.#refusalsPerTurn)
+    return new Promise((_resolve, refuse) => {
+      this.#held.push(refuse)
+    })
   }
 
   /** A refusal that cannot wait. */
-  #refusal(): Error {
+  #refuseNow(): GatehouseError {
     this.#onRefused()
-    return this.#refusals.error()
+    return this.#nextError()
+  }
+
+  #nextError(): GatehouseError {
+    this.#refusedNow++
+    return errors[this.refused++ % errors.length] ?? new GatehouseError('OVERLOADED')
   }
 
   get #refusalsPerTurn(): number {
@@ -165,7 +181,7 @@ export class LoadControl {
     this.#begun = 0
     this.#arrived = 0
     this.#inTurn = false
-    if (this.#queue.size > 0 || this.#refusals.held > 0) {
+    if (this.#queue.size > 0 || this.#held.length > 0) {
       this.#enterTurn(now)
       this.#begin(now)
     }
@@ -173,7 +189,8 @@ export class LoadControl {
   }
 
   #begin(now: number): void {
-    this.#refusals.begin(this.#refusalsPerTurn)
+    this.#refusedNow = 0
+    for (const refuse of this.#held.splice(0, this.#refusalsPerTurn)) refuse(this.#nextError())
     while (this.#begun < this.#startsPerTurn) {
       const waiting = this.#queue.take()
       if (!waiting) return
@@ -182,7 +199,7 @@ export class LoadControl {
         this.#begun++
       } else {
         // All took longer than was expected: what follows must not wait longer still.
-        waiting.refuse(this.#refusal())
+        waiting.refuse(this.#refuseNow())
       }
     }
   }
