@@ -80,7 +80,7 @@ export async function serveConsole(options: ConsoleServerOptions): Promise<Runni
         sendProblem(exchange.res, error)
       },
     },
-    (req, res) => new ConsoleExchange(req, res),
+    ConsoleExchange,
   )
   const listener = await listen({ host, port, handler, log, certificate })
   origins = originsOf(publicUrl, listener)

@@ -25,6 +25,15 @@ export const headerName = {
   lastEventId: 'last-event-id',
 } as const
 
+declare module 'node:http' {
+  /** Node joins the values of a repeated header. */
+  interface IncomingHttpHeaders {
+    'mcp-session-id'?: string | undefined
+    'mcp-protocol-version'?: string | undefined
+    'last-event-id'?: string | undefined
+  }
+}
+
 /** Reserved `_meta` keys. */
 export const metaKey = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',

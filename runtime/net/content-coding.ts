@@ -8,15 +8,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** Throws UNSUPPORTED_MEDIA_TYPE for a request with a coded body. */
-export function refuseCodedRequest(headers: IncomingHttpHeaders): void {
-  if (codingOf(headers) === undefined) return
-  throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', {
-    detail: 'a compressed request body is not supported: send it without Content-Encoding',
-    headers: { 'Accept-Encoding': 'identity' },
-  })
-}
-
 /** BACKEND_PROTOCOL for a response with a coded body; undefined for any other. */
 export function codedAnswer(headers: IncomingHttpHeaders): GatehouseError | undefined {
   const coding = codingOf(headers)
@@ -28,7 +19,7 @@ export function codedAnswer(headers: IncomingHttpHeaders): GatehouseError | unde
 }
 
 /** The first coding that is not identity. */
-function codingOf(headers: IncomingHttpHeaders): string | undefined {
+export function codingOf(headers: IncomingHttpHeaders): string | undefined {
   return headers['content-encoding']
     ?.split(',')
     .map((coding) => coding.trim().toLowerCase())

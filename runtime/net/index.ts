@@ -11,7 +11,6 @@ export {
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
 export { addressBehindProxies, notePeerAddress, peerAddress } from './listener/forwarded-for.ts'
-export { type CallerStreams, Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export {
   failureOf,
@@ -43,7 +42,7 @@ export { makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './li
 export { clearCookie, readCookie, setCookie } from './pages/cookies.ts'
 export { type Html, html } from './pages/html.ts'
 export { type HtmlPage, page } from './pages/page.ts'
-export { pipeline, type Stage } from './pipeline.ts'
+export { type CallerStreams, Exchange, pipeline, type Stage } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
 export { guardedLookup, type LookupAll } from './outgoing/address-rule.ts'
 export type { TlsMaterial } from './outgoing/connector.ts'
@@ -64,4 +63,13 @@ export {
   type StreamPaceOptions,
   type StreamWishes,
 } from './outgoing/stream-pace.ts'
-export { abortable, type AnySignal, atMost, LazySignal, pause, reasonOf, signalOf } from './waiting.ts'
+export {
+  abortable,
+  type AnySignal,
+  atMost,
+  Deadline,
+  LazySignal,
+  pause,
+  reasonOf,
+  signalOf,
+} from './waiting.ts'

@@ -22,38 +22,34 @@ export class Pieces {
     const isFirst = this.size === 0
     this.size += length
     if (!isFirst && length < minPieceBytes) return this.#copy(chunk, from, end)
+    if (this.#block) this.#endBlock(this.#block)
     const piece = chunk.subarray(from, end)
     const isMostOfIt = length * 2 >= chunk.buffer.byteLength
-    this.#push(isFirst || isMostOfIt ? piece : Buffer.from(piece))
+    this.#pieces.push(isFirst || isMostOfIt ? piece : Buffer.from(piece))
   }
 
   /** What has been added, in order. */
   take(): readonly Buffer[] {
-    this.#endBlock()
+    if (this.#block) this.#endBlock(this.#block)
     return this.#pieces
   }
 
   /** What has been added, as one. For what is large, see `joined` of runtime/mcp. */
   whole(): Buffer {
-    const pieces = this.take()
-    const [first] = pieces
-    return first && pieces.length === 1 ? first : Buffer.concat(pieces, this.size)
-  }
-
-  #push(piece: Buffer): void {
-    this.#endBlock()
-    this.#pieces.push(piece)
+    if (this.#block) this.#endBlock(this.#block)
+    const [first] = this.#pieces
+    return first && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.size)
   }
 
   #copy(chunk: Buffer, from: number, end: number): void {
-    if (this.#block && this.#block.length - this.#used < end - from) this.#endBlock()
+    if (this.#block && this.#block.length - this.#used < end - from) this.#endBlock(this.#block)
     this.#block ??= Buffer.allocUnsafeSlow(Math.min(Math.max(this.size, minBlockBytes), maxBlockBytes))
     if (end - from > fewBytes) this.#used += chunk.copy(this.#block, this.#used, from, end)
     else for (let i = from; i < end; i++) this.#block[this.#used++] = chunk[i] ?? 0
   }
 
-  #endBlock(): void {
-    if (this.#block) this.#pieces.push(this.#block.subarray(0, this.#used))
+  #endBlock(block: Buffer): void {
+    this.#pieces.push(block.subarray(0, this.#used))
     this.#block = undefined
     this.#used = 0
   }

@@ -13,10 +13,10 @@
  * Source: reference limits of docs/reference/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 sections 6.1
  * and 9.6.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { refuseCodedRequest } from '../content-coding.ts'
-import type { Exchange } from '../exchange.ts'
+import { codingOf } from '../content-coding.ts'
+import type { Exchange } from '../pipeline.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type BodyMemory, type HeldBody, smallBodyBytes } from '../load/body-memory.ts'
 import { Pieces } from '../pieces.ts'
@@ -36,14 +36,61 @@ export interface BodyOptions {
 export function readBody(exchange: Exchange, options: BodyOptions = {}): void | Promise<void> {
   const { maxBytes = maxBodyBytes, memory } = options
   const { req, res } = exchange
-  const declared = req.headers['content-length']
-  if (declared === undefined && req.headers['transfer-encoding'] === undefined) {
+  const { headers } = req
+  if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) {
     exchange.body = empty
     return
   }
   refuseBodyByHead(exchange, maxBytes)
-  sayContinue(req, res)
-  return collect(exchange, maxBytes, memory)
+  // The client gets permission to send the body only now: a refused request never sends it.
+  if (headers.expect?.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
+
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let pieces = new Pieces()
+  let held: HeldBody | undefined
+  let counted = 0
+  let isOver = false
+
+  function refuse(error: unknown): void {
+    isOver = true
+    pieces = new Pieces()
+    // The rest of the body is not read.
+    res.shouldKeepAlive = false
+    reject(error)
+  }
+
+  function onData(chunk: Buffer): void {
+    if (isOver) return
+    pieces.add(chunk)
+    if (pieces.size > maxBytes) return refuse(tooLarge(res))
+    if (!memory || pieces.size - counted <= smallBodyBytes) return
+    try {
+      held ??= memory.begin(exchange, refuse)
+      memory.take(held, pieces.size - counted)
+      counted = pieces.size
+    } catch (error) {
+      refuse(error)
+    }
+  }
+
+  function onEnd(): void {
+    if (isOver) return
+    if (!req.readableEnded)
+      return refuse(
+        new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }),
+      )
+    isOver = true
+    if (held) memory?.arrived(held)
+    exchange.body = pieces.whole()
+    resolve()
+  }
+
+  // The listeners stay, because removing them costs as much as adding them. Node emits only 'close' for a request that
+  // was cut.
+  req.on('data', onData)
+  req.on('end', onEnd)
+  req.on('close', onEnd)
+  return promise
 }
 
 /**
@@ -57,7 +104,11 @@ export function refuseBodyByHead({ req, res }: Exchange, maxBytes: number = maxB
   const transfer = headers['transfer-encoding']
   if (declared === undefined && transfer === undefined) return
   if (transfer !== undefined) checkTransfer(transfer)
-  refuseCodedRequest(headers)
+  if (headers['content-encoding'] === undefined || codingOf(headers) === undefined) return
+  throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', {
+    detail: 'a compressed request body is not supported: send it without Content-Encoding',
+    headers: { 'Accept-Encoding': 'identity' },
+  })
 }
 
 /** Without chunked at its end the length of a request cannot be known. */
@@ -73,60 +124,4 @@ function checkTransfer(codings: string): void {
 function tooLarge(res: ServerResponse): GatehouseError {
   res.shouldKeepAlive = false
   return new GatehouseError('REQUEST_TOO_LARGE')
-}
-
-/** A client that waits for permission gets it only now: a refused request never sends its body. */
-function sayContinue(req: IncomingMessage, res: ServerResponse): void {
-  const expect = req.headers.expect
-  if (expect !== undefined && expect.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
-}
-
-function collect(exchange: Exchange, maxBytes: number, memory: BodyMemory | undefined): Promise<void> {
-  const { req, res } = exchange
-  return new Promise((resolve, reject) => {
-    let pieces = new Pieces()
-    let held: HeldBody | undefined
-    let counted = 0
-
-    // Listeners stay: to take them away costs as much as to add them.
-    let isOver = false
-    function refuse(error: unknown): void {
-      isOver = true
-      pieces = new Pieces()
-      // What is left of the body is not read.
-      res.shouldKeepAlive = false
-      reject(error)
-    }
-
-    /** Counts what has arrived since the last time. */
-    function hold(memory: BodyMemory): void {
-      held ??= memory.begin(exchange, refuse)
-      memory.take(held, pieces.size - counted)
-      counted = pieces.size
-    }
-
-    req.on('data', (chunk: Buffer) => {
-      if (isOver) return
-      pieces.add(chunk)
-      if (pieces.size > maxBytes) return refuse(tooLarge(res))
-      if (!memory || pieces.size - counted <= smallBodyBytes) return
-      try {
-        hold(memory)
-      } catch (error) {
-        refuse(error)
-      }
-    })
-    req.on('end', () => {
-      if (isOver) return
-      isOver = true
-      if (held) memory?.arrived(held)
-      exchange.body = pieces.whole()
-      resolve()
-    })
-    // Node emits no 'error' of a cut request where nobody listens for that.
-    req.on('close', () => {
-      if (!isOver)
-        refuse(new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }))
-    })
-  })
 }

@@ -10,7 +10,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 
 export interface GuardOptions {
   /** What was given as bind address: IP or name. */
@@ -65,18 +65,14 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
   /** The `Host` that was allowed last, for whatever reason that cannot change: most requests carry the same. */
   let allowed: string | undefined
 
-  function checkHost(host: string | undefined): void {
-    if (hosts === undefined || (host !== undefined && host === allowed)) return
-    const name = hostName(host)
-    if (name !== undefined && (isLoopbackHost(name) || hosts.has(name))) allowed = host
-    else if (name === undefined || options.allowedHosts?.has(name) !== true)
-      throw new GatehouseError('HOST_DENIED')
-  }
-
   function check(exchange: Exchange): void {
-    const { headers } = exchange.req
-    checkHost(headers.host)
-    const origin = headers.origin
+    const { host, origin } = exchange.req.headers
+    if (hosts && (host === undefined || host !== allowed)) {
+      const name = hostName(host)
+      if (name !== undefined && (isLoopbackHost(name) || hosts.has(name))) allowed = host
+      else if (name === undefined || options.allowedHosts?.has(name) !== true)
+        throw new GatehouseError('HOST_DENIED')
+    }
     if (origin === undefined || origins === undefined) return
     // Two Origin headers arrive joined by a comma, which is no origin.
     const parsed = parseOrigin(origin)

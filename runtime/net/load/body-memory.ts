@@ -9,7 +9,7 @@
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 
 /** Not counted. */

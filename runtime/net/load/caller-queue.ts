@@ -35,14 +35,10 @@ export class CallerQueue {
   readonly #flows = new Map<string, Flow>()
   #first: Flow | undefined
   #last: Flow | undefined
-  #size = 0
+  /** Requests that wait. */
+  size = 0
   #active = 0
   #bytes = 0
-
-  /** Requests that wait. */
-  get size(): number {
-    return this.#size
-  }
 
   /** Flows with something that waits. */
   get active(): number {
@@ -79,7 +75,7 @@ export class CallerQueue {
     }
     flow.last = waiting
     flow.size++
-    this.#size++
+    this.size++
     this.#bytes += waiting.bytes
   }
 
@@ -94,7 +90,7 @@ export class CallerQueue {
     flow.first = waiting.next
     waiting.next = undefined
     flow.size--
-    this.#size--
+    this.size--
     this.#bytes -= waiting.bytes
     if (flow.first) this.#append(flow)
     else {

@@ -13,14 +13,13 @@
  * Source: B. Maurer, "Fail at Scale", ACM Queue 13(8): controlled delay; RFC 8289, section 3 (a standing queue is no use).
  */
 import type { IncomingMessage } from 'node:http'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { localIssuer } from '../caller.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 import { BodyMemory } from './body-memory.ts'
 import { CallerQueue, type Flow } from './caller-queue.ts'
 import { type LoadLimits, loadLimits } from './limits.ts'
-import { Mean } from './mean.ts'
-import { HeldRefusals } from './held-refusals.ts'
 
 export interface LoadOptions {
   readonly limits?: Partial<LoadLimits> | undefined
@@ -32,8 +31,15 @@ export interface LoadOptions {
   readonly afterTurn?: ((work: () => void) => void) | undefined
 }
 
-/** What a request takes, until some have been measured. */
-const guess = { guessMs: 0.5, windowMs: 1_000 } as const
+/** What a request takes, until some have been measured. The guess counts for ten. */
+const guessMs = 0.5
+const guessCount = 10
+/** A measurement counts half as much once so many milliseconds have been measured after it. */
+const paceWindowMs = 1_000
+/** Clients are to come back spread over so many seconds. Created once: a stack for each would cost more than the response. */
+const errors = [1, 2, 3].map(
+  (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
+)
 const maxHints = 10_000
 const hintLength = 128
 
@@ -45,7 +51,12 @@ export class LoadControl {
   readonly #afterTurn: (work: () => void) => void
   readonly #onRefused: () => void
   readonly #queue = new CallerQueue()
-  readonly #refusals: HeldRefusals
+  /** Requests refused so far. */
+  refused = 0
+  /** Refusals of this turn. */
+  #refusedNow = 0
+  /** Refusals that wait for a later turn. */
+  readonly #held: ((error: Error) => void)[] = []
   /** Flows by what their requests name, while much waits. */
   readonly #hints = new Map<string, Flow>()
   #inTurn = false
@@ -55,22 +66,21 @@ export class LoadControl {
   #arrived = 0
   /** Requests that have begun in this turn. */
   #begun = 0
-  /** Time of the process from one request that begins to the next. */
-  readonly #pace = new Mean(guess)
+  /** Time of the process for the requests that began lately, and their number. */
+  #spentMs = guessCount * guessMs
+  #counted = guessCount
   #startsPerTurn: number
-  readonly #endTurn = (): void => this.#turnEnded()
 
   constructor(options: LoadOptions = {}) {
     this.#limits = { ...loadLimits, ...options.limits }
-    this.#refusals = new HeldRefusals(this.#limits.maxHeld)
-    this.#startsPerTurn = this.#startsIn(guess.guessMs)
-    this.#now = options.now ?? (() => performance.now())
+    this.#startsPerTurn = this.#startsIn(guessMs)
+    this.#now = options.now ?? performance.now.bind(performance)
     this.#afterTurn = options.afterTurn ?? setImmediate
     this.#onRefused = options.onRefused ?? (() => {})
     this.bodies = new BodyMemory({
       maxBytes: this.#limits.maxBodiesBytes,
       now: this.#now,
-      refusal: () => this.#refusal(),
+      refusal: () => this.#refuseNow(),
     })
   }
 
@@ -79,18 +89,13 @@ export class LoadControl {
     return this.#queue.size
   }
 
-  /** Requests refused so far. */
-  get refused(): number {
-    return this.#refusals.total
-  }
-
   /** Refuses by the head alone, before anything is read or verified. Throws or rejects with OVERLOADED. */
   admit({ req, startedAt }: Exchange): void | Promise<void> {
     if (!this.#inTurn) this.#enterTurn(startedAt)
     const { longTurnMs, few } = this.#limits
     const isLate = this.#wasLong && startedAt - this.#turnBegan > longTurnMs
     if (++this.#arrived > few && isLate) return this.#refuse()
-    if (this.#isCalm || req.method !== 'POST') return
+    if (this.#queue.size === 0 || req.method !== 'POST') return
     if (this.#waitsTooLong(this.#hints.get(hintOf(req)), startedAt)) return this.#refuse()
   }
 
@@ -116,7 +121,7 @@ export class LoadControl {
 
   /** No request would have to wait for long, whoever sends it. */
   get #isCalm(): boolean {
-    return this.#queue.size * this.#pace.ms < this.#limits.standingMs / 2
+    return this.#queue.size * this.#paceMs < this.#limits.standingMs / 2
   }
 
   /** Whether one more of this flow would wait too long; undefined: of a caller with little that waits. */
@@ -124,21 +129,34 @@ export class LoadControl {
     const { few, burstMs, standingMs } = this.#limits
     const { size, active } = this.#queue
     if (size < few) return false
-    const waitMs = this.#pace.ms * (flow ? Math.min(size, (flow.size + 1) * active) : active)
+    const waitMs = this.#paceMs * (flow ? Math.min(size, (flow.size + 1) * active) : active)
     if (flow && waitMs < standingMs / 2) flow.calmAt = now
     if (waitMs < standingMs) return false
     return waitMs > burstMs || (flow !== undefined && now - flow.calmAt > burstMs)
   }
 
+  /**
+   * Refuses a request. Refusals have a share of each turn of the event loop: beyond it, a refusal waits for a later turn,
+   * because a client that is refused immediately, over and over, would take the time that the others need.
+   */
   #refuse(): Promise<never> {
+    if (this.#refusedNow < this.#refusalsPerTurn || this.#held.length >= this.#limits.maxHeld)
+      throw this.#refuseNow()
     this.#onRefused()
-    return this.#refusals.refuse(this.#refusalsPerTurn)
+    return new Promise((_resolve, refuse) => {
+      this.#held.push(refuse)
+    })
   }
 
   /** A refusal that cannot wait. */
-  #refusal(): Error {
+  #refuseNow(): GatehouseError {
     this.#onRefused()
-    return this.#refusals.error()
+    return this.#nextError()
+  }
+
+  #nextError(): GatehouseError {
+    this.#refusedNow++
+    return errors[this.refused++ % errors.length] ?? new GatehouseError('OVERLOADED')
   }
 
   get #refusalsPerTurn(): number {
@@ -155,7 +173,7 @@ export class LoadControl {
     this.#afterTurn(this.#endTurn)
   }
 
-  #turnEnded(): void {
+  readonly #endTurn = (): void => {
     const now = this.#now()
     this.#wasLong = now - this.#turnBegan > this.#limits.longTurnMs
     // Something had to wait, so that the process was busy all the time.
@@ -163,7 +181,7 @@ export class LoadControl {
     this.#begun = 0
     this.#arrived = 0
     this.#inTurn = false
-    if (this.#queue.size > 0 || this.#refusals.held > 0) {
+    if (this.#queue.size > 0 || this.#held.length > 0) {
       this.#enterTurn(now)
       this.#begin(now)
     }
@@ -171,7 +189,8 @@ export class LoadControl {
   }
 
   #begin(now: number): void {
-    this.#refusals.begin(this.#refusalsPerTurn)
+    this.#refusedNow = 0
+    for (const refuse of this.#held.splice(0, this.#refusalsPerTurn)) refuse(this.#nextError())
     while (this.#begun < this.#startsPerTurn) {
       const waiting = this.#queue.take()
       if (!waiting) return
@@ -180,14 +199,24 @@ export class LoadControl {
         this.#begun++
       } else {
         // All took longer than was expected: what follows must not wait longer still.
-        waiting.refuse(this.#refusal())
+        waiting.refuse(this.#refuseNow())
       }
     }
   }
 
+  /** Time of the process from one request that begins to the next. */
+  get #paceMs(): number {
+    return this.#spentMs / this.#counted
+  }
+
   #measure(spentMs: number): void {
-    this.#pace.add(this.#begun, spentMs)
-    this.#startsPerTurn = this.#startsIn(this.#pace.ms)
+    this.#spentMs += spentMs
+    this.#counted += this.#begun
+    if (this.#spentMs >= paceWindowMs) {
+      this.#spentMs /= 2
+      this.#counted /= 2
+    }
+    this.#startsPerTurn = this.#startsIn(this.#paceMs)
   }
 }
 

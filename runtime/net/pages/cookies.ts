@@ -5,7 +5,7 @@
  * back by a redirect of an identity provider, or by a link.
  * Source: RFC 6265bis sections 4.1.2 and 4.1.3.
  */
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../pipeline.ts'
 
 export interface Cookie {
   readonly name: string

@@ -74,10 +74,7 @@ export async function openCallback(
     })
   }
 
-  const handler = pipeline<Exchange>(
-    { dispatch, recover: ({ res }) => res.destroy() },
-    (req, res) => new Exchange(req, res),
-  )
+  const handler = pipeline<Exchange>({ dispatch, recover: ({ res }) => res.destroy() }, Exchange)
   const listeners = await bindLoopback(host, port, { handler, log })
   const bound = listeners[0]?.port ?? port
   return {

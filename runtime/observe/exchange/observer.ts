@@ -54,7 +54,7 @@ export interface Observer {
   /** Wraps a listener's handler. */
   wrap<More extends unknown[]>(handler: Handler<More>): Handler<More>
   /** Reports the exchange before its stages run; without it, a relayed event stream is reported at its end. */
-  started<X extends Exchange>(exchange: X): X
+  started(exchange: Exchange): void
   /** The pipeline's `audit` hook. `error` is the thrown value, if any. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
   /** Leaves the report to another process. Returns a function that undoes this. */
@@ -124,10 +124,9 @@ class ActiveObserver implements Observer {
     }
   }
 
-  started<X extends Exchange>(exchange: X): X {
+  started(exchange: Exchange): void {
     const http = currentScope()?.request?.http
     if (http?.res === exchange.res) http.exchange = exchange
-    return exchange
   }
 
   leave(exchange: Exchange): () => void {
@@ -271,7 +270,7 @@ function newScope(req: IncomingMessage, http: HttpSide): RequestScope {
 const unobserved: Observer = {
   enabled: false,
   wrap: (handler) => handler,
-  started: (exchange) => exchange,
+  started() {},
   leave: () => () => {},
   finished() {},
   operation: (_facts, work) => work(),

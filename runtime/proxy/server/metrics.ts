@@ -200,7 +200,7 @@ export function serveMetrics(
       },
       recover: ({ res }, error) => sendProblem(res, error),
     },
-    (req, res) => new Exchange(req, res),
+    Exchange,
   )
   return listen({ ...address, handler, log })
 }

@@ -209,7 +209,7 @@ function makeHandler(
       audit: makeRequestLog(log, options.observe),
       recover: makeRecover(log, incoming),
     },
-    (req, res, upgrade) => new ProxyExchange(req, res, upgrade),
+    ProxyExchange,
   )
 }
 

@@ -95,12 +95,14 @@ export interface StdioBridge {
   close(): Promise<void>
 }
 
+/** Also accepted with a trailing slash. */
+const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
+
 class BridgeExchange extends Exchange {
+  static override readonly endpoints = Object.values(paths).flat()
   message: Message | undefined
 }
 
-/** Also accepted with a trailing slash. */
-const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const evictMs = 60_000
 
 /** Serves a program, a process for each session. Rejects with the system's error when the port cannot be bound. */
@@ -172,7 +174,7 @@ class Bridge {
         dispatch: (x) => (this.#mode === 'sse' ? this.#dispatchOld(x) : this.#dispatch(x)),
         recover: (x, error) => this.#recover(x, error),
       },
-      (req, res) => new BridgeExchange(req, res, served),
+      BridgeExchange,
     )
   }
 

@@ -51,7 +51,7 @@ export interface BackendLinks {
 
 /** The health monitor. A reload may replace it. */
 export interface BackendHealthReports {
-  readonly monitor: Pick<HealthMonitor, 'admit' | 'report' | 'release'>
+  readonly monitor: Pick<HealthMonitor, 'admit' | 'available' | 'report' | 'release'>
 }
 
 /** Maximum number of client kinds to remember. */
@@ -70,6 +70,9 @@ export interface BackendOptions {
 export class Backend {
   readonly name: string
   readonly settings: BackendSettings
+  readonly health: BackendHealthReports
+  /** Performs a client's operation. Rejects with BACKEND_* errors that name the backend. */
+  readonly call: (client: OperationClient, request: Request) => Promise<Outcome>
   readonly newClients: NewClientLimiter
   readonly counter = new CallCounter()
   readonly #options: BackendOptions
@@ -84,8 +87,15 @@ export class Backend {
   constructor(settings: BackendSettings, options: BackendOptions) {
     this.name = settings.name
     this.settings = settings
+    this.health = options.health
     this.#options = options
-    const { links, info, log, now } = options
+    const { links, info, log, now, observation } = options
+    this.call = observation
+      ? (client, request) => {
+          observation.named(this.name)
+          return measured(observation, this, request, (traced) => this.#send(client, traced))
+        }
+      : this.#send
     this.newClients = new NewClientLimiter(now)
     this.#connections = new Connections({
       settings,
@@ -120,34 +130,15 @@ export class Backend {
     return server
   }
 
-  /** Performs a client's operation. Rejects with BACKEND_* errors that name the backend. */
-  async call(client: OperationClient, request: Request): Promise<Outcome> {
-    const { observation } = this.#options
-    observation?.named(this.name)
+  /** Sends a request when the health of the backend admits it, and reports how it went. */
+  readonly #send = async (client: OperationClient, request: Request): Promise<Outcome> => {
+    const { sender, signal, method } = request
     const startedAt = performance.now()
+    let isAdmitted = false
     let failed = true
     try {
-      const outcome = observation
-        ? await measured(observation, this, request, (traced) => this.#send(client, traced))
-        : await this.#send(client, request)
-      failed = false
-      return outcome
-    } finally {
-      this.counter.ended(startedAt, failed)
-    }
-  }
-
-  /** Puts a request under observation; for requests that go over a connection directly. */
-  measured(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
-    const { observation } = this.#options
-    return observation ? measured(observation, this, request, work) : work(request)
-  }
-
-  /** Sends a request when the health of the backend admits it, and reports how it went. */
-  async #send(client: OperationClient, request: Request): Promise<Outcome> {
-    const { sender, signal, method } = request
-    this.#options.health.monitor.admit(this.name)
-    try {
+      this.health.monitor.admit(this.name)
+      isAdmitted = true
       let outcome: Outcome
       const era = this.#era.found === 'unknown' ? await this.#era.probed(sender, signal) : this.#era.found
       try {
@@ -158,11 +149,20 @@ export class Backend {
           .catch(outcomeOf)
       }
       const limited = withinLimit(this.settings.target, method, outcome)
-      this.#options.health.monitor.report(this.name, undefined)
+      this.health.monitor.report(this.name, undefined)
+      failed = false
       return limited
     } catch (error) {
-      throw this.#reportFailure(error)
+      throw isAdmitted ? this.#reportFailure(error) : error
+    } finally {
+      this.counter.ended(startedAt, failed)
     }
+  }
+
+  /** Puts a request under observation; for requests that go over a connection directly. */
+  measured(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
+    const { observation } = this.#options
+    return observation ? measured(observation, this, request, work) : work(request)
   }
 
   #sendIn(era: Era, client: OperationClient, request: Request): Promise<Outcome> {
@@ -236,11 +236,10 @@ export class Backend {
   }
 
   async #observed<T>(work: () => Promise<T>): Promise<T> {
-    const { health } = this.#options
-    health.monitor.admit(this.name)
+    this.health.monitor.admit(this.name)
     try {
       const result = await work()
-      health.monitor.report(this.name, undefined)
+      this.health.monitor.report(this.name, undefined)
       return result
     } catch (error) {
       throw this.#reportFailure(error)
@@ -249,7 +248,7 @@ export class Backend {
 
   /** Reports a failed request to the health of the backend. Returns the error that names the backend. */
   #reportFailure(error: unknown): Error {
-    const { monitor } = this.#options.health
+    const { monitor } = this.health
     const named = this.#named(error)
     if (isTooLarge(named)) {
       // The backend did its work, so this is no failure of it.

@@ -2,11 +2,10 @@
  * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
  */
 import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
-import type { AnySignal } from '../../net/index.ts'
+import type { AnySignal, Deadline } from '../../net/index.ts'
 import type { Ask, AskReply } from '../../mcp/index.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { Sender } from './transport/target.ts'
-import type { Deadline } from '../model/time/deadline.ts'
 import type { Delivery, ResponseLimit } from '../model/delivery.ts'
 
 /** What a backend said about itself. */

@@ -38,7 +38,7 @@ export interface ChainLinks {
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
   readonly requestState?: Link | undefined
-  readonly quota: Link
+  readonly quota?: Link | undefined
   readonly send: Perform
 }
 

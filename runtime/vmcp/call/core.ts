@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import type { Changes, JsonObject } from '../../mcp/index.ts'
+import { type Changes, disagreeingArgument, type JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
@@ -18,10 +18,9 @@ import { renderPage } from '../catalog/pages.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
-import type { Operation, Target } from '../model/operation.ts'
+import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
 import type { Guard } from '../features/guardrails/index.ts'
-import { requireMirrored } from './mirrored.ts'
 import { resultMisfits } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 
@@ -67,27 +66,34 @@ export class Core {
   }
 
   /**
-   * Returns the target that an operation names; undefined for lists and for completions that no backend offers. Rejects
-   * with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is
-   * withheld, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
+   * Finds the target that an operation names. Lists and completions that no backend offers have none. Rejects with
+   * INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is withheld or
+   * belongs to another backend than the authorized one, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
+   *
+   * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are the
+   * tools of Gatehouse itself that a later link runs. The catalog does not contain them.
    */
-  async targetOf(operation: Operation): Promise<Target | undefined> {
-    const { method } = operation
-    if (own(listMethods, method)) return undefined
-    switch (method) {
-      case 'tools/call':
-        return this.#toolTarget(operation)
-      case 'prompts/get':
-        return this.#promptTarget(operation)
-      case 'resources/read':
-      case 'resources/subscribe':
-      case 'resources/unsubscribe':
-        return this.#resourceTarget(operation)
-      case 'completion/complete':
-        return this.#completionTarget(operation)
-      default:
-        throw new GatehouseError('METHOD_NOT_FOUND')
+  reject(featureTools: ReadonlySet<string>): Link {
+    const reject: Link = async (operation, next) => {
+      const { method, params } = operation
+      switch (method) {
+        case 'tools/call':
+          if (featureTools.size > 0 && featureTools.has(params.text('name') ?? '')) return next(operation)
+          return next({ ...operation, target: await this.#toolTarget(operation) })
+        case 'prompts/get':
+          return next({ ...operation, target: await this.#promptTarget(operation) })
+        case 'resources/read':
+        case 'resources/subscribe':
+        case 'resources/unsubscribe':
+          return next({ ...operation, target: await this.#resourceTarget(operation) })
+        case 'completion/complete':
+          return next({ ...operation, target: await this.#completionTarget(operation) })
+        default:
+          if (own(listMethods, method)) return next({ ...operation, target: undefined })
+          throw new GatehouseError('METHOD_NOT_FOUND')
+      }
     }
+    return reject
   }
 
   /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
@@ -191,7 +197,7 @@ export class Core {
 
   async #toolTarget(operation: Operation): Promise<Target> {
     const { client, params, sent = params, headers, origin } = operation
-    const name = requireText(params, 'name')
+    const name = params.text('name') ?? refuseMissing('name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
@@ -223,7 +229,7 @@ export class Core {
    * another tool.
    */
   async retargeted(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
-    const name = requireText(operation.params, 'name')
+    const name = operation.params.text('name') ?? refuseMissing('name')
     this.parts.members.get(before.backend)?.listings.expire()
     const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
     if (!entry || entry.run) return undefined
@@ -263,7 +269,7 @@ export class Core {
   }
 
   async #promptTarget(operation: Operation): Promise<Target> {
-    const name = requireText(operation.params, 'name')
+    const name = operation.params.text('name') ?? refuseMissing('name')
     const entry = await this.#lookup.find(
       operation.client,
       (catalog) => catalog.prompts.get(name) ?? catalog.refusedPrompts.get(name),
@@ -275,7 +281,7 @@ export class Core {
   }
 
   async #resourceTarget(operation: Operation): Promise<Target> {
-    const uri = requireText(operation.params, 'uri')
+    const uri = operation.params.text('uri') ?? refuseMissing('uri')
     const entry = await this.#findResource(operation.client, uri)
     requireDecided(operation.origin, entry)
     return { entry, changes: {} }
@@ -320,6 +326,17 @@ export class Core {
   }
 }
 
+/** Checks the request headers that mirror arguments of a tool call. Throws HEADER_MISMATCH. */
+function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
+  if (mirrored.length === 0) return
+  const header = disagreeingArgument(mirrored, params, headers)
+  if (header === undefined) return
+  throw new GatehouseError('HEADER_MISMATCH', {
+    detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
+    data: { header: `Mcp-Param-${header}` },
+  })
+}
+
 function originalName({ original }: CatalogEntry): Changes {
   return { name: JSON.stringify(original) }
 }
@@ -344,9 +361,6 @@ function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
   }
 }
 
-function requireText(params: JsonObject, member: string): string {
-  const value = params.text(member)
-  if (value === undefined)
-    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
-  return value
+function refuseMissing(member: string): never {
+  throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
 }

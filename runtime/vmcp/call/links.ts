@@ -8,7 +8,7 @@ import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
 import { checkPinnedArguments } from '../features/pinning/refusal.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
-import { removeOwnMeta, spendQuota } from '../features/quotas/spending.ts'
+import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import { resolveAliases, showAliases } from './aliases.ts'
 import { authorize, type AuthorizeOptions } from './authorize.ts'
@@ -16,10 +16,8 @@ import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { CallParts, Core } from './core.ts'
 import type { Guards } from './guards.ts'
 import { rateLimit } from './rate-limit.ts'
-import { readableErrors } from './readable-errors.ts'
-import { reject } from './reject.ts'
 import { recordResourceLinks } from './resource-links.ts'
-import { checkState, route, send } from './send.ts'
+import { checkState, readableErrors, route, send } from './send.ts'
 import { askedStep, askWebhooks } from './webhooks.ts'
 
 /** The parts that a reload replaces. Each is replaced as a whole. */
@@ -76,18 +74,19 @@ export function makeLinks(
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
       }),
-    reject: (featureTools) => reject(core, featureTools),
+    reject: (featureTools) => core.reject(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
     route: route(core),
-    pinnedArguments: checkPinnedArguments(core.pins),
-    requestState: checkState(core),
-    quota: quotas
-      ? spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) })
-      : removeOwnMeta,
+    pinnedArguments: callParts.views.awaitsAnnounced ? checkPinnedArguments(core.pins) : undefined,
+    // Without quotas, `send` rejects the same operations with the same errors.
+    requestState: quotas && checkState(core),
+    quota:
+      quotas &&
+      spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) }),
     send: send(core),
   }
 }

@@ -1,11 +1,16 @@
 /**
- * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
+ * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend. Converts
+ * failures of the backend to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, type Changes } from '../../mcp/index.ts'
+import { argumentHeaders, JsonObject, rpcCode } from '../../mcp/index.ts'
+import { isBackendError } from '../backends/backend-errors.ts'
 import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Backend } from '../backends/backend.ts'
+import { withoutOwnMeta } from '../features/quotas/own-meta.ts'
+import { isHeaderMismatch, type Outcome, toolErrorOutcome } from '../model/outcome.ts'
 import { unavailable } from '../model/unavailable.ts'
 import {
   invalidRequestState,
@@ -15,7 +20,47 @@ import {
   type Target,
 } from '../model/operation.ts'
 import type { CallParts, Core } from './core.ts'
-import { OperationRelay } from './relay.ts'
+
+/**
+ * A failed tool call returns a result that a model can read. A read of an unlisted resource fails with RESOURCE_NOT_FOUND
+ * when its backend has no resources.
+ *
+ * Also repeats a tool call once when the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
+ * have changed since it was listed. The backend has not executed the rejected call.
+ */
+export function readableErrors(core: Pick<Core, 'retargeted'>): Link {
+  return async function readableErrors(operation, next) {
+    const { method, target } = operation
+    if (!target || target.run) return next(operation)
+    if (method !== 'tools/call')
+      return target.entry.isUnlisted ? requireResource(operation, next) : next(operation)
+    try {
+      const outcome = await next(operation)
+      return isHeaderMismatch(outcome) ? await repeat(operation, target, next) : outcome
+    } catch (error) {
+      if (!isBackendError(error) || operation.context.signal.aborted) throw error
+      return toolErrorOutcome(error.message)
+    }
+  }
+
+  async function repeat(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
+    const retargeted = await core.retargeted(operation, target)
+    const outcome = retargeted && (await next({ ...operation, target: retargeted }))
+    if (outcome && !isHeaderMismatch(outcome)) return outcome
+    const { backend } = target.entry
+    throw new GatehouseError('BACKEND_PROTOCOL', {
+      detail: `backend ${backend}: the headers of the call do not fit`,
+      data: { backend },
+    })
+  }
+}
+
+async function requireResource(operation: Operation, next: Perform): Promise<Outcome> {
+  const outcome = await next(operation)
+  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound)
+    throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: operation.params.text('uri') } })
+  return outcome
+}
 
 /** Reports the selected backend, or rejects with BACKEND_UNAVAILABLE when it is not available. */
 export function route(core: Pick<Core, 'parts'>): Link {
@@ -33,7 +78,7 @@ export function route(core: Pick<Core, 'parts'>): Link {
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {
     const { target } = operation
-    if (target && !target.run) withoutForeignState(operation, backendOf(core.parts, target))
+    if (target && !target.run) requireIssuer(operation, backendOf(core.parts, target))
     return next(operation)
   }
 }
@@ -43,33 +88,50 @@ export function send(core: Core): Perform {
     const { target, client, context, method, params } = operation
     if (!target) return core.answer(operation)
     if (target.run) return target.run(operation)
-    const { entry, timeoutMs = 0, bridges = false } = target
+    const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
     const { onlyBackend, links } = core.parts
     // The backend may have been removed while the quota was reserved.
     const backend = backendOf(core.parts, target)
     const { name, settings } = backend
     const { mirrored = [] } = entry
+    const changes: Record<string, string | Buffer | undefined> = { ...target.changes }
+    if (operation.stateFor !== undefined) requireIssuer(operation, backend)
+    else {
+      // No backend issued this state: the client invented it.
+      if (params.raw('requestState') !== undefined) changes['requestState'] = undefined
+      if (params.raw('inputResponses') !== undefined) changes['inputResponses'] = undefined
+    }
+    // Without it, events arrive in the context of the request that opened the connection, and are audited and traced as
+    // part of that request.
+    const inContext = AsyncLocalStorage.snapshot()
     try {
       const outcome = await backend.call(client, {
         method,
         params,
-        changes: { ...target.changes, ...withoutForeignState(operation, backend) },
+        changes,
         sender: { caller: client.caller, headers: client.headers },
         capabilities: client.abilities.raw,
         signal: context.lazySignal ?? context.signal,
         timeoutMs: Math.max(timeoutMs, settings.timeoutMs),
         limit: target.limit,
-        relay: new OperationRelay(context, {
+        relay: {
           bridges: bridges || client.era === 'session',
-          needsWholeResult: target.needsWholeResult ?? false,
-          watched: (passage) =>
-            onlyBackend === undefined ? links.watched(passage, operation, name) : passage,
-        }),
+          progressToken: context.progressToken,
+          logLevel: context.logLevel,
+          progress: (progress) => inContext(() => context.progress(progress)),
+          log: (message) => inContext(() => context.log(message)),
+          ask: (request, signal) => inContext(() => context.ask(request, signal)),
+          passage() {
+            const passage = needsWholeResult ? undefined : context.passage?.()
+            return onlyBackend === undefined ? links.watched(passage, operation, name) : passage
+          },
+        },
         headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
         repeatable: entry.repeatable,
         delivery: target.delivery,
       })
-      return outcome.kind === 'input' ? { ...outcome, backend: backendIdentity(settings) } : outcome
+      if (outcome.kind === 'input') return { ...outcome, backend: backendIdentity(settings) }
+      return target.delivery ? outcome : await withoutOwnMeta(outcome)
     } catch (error) {
       throw ofBackendAlone(name, error)
     }
@@ -78,21 +140,14 @@ export function send(core: Core): Perform {
 
 function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
   const member = members.get(name)
-  if (!member?.available()) throw unavailable([name], { leftOut: leftOut.filter((one) => one === name) })
+  if (!member?.backend.health.monitor.available(name))
+    throw unavailable([name], { leftOut: leftOut.filter((one) => one === name) })
   return member.backend
 }
 
-/**
- * Removes `requestState` and `inputResponses` that no backend issued, because the client invented them. Throws
- * INVALID_PARAMS when another backend issued them.
- */
-function withoutForeignState({ params, stateFor }: Operation, { settings }: Backend): Changes {
-  const changes: Record<string, undefined> = {}
-  for (const name of ['requestState', 'inputResponses']) {
-    if (stateFor === undefined && params.raw(name) !== undefined) changes[name] = undefined
-  }
+/** Throws INVALID_PARAMS when another backend issued the `requestState` and `inputResponses` of an operation. */
+function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestState()
-  return changes
 }
 
 const providerErrors: Readonly<Record<string, ErrorCode>> = {

@@ -86,12 +86,13 @@ export class Lookup {
 
   /** Returns the catalog that a client sees when no backend has to be asked for it. Throws as `view` rejects. */
   ready(client: OperationClient): Catalog | undefined {
-    const { members, views, partialFailureMode } = this.#owner.parts
+    const { members, views, partialFailureMode, leftOut } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.
     if (views.awaitsAnnounced)
       for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const view = views.ready(members, client)
-    if (view && partialFailureMode === 'fail') this.#requireAll(view, undefined)
+    const isWhole = view?.down.length === 0 && view.stale.length === 0 && leftOut.length === 0
+    if (view && !isWhole && partialFailureMode === 'fail') this.#requireAll(view, undefined)
     return view?.catalog
   }
 

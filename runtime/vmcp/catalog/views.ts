@@ -8,7 +8,7 @@ import type { Backend } from '../backends/backend.ts'
 import { atMost } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { OperationClient } from '../model/session.ts'
-import { mayBeAlias, stemOf } from './names/aliases.ts'
+import { aliasPattern, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import type { Listings, ViewOptions } from './listings.ts'
@@ -24,8 +24,6 @@ const incompleteMs = 1_000
 export interface AggregatedBackend {
   readonly backend: Backend
   readonly listings: Listings
-  /** False while the health monitor or the breaker keeps requests away. */
-  readonly available: () => boolean
 }
 
 export interface View {
@@ -169,7 +167,7 @@ export class Views {
     const prefix = prefixedName(conflictResolutionConfig.prefixFormat, backend, '')
     return (
       name.startsWith(prefix) ||
-      (mayBeAlias(name, maxToolNameLength) && name.startsWith(stemOf(prefix, maxToolNameLength)))
+      (aliasPattern(maxToolNameLength).test(name) && name.startsWith(stemOf(prefix, maxToolNameLength)))
     )
   }
 
@@ -187,16 +185,16 @@ export class Views {
     const down: Lack[] = []
     const listings: Listing[] = []
     const pending: Promise<void>[] = []
-    for (const member of members.values()) {
-      const { name } = member.backend
-      if (!member.available()) {
+    for (const { backend, listings: lists } of members.values()) {
+      const { name } = backend
+      if (!backend.health.monitor.available(name)) {
         down.push({ name, error: undefined })
         continue
       }
       pending.push(
         this.#tracer
           .internal('aggregator.QueryCapabilities', { 'target.workload_name': name }, () =>
-            member.listings.get(client, { waitForFresh, waitForAnnounced: this.awaitsAnnounced }),
+            lists.get(client, { waitForFresh, waitForAnnounced: this.awaitsAnnounced }),
           )
           .then(
             (listing) => void listings.push(listing),
@@ -220,8 +218,8 @@ export class Views {
   ): void {
     for (const listing of asked) if (members.get(listing.backend)?.listings.peek(client) !== listing) return
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
-    for (const { listings, available } of members.values()) {
-      if (available()) until = Math.min(until, listings.freshUntil(client))
+    for (const [name, { backend, listings }] of members) {
+      if (backend.health.monitor.available(name)) until = Math.min(until, listings.freshUntil(client))
     }
     if (this.#ready.size >= maxReady) this.#ready.clear()
     this.#ready.set(keyOf(members, client), { view, until })
@@ -232,8 +230,8 @@ export class Views {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
     const known = [...members.values()]
-      .filter((member) => member.available())
-      .map((member) => member.listings.peek(client))
+      .filter(({ backend: { health, name } }) => health.monitor.available(name))
+      .map(({ listings }) => listings.peek(client))
     const listings = known.filter((listing) => listing !== undefined)
     return this.merge(listings, absentOf(members, client, listings))
   }
@@ -303,7 +301,8 @@ function absentOf(
 function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {
   let perCaller = false
   for (const { backend, listings } of members.values()) {
-    if (listings.keys.forkOf(client) !== undefined)
+    const { keys } = listings
+    if (keys.forks.size > 0 && keys.forkOf(client) !== undefined)
       return `session ${client.session?.id ?? ''} ${requesterIdentity(client)}`
     perCaller ||= backend.settings.perCaller
   }

@@ -49,12 +49,7 @@ export class Reply implements ClientResponse {
   readonly #headers: Readonly<Record<string, string>>
   readonly #openLasting: (() => LastingStream) | undefined
   #lasting: LastingStream | undefined
-  #onClose: (() => void) | undefined
-  readonly #abandoned = (): void => this.#onClose?.()
-  readonly #closed = (): void => {
-    if (!this.#lasting) this.#onClose?.()
-  }
-  readonly #ignore = (): void => void (this.#onClose = undefined)
+  onClose: (() => void) | undefined
   #streaming = false
   /** Set once a result is being passed on: nothing else is sent but its end. */
   #passing: Passage | undefined
@@ -64,6 +59,11 @@ export class Reply implements ClientResponse {
     this.#req = req
     this.#headers = headers
     this.#openLasting = lasting
+    res.on('close', this.#closed)
+  }
+
+  readonly #closed = (): void => {
+    if (!this.#lasting) this.onClose?.()
   }
 
   get streaming(): boolean {
@@ -85,7 +85,7 @@ export class Reply implements ClientResponse {
     if (lasting) {
       // From now on it is the stream that counts, not the connection that carries it.
       this.#lasting = lasting
-      lasting.onAbandoned = this.#abandoned
+      lasting.onAbandoned = () => this.onClose?.()
       lasting.attach(this.res)
     }
     return true
@@ -104,12 +104,6 @@ export class Reply implements ClientResponse {
     if (!this.#lasting) writeBounded(this.res, keepAliveComment)
     else if (begins) this.#lasting.prime()
     else this.#lasting.keepAlive()
-  }
-
-  onClose(listener: () => void): () => void {
-    this.#onClose = listener
-    this.res.on('close', this.#closed)
-    return this.#ignore
   }
 
   /** A stream that can be resumed needs its messages whole, and so does a client that could not tell where a part is missing. */

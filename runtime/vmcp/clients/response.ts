@@ -14,8 +14,8 @@ export interface ClientResponse {
   passage?(id: string, era: Era): ResultPassage | undefined
   /** Ends without a response: the request was cancelled. */
   drop(): void
-  /** Calls back when the client goes away before the end; the response takes that back. */
-  onClose(listener: () => void): () => void
+  /** Called when the client goes away before the end. */
+  onClose: (() => void) | undefined
   /** Lets whatever is in between know that the response is still to come. */
   keepAlive(): void
 }

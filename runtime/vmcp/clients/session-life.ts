@@ -37,10 +37,9 @@ export function makeSessionLife(
 ): SessionLife {
   const resubscriber = new Resubscriber()
   return {
-    used(session) {
-      session.onLost ??= (backend) => renew(subscribe, session, backend, resubscriber)
+    began(session) {
+      session.onLost = (backend) => renew(subscribe, session, backend, resubscriber)
       if (!session.restored) return
-      session.restored = false
       // The session comes from another replica: what it is subscribed to is watched from here now.
       const signal = AbortSignal.timeout(resubscribeMs)
       for (const uri of session.subscriptions.keys())

@@ -91,7 +91,7 @@ export interface Target {
   readonly limit?: ResponseLimit | undefined
   /** True when a link reads the result, so that the backend connection must buffer it. */
   readonly needsWholeResult?: boolean | undefined
-  /** Set by quotas. */
+  /** Set by quotas, which read the result and remove the members of `_meta` that only Gatehouse may write. */
   readonly delivery?: Delivery | undefined
 }
 

@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { clientRules, eraOf, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
+import { clientRules, eraOf, headerName, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginGuard,
@@ -56,10 +56,12 @@ export interface HttpParts {
 /** Makes the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
   const { observer, load, current } = parts
+  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
 
   /** The stages of a request, in the order of runtime/net/pipeline.ts. */
   async function serve(exchange: VmcpExchange): Promise<void> {
     const { req, res, path } = exchange
+    if (observer.enabled) observer.started(exchange)
     const isPost = req.method === 'POST'
     if (!allowedMethods[path] || req.method === 'GET' || req.method === 'HEAD') {
       const stage = routeOf(parts, exchange)
@@ -71,7 +73,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 
     if (!current.originGuard) throw new GatehouseError('SHUTTING_DOWN')
     current.originGuard.check(exchange)
-    if (exchange.responded) return
+    if (res.headersSent || res.destroyed) return
     const authenticating = current.authenticator.stage(exchange)
     if (authenticating) await authenticating
     if (res.destroyed) return
@@ -86,7 +88,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       exchange.era =
         message.method === '' || path === messagesPath
           ? 'session'
-          : eraOf(message, exchange.params, exchange.header('protocolVersion'))
+          : eraOf(message, exchange.params, req.headers[headerName.protocolVersion])
       const waiting = load.turn(exchange)
       if (waiting) await waiting
       if (res.destroyed) return
@@ -95,7 +97,28 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       await parts.relay(exchange)
       if (exchange.responded) return
     }
-    return dispatch(parts, exchange)
+
+    const { message, params, caller, era } = exchange
+    if (!caller) throw new GatehouseError('UNAUTHENTICATED')
+    if (message && params) {
+      if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
+      if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
+      try {
+        return await sessionEdge.post(exchange, message, params, caller)
+      } catch (error) {
+        // A caller who may not send this message must not learn which sessions exist.
+        if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
+          const { signal } = exchange
+          const { gate } = current.guards
+          await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
+        }
+        throw error
+      }
+    }
+    // Messages on open connections are served until the connections close. A new stream would be cut.
+    if (parts.stopping() && req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
+    if (path === ssePath) return oldSseEdge.open(exchange, caller)
+    return req.method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)
   }
 
   const handler = pipeline<VmcpExchange>(
@@ -104,7 +127,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
       recover: (exchange, error) => recover(parts, exchange, error),
     },
-    (req, res) => observer.started(new VmcpExchange(req, res)),
+    VmcpExchange,
   )
   return observer.wrap(handler)
 }
@@ -126,7 +149,7 @@ function checkHead(exchange: VmcpExchange): void {
   if (method === 'OPTIONS') return
   if (method === undefined || !allowedMethods[exchange.path]?.includes(method))
     throw notAllowed(exchange.path)
-  if (method !== 'POST' && exchange.header('protocolVersion') === statelessVersion)
+  if (method !== 'POST' && headers[headerName.protocolVersion] === statelessVersion)
     throw notAllowed(messagesPath)
   // Most requests repeat no header at all.
   const hasRepeated = Object.keys(headers).length * 2 !== rawHeaders.length
@@ -146,33 +169,6 @@ const jsonType = /^\s*application\/json\s*(?:;|$)/i
 function notAllowed(path: string): GatehouseError {
   const allow = [...(allowedMethods[path] ?? []), 'OPTIONS'].join(', ')
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
-}
-
-async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
-  const { message, params, caller, path, era } = exchange
-  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
-  if (!caller) throw new GatehouseError('UNAUTHENTICATED')
-  if (message && params) {
-    if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
-    if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
-    try {
-      return await sessionEdge.post(exchange, message, params, caller)
-    } catch (error) {
-      // A caller who may not send this message must not learn which sessions exist.
-      if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
-        const { signal } = exchange
-        const { gate } = parts.current.guards
-        await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
-      }
-      throw error
-    }
-  }
-  // Messages on open connections are served until the connections close. A new stream would be cut.
-  if (parts.stopping() && exchange.req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
-  if (path === ssePath) return oldSseEdge.open(exchange, caller)
-  return exchange.req.method === 'GET'
-    ? sessionEdge.get(exchange, caller)
-    : sessionEdge.delete(exchange, caller)
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {

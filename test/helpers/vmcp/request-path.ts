@@ -22,7 +22,7 @@ import { bareNames, startTestVmcp } from './vmcp.ts'
 const root = new URL('../../../', import.meta.url).href
 const runtime = `${root}runtime/`
 const warmCalls = 20
-const measuredCalls = 5
+const measuredCalls = 20
 
 export interface PathFunction {
   /** Relative to the root of the repository. */

@@ -8,8 +8,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   type Aliases,
+  aliasPattern,
   aliasesOf,
-  mayBeAlias,
   type NamedTool,
 } from '../../../runtime/vmcp/catalog/names/aliases.ts'
 
@@ -38,7 +38,8 @@ function check(all: readonly NamedTool[], aliases: Aliases, most: number): boole
   const shown = shownNames(all, aliases)
   if (new Set(shown).size !== shown.length || shown.some((one) => one.length > most)) return false
   return [...aliases.of].every(
-    ([key, alias]) => aliases.names.get(alias) === key && mayBeAlias(alias, most) && alias.isWellFormed(),
+    ([key, alias]) =>
+      aliases.names.get(alias) === key && aliasPattern(most).test(alias) && alias.isWellFormed(),
   )
 }
 

@@ -34,7 +34,7 @@ async function listener(t: Test, authenticator: Authenticator, dispatch?: () => 
         if (!authenticator.response(exchange, error)) sendProblem(exchange.res, error)
       },
     },
-    (req, res) => new Exchange(req, res),
+    Exchange,
   )
   const server = createServer(handle)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -113,7 +113,7 @@ await t.test(
           t.ok(authenticator.response(exchange, error))
         },
       },
-      (req, res) => new Exchange(req, res),
+      Exchange,
     )
     const server = createServer(handle)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -4,7 +4,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { Exchange } from '../../../runtime/net/exchange.ts'
+import { Exchange } from '../../../runtime/net/pipeline.ts'
 import { BodyMemory, bodyBytesOf } from '../../../runtime/net/load/body-memory.ts'
 
 function rig() {

@@ -64,7 +64,10 @@ async function rig(
   })
   const handler = pipeline<Exchange>(
     {
-      dispatch: (exchange) => dispatch(exchange, observer),
+      dispatch(exchange) {
+        observer.started(exchange)
+        return dispatch(exchange, observer)
+      },
       audit: (exchange, error) =>
         exchange.req.method === 'POST'
           ? observer.finished(exchange, error, message, params)
@@ -74,7 +77,7 @@ async function rig(
         else sendJson(res, error instanceof GatehouseError ? error.status : 500, {})
       },
     },
-    (req, res) => observer.started(new Exchange(req, res)),
+    Exchange,
   )
   const listener = await listen({
     host: '127.0.0.1',
@@ -258,7 +261,7 @@ t.test('observer: what happens on the way is noted on the span, even before it i
       audit: (exchange, error) => observer.finished(exchange, error, message, params),
       recover: () => {},
     },
-    (req, res) => new Exchange(req, res),
+    Exchange,
   )
   const listener = await listen({
     host: '127.0.0.1',
@@ -311,7 +314,7 @@ t.test('observer: an audit log that fails does not fail the request', async (t) 
   })
   const handler = pipeline<Exchange>(
     { dispatch: response, audit: (exchange, error) => observer.finished(exchange, error), recover: () => {} },
-    (req, res) => new Exchange(req, res),
+    Exchange,
   )
   const listener = await listen({
     host: '127.0.0.1',

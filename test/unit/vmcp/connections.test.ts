@@ -46,7 +46,7 @@ async function start(
         listener: (_backend, session) => session,
         reclassified: () => {},
       },
-      health: { monitor: { admit: () => {}, report: () => {}, release: () => {} } },
+      health: { monitor: { admit: () => {}, available: () => true, report: () => {}, release: () => {} } },
       info: '{"name":"test","version":"1"}',
       log: silentLog,
       now: () => now,

@@ -128,7 +128,7 @@ function serveHealth(
 ): Promise<Listener> {
   const handler = pipeline<Exchange>(
     { dispatch: answer, recover: ({ res }) => sendJson(res, 500, { status: 'error' }) },
-    (req, res) => new Exchange(req, res),
+    Exchange,
   )
   function answer({ req, path, res }: Exchange): void {
     if (path === '/metrics' && (req.method === 'GET' || req.method === 'HEAD'))

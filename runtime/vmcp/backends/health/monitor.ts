@@ -166,8 +166,8 @@ export class HealthMonitor {
 
   /** False while requests must not go to the backend. */
   available(name: string): boolean {
-    const watch = this.#watches.get(name)
-    return watch === undefined || isAvailable(watch)
+    const { status, breaker } = this.#watches.get(name) ?? {}
+    return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
   }
 
   /** Claims the right to send a request. Throws BACKEND_UNAVAILABLE while the circuit is open. */
@@ -328,7 +328,7 @@ export class HealthMonitor {
   }
 
   #settle(watch: Watch): void {
-    const available = isAvailable(watch)
+    const available = this.available(watch.subject.name)
     // Its first response after failures: what it offers was missing from every list until now.
     const firstResponse = available && !watch.hasResponded && watch.status !== 'unknown'
     const cameLate = firstResponse && watch.checks > 1
@@ -368,10 +368,6 @@ function untilNextCheck({ hasResponded, checks }: Watch, intervalMs: number): nu
   return hasResponded || checks > earlyChecks
     ? intervalMs
     : Math.min(intervalMs, maxRetryMs, firstRetryMs * 2 ** Math.max(0, checks - 1))
-}
-
-function isAvailable({ status, breaker }: Watch): boolean {
-  return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
 }
 
 /** Tells the breaker what a request has shown; nothing when it never reached the backend. */

@@ -18,7 +18,7 @@ import {
   sessionParams,
   sessionVersions,
 } from '../../../mcp/index.ts'
-import { abortable, type AnySignal, type Log, pause } from '../../../net/index.ts'
+import { abortable, type AnySignal, type Log, pause, reasonOf, Deadline } from '../../../net/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { BackendSession } from '../../model/session.ts'
 import {
@@ -32,12 +32,10 @@ import type { Sender } from '../transport/target.ts'
 import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
 import { splitterOf } from '../connection.ts'
 import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
-import { Deadline } from '../../model/time/deadline.ts'
 import { isCredentialError } from '../backend-errors.ts'
-import { type Assignment, Inbound } from './inbound.ts'
+import { type Assignment, Inbound, type Pending } from './inbound.ts'
 import { readServerInfo, resumedServer } from '../server-info.ts'
 import { LatestSender } from './latest-sender.ts'
-import { RoundTrip } from './round-trip.ts'
 
 export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
@@ -202,18 +200,6 @@ export class SessionConnection implements BackendConnection {
     sender: Sender,
     deadline: Deadline,
   ): Promise<ServerInfo> {
-    const server = await this.#initialize(channel, inbound, sender, deadline)
-    channel.setProtocolVersion(server.protocolVersion)
-    await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline)
-    return server
-  }
-
-  async #initialize(
-    channel: BackendChannel,
-    inbound: Inbound,
-    sender: Sender,
-    deadline: Deadline,
-  ): Promise<ServerInfo> {
     const { capabilities, info } = this.#options
     const params = initializeParams(capabilities, info)
     const id = String(this.#nextId++)
@@ -236,6 +222,9 @@ export class SessionConnection implements BackendConnection {
         cause: new Error('the backend speaks no revision known here'),
       })
     }
+    channel.setProtocolVersion(server.protocolVersion)
+    const initialized = notificationMessage('notifications/initialized', undefined)
+    await channel.send(initialized, { sender, signal: deadline, requestId: undefined, onMessage: () => {} })
     return server
   }
 
@@ -310,7 +299,21 @@ export class SessionConnection implements BackendConnection {
     deadline: Deadline,
     request?: Request,
   ): Promise<Outcome> {
-    const trip = new RoundTrip(inbound, id, deadline, request?.relay)
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+    const isFirst = (): boolean => {
+      deadline.removeEventListener('abort', onAbort)
+      return inbound.forget(entry)
+    }
+    const pending: Pending = {
+      id,
+      relay: request?.relay,
+      deadline,
+      resolve: (outcome) => isFirst() && resolve(outcome),
+      reject: (error) => isFirst() && reject(error),
+    }
+    const onAbort = (): void => pending.reject(reasonOf(deadline))
+    const entry = inbound.pending.add(pending)
+    deadline.addEventListener('abort', onAbort)
     channel
       .send(message, {
         sender,
@@ -322,10 +325,10 @@ export class SessionConnection implements BackendConnection {
         delivery: request?.delivery,
         limit: request?.limit,
         splitterFor: (event) => splitterOf(request?.relay, id, deadline, { replaces: event !== undefined }),
-        onMessage: (received: Message) => inbound.handle(received, trip),
+        onMessage: (received: Message) => inbound.handle(received, pending),
       })
-      .catch((error: unknown) => trip.reject(error instanceof Error ? error : new Error('send failed')))
-    return trip.response
+      .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))
+    return promise
   }
 
   notify(method: string, params: Buffer | undefined, sender: Sender): void {
@@ -342,29 +345,12 @@ export class SessionConnection implements BackendConnection {
   }
 
   #sendQuietly(channel: BackendChannel | undefined, message: Buffer, sender: Sender): void {
-    this.#send(channel, message, sender).catch((error: unknown) => {
-      this.#options.log.debug('a message to the backend was not delivered', { err: error })
-    })
-  }
-
-  async #send(channel: BackendChannel | undefined, message: Buffer, sender: Sender): Promise<void> {
     const signal = AbortSignal.timeout(this.#options.openTimeoutMs)
-    await channel?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
-  }
-
-  async #sendNotification(
-    channel: BackendChannel,
-    method: string,
-    params: Buffer | undefined,
-    sender: Sender,
-    signal: AnySignal,
-  ): Promise<void> {
-    await channel.send(notificationMessage(method, params), {
-      sender,
-      signal,
-      requestId: undefined,
-      onMessage: () => {},
-    })
+    channel
+      ?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
+      .catch((error: unknown) => {
+        this.#options.log.debug('a message to the backend was not delivered', { err: error })
+      })
   }
 
   async close(sender: Sender, { end }: { readonly end: boolean }): Promise<void> {

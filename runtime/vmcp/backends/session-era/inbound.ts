@@ -18,10 +18,9 @@ import {
   ServerRequests,
   updatedMethod,
 } from '../../../mcp/index.ts'
-import { abortable, type InFlightEntry, InFlight } from '../../../net/index.ts'
+import { abortable, type InFlightEntry, InFlight, type Deadline } from '../../../net/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { ConnectionEvents, Relay } from '../connection.ts'
-import type { Deadline } from '../../model/time/deadline.ts'
 
 export interface Pending {
   readonly id: string

@@ -57,9 +57,28 @@ import {
 } from '../transport/send.ts'
 import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-error.ts'
 import { Gaps } from './gaps.ts'
-import { Sending, type StreamPosition } from './sending.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
+/** How long a stream may stay open after its response has arrived. */
+const lingerMs = 2_000
+
+/** Where one event stream stands: what a later GET needs to take it up again. */
+interface StreamPosition {
+  lastEventId: string | undefined
+  retryMs: number
+}
+
+/** A message on its way, with what is known of its response so far. */
+interface Sending {
+  readonly options: SendOptions
+  readonly position: StreamPosition
+  readonly control: ExchangeControl
+  isStream: boolean
+  /** True for a request whose response is not there yet. */
+  awaitsResponse: boolean
+  /** Ends a stream that stays open after the response. */
+  timer: NodeJS.Timeout | undefined
+}
 
 export class StreamableChannel implements BackendChannel {
   readonly #target: ChannelTarget
@@ -88,10 +107,17 @@ export class StreamableChannel implements BackendChannel {
   }
 
   async send(message: Buffer, options: SendOptions): Promise<void> {
-    const sending = new Sending(options)
-    const exchange = this.#inFlight.add(sending.control)
+    const { requestId } = options
+    const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
+    const control: ExchangeControl = { exchange: undefined }
+    const sending: Sending = {
+      ...{ options, position, control },
+      isStream: false,
+      awaitsResponse: requestId !== undefined,
+      timer: undefined,
+    }
+    const exchange = this.#inFlight.add(control)
     const sentSession = this.#sessionId
-    const { position } = sending
     try {
       const headers: Record<string, string> = { 'content-type': 'application/json', accept: acceptHeader }
       if (sentSession !== undefined) headers[headerName.sessionId] = sentSession
@@ -109,32 +135,31 @@ export class StreamableChannel implements BackendChannel {
           event?.id === undefined && position.lastEventId === undefined
             ? options.splitterFor?.(event)
             : undefined,
-        control: sending.control,
-        discardsBody: options.requestId === undefined,
-        onEvent: (event) => this.#onEvent(event, position, sending.onMessage),
+        control,
+        discardsBody: requestId === undefined,
+        onEvent: (event) => this.#onEvent(event, sending),
         onRetry: (retryMs) => setRetry(position, retryMs),
         onStream: (responseHeaders) => {
           sending.isStream = true
           this.#noteSession(responseHeaders)
         },
       })
-      const refusal = sentSession === undefined ? 'alive' : refusalIn(response, options.requestId)
+      const refusal = sentSession === undefined ? 'alive' : refusalIn(response, requestId)
       if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
         throw new BackendSessionLost()
       if (refusal === 'answered') this.#events.onLost(new BackendSessionLost())
       this.#noteSession(response.headers)
       if (response.stream) {
-        if (sending.awaitsResponse) await this.#resume(options, sending)
+        if (sending.awaitsResponse) await this.#resume(sending)
         return
       }
-      const read =
-        options.requestId === undefined ? undefined : readMessage(response, this.#target, options.method)
-      this.#receive(read instanceof Promise ? await read : read, response, options, sending)
+      const read = requestId === undefined ? undefined : readMessage(response, this.#target, options.method)
+      this.#receive(read instanceof Promise ? await read : read, response, sending)
       if (sending.awaitsResponse) throw protocolError('the response belongs to no request')
     } catch (error) {
-      if (!sending.responded) throw error
+      if (requestId === undefined || sending.awaitsResponse) throw error
     } finally {
-      sending.end()
+      clearTimeout(sending.timer)
       this.#inFlight.remove(exchange)
     }
   }
@@ -147,12 +172,8 @@ export class StreamableChannel implements BackendChannel {
   }
 
   /** Takes the message of a response that is no stream. */
-  #receive(
-    message: Message | undefined,
-    response: BackendResponse,
-    { requestId, method }: SendOptions,
-    sending: Sending,
-  ): void {
+  #receive(message: Message | undefined, response: BackendResponse, sending: Sending): void {
+    const { requestId, method } = sending.options
     if (message !== undefined && requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
@@ -162,7 +183,7 @@ export class StreamableChannel implements BackendChannel {
         throw errorOf(response, answered(this.#target, method))
       // Some backends leave the id out of errors about requests they could not read.
       const isOurs = message.kind === 'error' && message.id === undefined
-      sending.onMessage(isOurs ? { ...message, id: requestId } : message)
+      receive(isOurs ? { ...message, id: requestId } : message, sending)
       return
     }
     const failure = errorOf(response, answered(this.#target, method))
@@ -170,26 +191,23 @@ export class StreamableChannel implements BackendChannel {
     if (requestId !== undefined) throw protocolError(`no response in HTTP ${response.status}`)
   }
 
-  #onEvent(
-    event: SseEvent,
-    position: StreamPosition,
-    onMessage: (message: Message) => void,
-  ): void | Promise<void> {
-    noteEventId(event, position)
+  #onEvent(event: SseEvent, sending: Sending): void | Promise<void> {
+    noteEventId(event, sending.position)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
     const message = messageIn(event, this.#target)
-    const take = (read: Message): void => deliver(read, this.#target, onMessage)
+    const take = (read: Message): void =>
+      deliver(read, this.#target, (taken) => receive(taken, sending))
     return message instanceof Promise ? message.then(take) : take(message)
   }
 
   /** Takes a broken answer stream up again until the response is there. */
-  async #resume(options: SendOptions, sending: Sending): Promise<void> {
-    const { position, onMessage } = sending
-    while (!sending.responded) {
+  async #resume(sending: Sending): Promise<void> {
+    const { options, position } = sending
+    while (sending.awaitsResponse) {
       if (position.lastEventId === undefined) throw protocolError('the stream ended before the response')
       await pause(position.retryMs, options.signal)
       const response = await this.#get(options.sender, options.signal, position, {
-        onEvent: (event) => this.#onEvent(event, position, onMessage),
+        onEvent: (event) => this.#onEvent(event, sending),
         rpcMethod: options.method,
         limit: options.limit,
       })
@@ -311,6 +329,20 @@ export class StreamableChannel implements BackendChannel {
       // The backend forgets the session by itself in time.
     }
   }
+}
+
+/** Passes a message on that arrived on the response to the message that is being sent. */
+function receive(received: Message, sending: Sending): void {
+  const { requestId, onMessage } = sending.options
+  if (sending.awaitsResponse && received.method === '' && received.id === requestId) {
+    sending.awaitsResponse = false
+    if (sending.isStream) sending.timer = setTimeout(cutStream, lingerMs, sending.control)
+  }
+  onMessage(received)
+}
+
+function cutStream({ exchange }: ExchangeControl): void {
+  exchange?.fail(new Error('the stream stayed open after the response'))
 }
 
 /** Classifies a response by what happened to the session that the request named. */

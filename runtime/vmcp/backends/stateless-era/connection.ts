@@ -5,6 +5,7 @@
  * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
+import { Deadline } from '../../../net/index.ts'
 import { own } from '../../../../schemas/index.ts'
 import {
   type Ask,
@@ -31,7 +32,6 @@ import { WrongEra } from '../session-era/channel.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import { type BackendConnection, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
-import { Deadline } from '../../model/time/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { deliver, messageIn, readBackendMessage } from '../transport/read-message.ts'
 import { answered, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'

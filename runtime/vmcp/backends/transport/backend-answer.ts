@@ -51,31 +51,22 @@ const openHeaders: ReadonlySet<string> = new Set([
   headerName.name,
   headerName.lastEventId,
 ])
-const rememberedRequests = 64
 const minSecret = 4
 
 /** The headers of recent requests to one backend, whose values are masked in its texts. */
-export class SentHeaders {
-  readonly #recent: Readonly<Record<string, string>>[] = []
-  #next = 0
+export type SentHeaders = Readonly<Record<string, string>>[]
 
-  note(headers: Readonly<Record<string, string>>): void {
-    this.#recent[this.#next] = headers
-    this.#next = (this.#next + 1) % rememberedRequests
-  }
-
-  mask(text: string, more: readonly string[] = []): string {
-    const secrets = new Set(more)
-    for (const headers of this.#recent)
-      for (const name of Object.keys(headers))
-        if (!openHeaders.has(name.toLowerCase()))
-          for (const part of partsOf(name, headers[name] ?? '')) secrets.add(part)
-    let masked = text
-    // A secret may contain another one.
-    for (const secret of [...secrets].sort((a, b) => b.length - a.length))
-      if (secret.length >= minSecret) for (const form of formsOf(secret)) masked = withoutText(masked, form)
-    return masked
-  }
+function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]): string {
+  const secrets = new Set(more)
+  for (const headers of sent)
+    for (const name of Object.keys(headers))
+      if (!openHeaders.has(name.toLowerCase()))
+        for (const part of partsOf(name, headers[name] ?? '')) secrets.add(part)
+  let masked = text
+  // A secret may contain another one.
+  for (const secret of [...secrets].sort((a, b) => b.length - a.length))
+    if (secret.length >= minSecret) for (const form of formsOf(secret)) masked = withoutText(masked, form)
+  return masked
 }
 
 /** The forms in which a backend may repeat a secret: as it is, in JSON, in a URL and in HTML. */
@@ -178,7 +169,10 @@ const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
 
 function masked(text: string, { sent }: AnsweredRequest, secrets: readonly string[]): string {
   const plain = withoutNeedlessEscapes(text)
-  return redactText((sent?.mask(plain, secrets) ?? plain).slice(0, maxRead)).replaceAll(uuid, '…')
+  return redactText((sent ? withoutSecrets(plain, sent, secrets) : plain).slice(0, maxRead)).replaceAll(
+    uuid,
+    '…',
+  )
 }
 
 /** Writes JSON again, because an escape such as `\/` would hide a credential from a search for it. */

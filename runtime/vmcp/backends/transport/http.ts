@@ -96,20 +96,33 @@ export async function exchangeWithBackend(
   dispatcher: Dispatcher,
   request: BackendRequest,
 ): Promise<BackendResponse> {
+  const { method, headers, body = null, signal } = request
   let url = request.url
-  for (let hops = 0; ; hops++) {
-    let response: BackendResponse
+  let hops = 0
+  let isRepeated = false
+  for (;;) {
+    if (signal.aborted) throw reasonOf(signal)
+    const handler = new ResponseHandler(request)
+    if (request.control) request.control.exchange = handler
     try {
-      response = await dispatchTo(dispatcher, request, url)
+      const path = url.pathname + url.search
+      dispatcher.dispatch({ origin: url.origin, path, method, headers, body, headersTimeout: 0 }, handler)
+    } catch (cause) {
+      handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
+    }
+    try {
+      const response = await handler.response
+      const next = redirectTarget(response, url)
+      if (next === undefined) return response
+      if (hops === maxRedirects) throw protocolError('too many redirects')
+      hops++
+      url = next
+      isRepeated = false
     } catch (error) {
       // An idle connection may be closed just as a request leaves on it.
-      if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
-      response = await dispatchTo(dispatcher, request, url)
+      if (isRepeated || !request.repeatable || signal.aborted || !wasCut(error)) throw error
+      isRepeated = true
     }
-    const next = redirectTarget(response, url)
-    if (next === undefined) return response
-    if (hops === maxRedirects) throw protocolError('too many redirects')
-    url = next
   }
 }
 
@@ -132,31 +145,9 @@ function isCut(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cutCodes.has(cause.code)
 }
 
-/** Hands a request to the pool of connections. Settles with the end of the response. */
-function dispatchTo(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
-  if (request.signal.aborted) return Promise.reject(reasonOf(request.signal))
-  const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>()
-  const handler = new ResponseHandler(request, resolve, reject)
-  if (request.control) request.control.exchange = handler
-  try {
-    dispatcher.dispatch(
-      {
-        origin: url.origin,
-        path: url.pathname + url.search,
-        method: request.method,
-        headers: request.headers,
-        body: request.body ?? null,
-        headersTimeout: 0,
-      },
-      handler,
-    )
-  } catch (cause) {
-    handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
-  }
-  return promise
-}
-
 class ResponseHandler implements DispatchHandler {
+  /** Settles with the end of the response. */
+  readonly response: Promise<BackendResponse>
   readonly #request: BackendRequest
   readonly #resolve: (response: BackendResponse) => void
   readonly #reject: (error: Error) => void
@@ -174,11 +165,9 @@ class ResponseHandler implements DispatchHandler {
   #discarding: NodeJS.Timeout | undefined
   #done = false
 
-  constructor(
-    request: BackendRequest,
-    resolve: (response: BackendResponse) => void,
-    reject: (error: Error) => void,
-  ) {
+  constructor(request: BackendRequest) {
+    const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>()
+    this.response = promise
     this.#request = request
     this.#resolve = resolve
     this.#reject = reject

@@ -135,6 +135,9 @@ export function unreadableResponse(
   })
 }
 
+/** Headers of so many requests are masked in texts of the backend. */
+const rememberedRequests = 64
+
 export interface AuthorizedRequest
   extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
   /** JSON-RPC method of the request that this belongs to, if it is one. */
@@ -151,7 +154,7 @@ export async function sendToBackend(
   sender: Sender,
   request: AuthorizedRequest,
 ): Promise<BackendResponse> {
-  const { credentials, dispatcher } = target
+  const { credentials, dispatcher, sent } = target
   const url = request.url ?? target.url
   const { rpcMethod } = request
   const repeatable = rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
@@ -168,7 +171,8 @@ export async function sendToBackend(
     const outgoing = { ...request, url, headers, repeatable, limit, onMislabelled }
     const pending = credentials?.apply(outgoing, sender.caller, signalOf(request.signal))
     if (pending) await pending
-    target.sent?.note(outgoing.headers)
+    sent?.push(outgoing.headers)
+    if (sent && sent.length > rememberedRequests) sent.shift()
     const response = await exchangeWithBackend(dispatcher, outgoing)
     if (response.status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
   }

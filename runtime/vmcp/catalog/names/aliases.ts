@@ -27,7 +27,6 @@ export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
-const aliasEnd = /_[a-z2-7]{10}$/
 
 const noAliases: Aliases = { of: new Map(), names: new Map() }
 
@@ -56,9 +55,11 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   return { of, names }
 }
 
-/** False: a name is certainly no alias. */
-export function mayBeAlias(name: string, limit: number): boolean {
-  return limit > 0 && name.length <= limit && name.length >= limit - 1 && aliasEnd.test(name)
+/** Returns the pattern of aliases. A name that does not match is certainly no alias. `limit` 0 matches no name. */
+export function aliasPattern(limit: number): RegExp {
+  if (limit === 0) return /(?!)/
+  const stem = limit - hashLength - 1
+  return new RegExp(`^[^]{${stem - 1},${stem}}_[a-z2-7]{${hashLength}}$`)
 }
 
 /** What an alias has of a name. Half a character is left out. */

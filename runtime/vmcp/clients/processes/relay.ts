@@ -162,7 +162,7 @@ function headersOf({ rawHeaders }: IncomingMessage): string[] {
 function idOf(exchange: VmcpExchange): string | undefined {
   const { message, params, path, query, era } = exchange
   if (path === messagesPath) return new URLSearchParams(query).get('sessionId') ?? undefined
-  if (!message) return exchange.header('lastEventId')
+  if (!message) return exchange.req.headers['last-event-id']
   if (message.kind !== 'request' && message.kind !== 'notification') return textOf(message.id)
   return era === 'stateless' ? params?.text('requestState') : undefined
 }

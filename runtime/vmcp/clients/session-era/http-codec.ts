@@ -40,7 +40,9 @@ export class SessionEdge {
       return
     }
     const session = await this.#find(exchange, caller, message.id)
-    session.usedBy(caller, passedHeaders(req.headers, current.passthroughHeaders))
+    // In the same turn in which the request starts: between two turns, another request of this session may record a caller
+    // with other scopes.
+    session.sender = { caller, headers: passedHeaders(req.headers, current.passthroughHeaders) }
     const reply = new Reply(req, res, { lasting: () => session.openStream() })
     await protocol.receive(session, message, params, reply)
     if (message.kind !== 'request') reply.drop()
@@ -48,12 +50,12 @@ export class SessionEdge {
 
   /** Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
   async #find(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
-    const sessionId = exchange.header('sessionId')
+    const sessionId = exchange.req.headers[headerName.sessionId]
     if (sessionId === undefined) {
       const detail = 'Invalid Request: the Mcp-Session-Id header is required'
       throw new MessageError('INVALID_REQUEST', id, { detail })
     }
-    const version = exchange.header('protocolVersion')
+    const version = exchange.req.headers[headerName.protocolVersion]
     if (version !== undefined && !sessionVersions.includes(version)) {
       const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
       throw new MessageError('INVALID_REQUEST', id, { detail })
@@ -63,22 +65,24 @@ export class SessionEdge {
 
   /** GET: the stream for what the server sends outside of requests. */
   async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
-    if (!acceptsEventStream(exchange.req)) {
+    const { req, res } = exchange
+    if (!acceptsEventStream(req)) {
       const detail = 'Not Acceptable: the client must accept text/event-stream'
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
     const session = await this.#find(exchange, caller, undefined)
-    session.usedBy(caller, passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders))
-    beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
+    session.sender = { caller, headers: passedHeaders(req.headers, this.#options.current.passthroughHeaders) }
+    beginEventStream(res, { [headerName.sessionId]: session.id })
     holdStream(exchange)
-    session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
+    session.addStream(res, { lastEventId: req.headers[headerName.lastEventId] })
   }
 
   /** DELETE: ends the session. */
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
+    const { req, res } = exchange
     const session = await this.#find(exchange, caller, undefined)
-    session.usedBy(caller, passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders))
+    session.sender = { caller, headers: passedHeaders(req.headers, this.#options.current.passthroughHeaders) }
     await this.#options.protocol.sessions.end(session.id, caller)
-    exchange.res.writeHead(200, { 'content-length': 0 }).end()
+    res.writeHead(200, { 'content-length': 0 }).end()
   }
 }

@@ -53,8 +53,8 @@ export interface SessionProtocolOptions {
 export interface SessionLife {
   /** The client has said that it is ready. */
   ready(session: ServerSession): void
-  /** A request or notification arrived; before it is carried out. */
-  used(session: ServerSession): void
+  /** The first message arrived of a session that was opened or restored in this process; before it is carried out. */
+  began(session: ServerSession): void
   subscribed(session: ServerSession, uri: string): void
   unsubscribed(session: ServerSession, uri: string): void
   levelSet(session: ServerSession): void
@@ -106,8 +106,8 @@ export class SessionProtocol {
       session: undefined,
     })
     const session = await this.#options.sessions.open(facts, caller)
-    session.headers = headers
-    this.#options.life.used(session)
+    session.sender = { caller, headers }
+    this.#options.life.began(session)
     const result = `{"protocolVersion":"${protocolVersion}",${advertisedMembers(advertised)},"serverInfo":${this.#options.serverInfo}}`
     return { session, response: resultMessage(id, result) }
   }
@@ -123,7 +123,7 @@ export class SessionProtocol {
     response: ClientResponse,
   ): Promise<void> {
     const { kind, method, id = '' } = message
-    this.#options.life.used(session)
+    if (!session.onLost) this.#options.life.began(session)
     if (kind === 'notification') {
       this.#notification(session, message, params)
       return
@@ -193,7 +193,7 @@ export class SessionProtocol {
         live.cancel(reason)
       },
     })
-    const ignore = response.onClose(() => live.cancel(new Error('the client went away')))
+    response.onClose = () => live.cancel(new Error('the client went away'))
     const answering = this.#options.responses.add(response)
     try {
       const outcome = await this.#options.perform(live.operation)
@@ -209,7 +209,7 @@ export class SessionProtocol {
       else if (isForHttp(error) && !response.streaming) throw error
       else response.end(sessionError(id, error))
     } finally {
-      ignore()
+      response.onClose = undefined
       this.#options.responses.remove(answering)
       session.inFlight.remove(request)
     }
@@ -266,10 +266,9 @@ export function clientOf(session: ServerSession): OperationClient {
   return {
     era: 'session',
     protocolVersion: protocolVersion || assumedSessionVersion,
-    caller: session.caller,
+    ...session.sender,
     abilities,
     info,
-    headers: session.headers,
     session,
   }
 }

@@ -63,7 +63,7 @@ export class OldSseEdge {
     res.once('close', () => {
       this.#streams.delete(id)
       const { session } = stream
-      if (session) this.#options.protocol.sessions.end(session.id, session.caller).catch(() => {})
+      if (session) this.#options.protocol.sessions.end(session.id, session.sender.caller).catch(() => {})
     })
     beginEventStream(res)
     holdStream(exchange)
@@ -95,7 +95,7 @@ export class OldSseEdge {
       answerOutsideSession(message, response)
       return
     }
-    session.usedBy(caller, headers)
+    session.sender = { caller, headers }
     accept(exchange)
     try {
       await protocol.receive(session, message, params, response)
@@ -134,6 +134,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: ClientRes
 class StreamResponse implements ClientResponse {
   readonly streaming = true
   readonly #res: ServerResponse
+  #onClose: (() => void) | undefined
 
   constructor(res: ServerResponse) {
     this.#res = res
@@ -155,9 +156,10 @@ class StreamResponse implements ClientResponse {
     // A cancelled request has no response.
   }
 
-  onClose(listener: () => void): () => void {
-    this.#res.once('close', listener)
-    return () => this.#res.off('close', listener)
+  set onClose(listener: (() => void) | undefined) {
+    if (this.#onClose) this.#res.off('close', this.#onClose)
+    this.#onClose = listener
+    if (listener) this.#res.once('close', listener)
   }
 
   keepAlive(): void {

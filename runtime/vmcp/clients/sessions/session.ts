@@ -75,10 +75,8 @@ interface ServerRequest {
 export class ServerSession implements ClientSession {
   readonly id: string
   readonly facts: SessionFacts
-  /** The caller of the latest request: its token is the freshest. */
-  caller: Caller
-  /** Passed-through headers of the latest request. */
-  headers: Readonly<Record<string, string>> = {}
+  /** Caller and passed-through headers of the latest request: its token is the freshest. */
+  sender: { readonly caller: Caller; readonly headers: Readonly<Record<string, string>> }
   /** Set by `logging/setLevel`; undefined: the backend's own choice. */
   logLevel: string | undefined
   usedAt = 0
@@ -88,7 +86,7 @@ export class ServerSession implements ClientSession {
   openedAt = 0
   /** When the table of sessions last moved it to its end. */
   movedAt = 0
-  /** True until the subscriptions of a session from another replica are renewed here. */
+  /** True for a session from another replica. Its subscriptions are renewed here. */
   restored = false
   readonly inFlight = new InFlight<RequestInFlight>()
   /** Subscribed resources and the backend of each. */
@@ -120,18 +118,9 @@ export class ServerSession implements ClientSession {
   constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: Elsewhere) {
     this.id = facts.id
     this.facts = facts
-    this.caller = caller
+    this.sender = { caller, headers: {} }
     this.elsewhere = elsewhere
     this.#replay = new ReplayStreams(budget, elsewhere?.tag)
-  }
-
-  /**
-   * Records the current caller of the session. Called in the same turn in which the request starts: between two turns,
-   * another request of this session may record a caller with other scopes.
-   */
-  usedBy(caller: Caller, headers: Readonly<Record<string, string>>): void {
-    this.caller = caller
-    this.headers = headers
   }
 
   get idle(): boolean {

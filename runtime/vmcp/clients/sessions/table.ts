@@ -94,7 +94,7 @@ export class SessionTable {
       throw new GatehouseError('SESSION_NOT_FOUND')
     }
     if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
-    session.caller = caller
+    session.sender = { ...session.sender, caller }
     session.usedAt = now()
     // The order of use is exact to the second. V8 rebuilds the table of a Map for nearly every entry that moves.
     if (session.usedAt >= session.movedAt + orderMs) {

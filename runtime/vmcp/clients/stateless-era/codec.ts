@@ -239,12 +239,12 @@ export class StatelessEdge {
       ask,
       passage: () => reply.passage(id, 'stateless'),
     }
-    const ignore = reply.onClose(() => call.cancel(new Error('the client went away')))
+    reply.onClose = () => call.cancel(new Error('the client went away'))
     try {
       const step = await call.step()
       if (step.kind === 'ask') {
         live.sink = { send: () => false, ask }
-        ignore()
+        reply.onClose = undefined
         this.#options.parked.park(call)
         const state = this.#options.tag + this.#seal({ kind: 'parked', value: call.id }, binding)
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
@@ -254,7 +254,7 @@ export class StatelessEdge {
         this.#finishError(reply, id, method, step.outcome.error, call, binding)
       else await this.#finish(reply, id, method, step.outcome.result, step.outcome.passed)
     } finally {
-      ignore()
+      reply.onClose = undefined
     }
   }
 

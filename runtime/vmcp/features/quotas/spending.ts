@@ -28,20 +28,10 @@ export interface QuotaParts {
   readonly costUnreadable: (backend: string) => void
 }
 
-/**
- * Counts each call of a backend's tool. Rejects with QUOTA_EXCEEDED. Removes the members of `_meta` that only Gatehouse
- * may write from every result.
- */
+/** Counts each call of a backend's tool. Rejects with QUOTA_EXCEEDED. */
 export function spendQuota(parts: QuotaParts): Link {
   const spending = new Spending(parts)
   return (operation, next) => spending.spend(operation, next)
-}
-
-/** Removes the members of `_meta` that only Gatehouse may write. Used when no quotas are configured. */
-export const removeOwnMeta: Link = async (operation, next) => {
-  const { target } = operation
-  const outcome = await next(operation)
-  return target && !target.run ? withoutOwnMeta(outcome) : outcome
 }
 
 class Spending {
@@ -58,7 +48,7 @@ class Spending {
     const { quotas } = this.#parts
     const reservation =
       method === 'tools/call' ? await quotas.reserve({ caller: client.caller, backend, tool }) : undefined
-    if (!reservation) return removeOwnMeta(operation, next)
+    if (!reservation) return next(operation)
     const delivery: Delivery = { sent: false }
     let outcome: Outcome
     try {

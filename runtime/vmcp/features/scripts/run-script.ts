@@ -4,8 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../../schemas/index.ts'
-import type { Log } from '../../../net/index.ts'
-import type { Deadline } from '../../model/time/deadline.ts'
+import type { Log, Deadline } from '../../../net/index.ts'
 import type { Lease } from '../../../process/index.ts'
 import {
   type ToolBinding,

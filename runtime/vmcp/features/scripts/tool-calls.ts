@@ -7,9 +7,8 @@
  */
 import { formatDuration, GatehouseError } from '../../../../schemas/index.ts'
 import { type Ask, JsonError, JsonObject, protocolError, respondToInputRequests } from '../../../mcp/index.ts'
-import { abortable, type Log } from '../../../net/index.ts'
+import { abortable, type Log, Deadline } from '../../../net/index.ts'
 import type { AuditTrail, PolicyRecord } from '../../../observe/index.ts'
-import { Deadline } from '../../model/time/deadline.ts'
 import { auditOutcome } from '../../model/audit-outcome.ts'
 import { deriveContext, innerOperation, type Operation, type Perform } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'

@@ -10,7 +10,6 @@ import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../
 import type { Events } from '../../../observe/index.ts'
 import { Backend, type BackendLinks } from '../../backends/backend.ts'
 import { Deviations } from '../../backends/deviations.ts'
-import { SentHeaders } from '../../backends/transport/backend-answer.ts'
 import type { HealthMonitor } from '../../backends/health/monitor.ts'
 import type { BackendObservation } from '../../backends/transport/measure.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
@@ -120,7 +119,7 @@ export class Fleet {
       onDropped: this.#options.onDropped,
       ready: (listing) => this.#options.ready(settings.name, listing),
     })
-    return { backend, listings, available: () => health.monitor.available(settings.name) }
+    return { backend, listings }
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
@@ -139,7 +138,7 @@ export class Fleet {
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
-        sent: new SentHeaders(),
+        sent: [],
         deviations: new Deviations(backend.name, this.#options.events),
         trace: this.#options.observation?.calls.carrier,
       },

@@ -111,7 +111,7 @@ export function viewOf(parts: ViewParts): ServerView {
     sessions: () => [...sessions.all()].map(sessionView),
     async endSession(hash) {
       const found = [...sessions.all()].find((session) => hashOf(session) === hash)
-      if (found) await sessions.end(found.id, found.caller)
+      if (found) await sessions.end(found.id, found.sender.caller)
       return found !== undefined
     },
     config,
@@ -195,12 +195,12 @@ function hashOf(session: ServerSession): string {
 }
 
 function sessionView(session: ServerSession): ShownSession {
-  const { caller, facts, openedAt, usedAt, openStreams } = session
+  const { sender, facts, openedAt, usedAt, openStreams } = session
   return {
     hash: hashOf(session),
     owner: facts.owner,
-    subject: caller.subject,
-    displayName: caller.displayName,
+    subject: sender.caller.subject,
+    displayName: sender.caller.displayName,
     info: facts.info,
     protocolVersion: facts.protocolVersion,
     openedAt,

@@ -38,7 +38,7 @@ async function start(t: { teardown(work: () => unknown): void }, oddities: reado
         listener: (_backend, session) => session,
         reclassified: ignore,
       },
-      health: { monitor: { admit: ignore, report: ignore, release: ignore } },
+      health: { monitor: { admit: ignore, available: () => true, report: ignore, release: ignore } },
       info: '{"name":"test","version":"1"}',
       log: silentLog,
       now: () => 0,
