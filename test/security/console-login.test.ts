@@ -222,7 +222,7 @@ t.test('a wrong client secret is reported as an error of the settings, a denied 
     const browser = new Browser(rig.console.url)
     const state = await browser.beginLogin()
     const query = new URLSearchParams({ error, state, iss: rig.provider.issuer })
-    t.equal((await browser.go(`callback?${query}`)).status, status, error)
+    t.equal((await browser.go(`callback?${query.toString()}`)).status, status, error)
   }
 })
 
