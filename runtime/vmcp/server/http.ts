@@ -74,7 +74,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (exchange.responded) return
     const authenticating = current.authenticator.stage(exchange)
     if (authenticating) await authenticating
-    if (res.destroyed) return
+    if (exchange.responded) return
     if (req.method === 'OPTIONS') throw notAllowed(path)
 
     if (isPost) {
