@@ -76,7 +76,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (res.headersSent || res.destroyed) return
     const authenticating = current.authenticator.stage(exchange)
     if (authenticating) await authenticating
-    if (res.destroyed) return
+    if (exchange.responded) return
     if (req.method === 'OPTIONS') throw notAllowed(path)
 
     if (isPost) {
