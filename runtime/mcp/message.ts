@@ -10,7 +10,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
-import { openObject } from './json/bytes.ts'
+import { nullByte, openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
 import { isBatch } from './json/start.ts'
@@ -92,7 +92,6 @@ export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules
 }
 
 const optionalMembers = ['id', 'params', 'result', 'error']
-const nullByte = 0x6e
 
 /** Returns the message without optional members that are null. */
 function withoutNulls(object: JsonObject): JsonObject {

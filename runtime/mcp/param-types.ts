@@ -8,7 +8,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
-import { isNull, openObject, quoteByte } from './json/bytes.ts'
+import { isNull, nullByte, openObject, quoteByte } from './json/bytes.ts'
 import { emptyObject, JsonObject } from './json/object.ts'
 import { scanElements } from './json/read.ts'
 import { JsonError } from './json/errors.ts'
@@ -141,8 +141,6 @@ const maxNameBytes = 64 * 1024
 
 /** Far more than one request can subscribe to. */
 const maxElements = 1_000
-
-const nullByte = 0x6e
 
 interface TypeRule {
   /** First bytes of a value of the type. They identify it, because the text is valid JSON. */

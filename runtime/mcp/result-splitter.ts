@@ -15,6 +15,7 @@ import {
   arrayStart,
   comma,
   emptyObjectBytes,
+  nullByte,
   objectEnd,
   objectStart,
   openArray,
@@ -74,7 +75,6 @@ const ofProtocol: ReadonlySet<string> = new Set([
   'task',
 ])
 const colon = Buffer.from(':')
-const nullByte = 0x6e
 
 export interface SplitterOptions {
   /** Of the request, raw JSON. */

@@ -7,6 +7,8 @@ export const openArray = 0x5b
 export const closeArray = 0x5d
 export const colonByte = 0x3a
 export const commaByte = 0x2c
+/** The first byte of null. */
+export const nullByte = 0x6e
 
 /** Shared constants for JSON that is assembled from buffers. Do not write into them. */
 export const comma: Buffer = Buffer.from(',')
@@ -18,7 +20,7 @@ export const emptyObjectBytes: Buffer = Buffer.from('{}')
 
 /** True for the raw JSON of null. */
 export function isNull(raw: Buffer): boolean {
-  return raw[0] === 0x6e
+  return raw[0] === nullByte
 }
 
 /** Longer runs of white space and plain text are read four bytes at a time. */
@@ -173,23 +175,19 @@ function addSteps(from: number, bytes: string, to: number): void {
   for (const byte of bytes) scalarSteps[from * 256 + byte.charCodeAt(0)] = to
 }
 
-for (const from of [scalarStart, minus]) {
-  addSteps(from, '0', zero)
-  addSteps(from, '123456789', whole)
-}
-for (const [from, to] of [
-  [whole, whole],
-  [point, fraction],
-  [fraction, fraction],
-  [exponent, exponentDigits],
-  [exponentSign, exponentDigits],
-  [exponentDigits, exponentDigits],
+const digits = '0123456789'
+for (const [states, bytes, next] of [
+  [[scalarStart], '-', minus],
+  [[scalarStart, minus], '0', zero],
+  [[scalarStart, minus], digits.slice(1), whole],
+  [[whole], digits, whole],
+  [[zero, whole], '.', point],
+  [[point, fraction], digits, fraction],
+  [[zero, whole, fraction], 'eE', exponent],
+  [[exponent], '+-', exponentSign],
+  [[exponent, exponentSign, exponentDigits], digits, exponentDigits],
 ] as const)
-  addSteps(from, '0123456789', to)
-addSteps(scalarStart, '-', minus)
-for (const from of [zero, whole]) addSteps(from, '.', point)
-for (const from of [zero, whole, fraction]) addSteps(from, 'eE', exponent)
-addSteps(exponent, '+-', exponentSign)
+  for (const state of states) addSteps(state, bytes, next)
 
 let inWord = firstInWord
 for (const word of ['true', 'false', 'null']) {

@@ -87,10 +87,7 @@ export class JsonObject {
 
   /** Name and raw value of each member, in order. */
   entries(): [string, Buffer][] {
-    return [...this.#members.values()].map((member) => [
-      member.name,
-      this.bytes.subarray(member.from, member.to),
-    ])
+    return Array.from(this.#members, ([name, { from, to }]) => [name, this.bytes.subarray(from, to)])
   }
 
   /** The object with some members replaced in place, removed, or added at the end. */
@@ -100,29 +97,25 @@ export class JsonObject {
 
   /** As `with`, in pieces: a large object is not copied. */
   parts(changes: Changes): Buffer[] {
-    const parts: Buffer[] = [objectStart]
-    const pending = new Set(Object.keys(changes).filter((name) => changes[name] !== undefined))
-    for (const member of this.#members.values()) {
-      const changed = Object.hasOwn(changes, member.name)
-      if (changed && changes[member.name] === undefined) continue
-      if (parts.length > 1) parts.push(comma)
-      if (!changed) parts.push(this.bytes.subarray(member.nameAt, member.to))
-      else {
-        parts.push(this.bytes.subarray(member.nameAt, member.from), toBuffer(changes[member.name]))
-        pending.delete(member.name)
-      }
+    const parts: Buffer[] = []
+    const add = (...pieces: Buffer[]): void =>
+      void parts.push(parts.length === 0 ? objectStart : comma, ...pieces)
+    for (const { name, nameAt, from, to } of this.#members.values()) {
+      const value = changes[name]
+      if (!Object.hasOwn(changes, name)) add(this.bytes.subarray(nameAt, to))
+      else if (value !== undefined) add(this.bytes.subarray(nameAt, from), toBuffer(value))
     }
-    for (const name of pending) {
-      if (parts.length > 1) parts.push(comma)
-      parts.push(Buffer.from(`${JSON.stringify(name)}:`), toBuffer(changes[name]))
-    }
+    for (const [name, value] of Object.entries(changes))
+      if (value !== undefined && !this.#members.has(name))
+        add(Buffer.from(`${JSON.stringify(name)}:`), toBuffer(value))
+    if (parts.length === 0) parts.push(objectStart)
     parts.push(objectEnd)
     return parts
   }
 }
 
-function toBuffer(value: Buffer | string | undefined): Buffer {
-  return typeof value === 'string' ? Buffer.from(value) : (value ?? Buffer.alloc(0))
+function toBuffer(value: Buffer | string): Buffer {
+  return typeof value === 'string' ? Buffer.from(value) : value
 }
 
 // What may come next, as a set of bits.

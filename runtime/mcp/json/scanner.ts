@@ -147,7 +147,8 @@ export class JsonScanner {
   /** Continues the token that the last chunk ended in. */
   #resume(chunk: Buffer): Stop | undefined {
     if (this.#next === inScalar) return this.#restOfScalar(chunk)
-    return this.#next === inText ? this.#text(chunk) : this.#restOfName(chunk)
+    if (this.#next === inName) return this.#restOfName(chunk)
+    return this.#isAfterText(chunk) ? this.#ended() : undefined
   }
 
   #token(c: number, chunk: Buffer): Stop | undefined {
@@ -183,7 +184,7 @@ export class JsonScanner {
     if (c === quoteByte) {
       this.#at++
       this.#next = inText
-      return this.#text(chunk)
+      return this.#isAfterText(chunk) ? this.#ended() : undefined
     }
     if (c === openObject || c === openArray) {
       this.#nesting[this.depth++] = c === openObject
@@ -213,13 +214,11 @@ export class JsonScanner {
 
   #afterValue(c: number): Stop | undefined {
     const inObject = this.#nesting[this.depth - 1] === true
-    if (c === commaByte) {
-      this.#at++
-      this.#next = inObject ? anyName : anyValue
-      return undefined
-    }
-    if (c !== (inObject ? closeObject : closeArray)) throw this.#error('comma or end expected')
-    return this.#close()
+    if (c === (inObject ? closeObject : closeArray)) return this.#close()
+    if (c !== commaByte) throw this.#error('comma or end expected')
+    this.#at++
+    this.#next = inObject ? anyName : anyValue
+    return undefined
   }
 
   #close(): Stop | undefined {
@@ -250,35 +249,22 @@ export class JsonScanner {
     throw this.#error(state === scalarStart || state >= firstInWord ? 'value expected' : 'digit expected')
   }
 
-  #text(chunk: Buffer): Stop | undefined {
-    return this.#isAfterText(chunk) ? this.#ended() : undefined
-  }
-
   #restOfName(chunk: Buffer): Stop | undefined {
-    const isWatched = this.depth <= this.watched
-    if (this.#isAfterText(chunk)) {
-      this.#next = afterName
-      return isWatched ? this.#endName(chunk) : undefined
-    }
-    if (!isWatched) return undefined
-    const part = chunk.subarray(this.#nameFrom)
-    this.#nameBefore = this.#nameBefore ? Buffer.concat([this.#nameBefore, part]) : Buffer.from(part)
-    this.#nameFrom = 0
-    this.#checkName(this.#nameBefore.length)
-    return undefined
-  }
-
-  #endName(chunk: Buffer): Stop {
+    const isEnd = this.#isAfterText(chunk)
+    if (isEnd) this.#next = afterName
+    if (this.depth > this.watched) return undefined
     this.#nameChunk = chunk
     this.#nameTo = this.#at
-    this.#checkName(this.nameBytes)
-    const raw = this.#nameBefore ? this.rawName : undefined
-    this.name = raw ? readString(raw, 0, raw.length) : readString(chunk, this.#nameFrom, this.#at)
+    if (this.nameBytes > maxNameBytes) throw this.#error('name too long')
+    if (!isEnd) {
+      // The chunk is not kept.
+      this.#nameBefore = Buffer.from(this.rawName)
+      this.#nameFrom = 0
+      return undefined
+    }
+    const { rawName } = this
+    this.name = readString(rawName, 0, rawName.length)
     return 'name'
-  }
-
-  #checkName(bytes: number): void {
-    if (bytes > maxNameBytes) throw this.#error('name too long')
   }
 
   /** Reads the rest of a string. Returns true when it has ended, and false when the chunk has. */
