@@ -235,7 +235,7 @@ t.test('programs: images, known, given and unknown', async (t) => {
   })
   const [member] = convert({ s: { command: '/opt/x' } }).members
   t.match(validateResource(member).warnings, [
-    /image stands for one that is still to be set/,
+    /image is a placeholder/,
     /all sessions share one process/,
   ])
 })
