@@ -28,8 +28,8 @@ export interface LockWaiting {
 }
 
 /**
- * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and with
- * BACKEND_AUTH_FAILED when the path is no readable file.
+ * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and
+ * with BACKEND_AUTH_FAILED when the path is no readable file.
  */
 export async function withFileLock<T>(
   path: string,

@@ -142,7 +142,10 @@ for (const [where, skip, open] of stores) {
       await until(() => rotation.uses() !== undefined)
       t.same(await readable(store, [h3]), names)
       t.match(rotation.uses(), [{ position: 1, records: 0 }])
-      t.match(text(), new RegExp(`resealed records under the current HMAC secret","records":${names.length}\\b`))
+      t.match(
+        text(),
+        new RegExp(`resealed records under the current HMAC secret","records":${names.length}\\b`),
+      )
     })
     await t.test('and what was lost before is not taken for something that is still needed', async (t) => {
       await writeAll(store, [h2])
