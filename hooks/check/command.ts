@@ -47,7 +47,7 @@ export function addCheckCommand(program: Command, report: (line: string) => void
     })
 }
 
-/** Retries `step` deadline the deadline, then throws its last error. */
+/** Retries `step` until the deadline, then throws its last error. */
 async function retryUntil(deadline: number, step: () => Promise<void>): Promise<void> {
   for (;;) {
     try {

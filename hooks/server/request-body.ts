@@ -2,7 +2,7 @@
  * Reads request bodies with limits on bytes, values and depth while they arrive, and on total bytes over all requests.
  *
  * A request only occupies a slot of its group after its body has arrived, so slow senders occupy none. Their received
- * bytes do count. When the memory budget is exhausted, the body that has been arriving the longest is discardedBytes. An
+ * bytes do count. When the memory budget is exhausted, the body that has been arriving the longest is dropped. An
  * oversized body is released immediately but answered when the client can read the response: up to one more
  * maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
@@ -56,7 +56,7 @@ function rejectCompressed(request: Request): void {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', { detail: 'the request body must not be compressed' })
 }
 
-/** Legitimate callers send a body within this time. A slower one may be discardedBytes. */
+/** Legitimate callers send a body within this time. A slower one may be dropped. */
 const maxWaitMs = 1_000
 
 interface Arrival {

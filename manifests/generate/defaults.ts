@@ -1,5 +1,6 @@
 /**
- * The defaults of an installation, read from the chart's `values.yaml`, so that the plain manifests and the chart agree.
+ * The defaults of an installation, read from the chart's `values.yaml`, so that the plain manifests and the chart
+ * agree.
  */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'

@@ -78,7 +78,7 @@ export type AuthServerFile = {
   readonly allowedAudiences: readonly string[]
   /** Scopes that clients may request. */
   readonly scopesSupported: readonly string[]
-  /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
+  /** Registers clients that request a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
   /** Scopes added to every registered client and every client resolved through a metadata document. Each must be a supported scope. Keep the list short, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
@@ -104,11 +104,11 @@ export type AuthServerFile = {
 export type AuthServerRedis = {
   /** Credentials of the Redis user. */
   readonly aclUserConfig: RedisAclUserConfig
-  /** host:port of a standalone server or of a cluster node; excludes sentinelConfig. */
+  /** host:port of a standalone server or of a cluster node; mutually exclusive with sentinelConfig. */
   readonly addr?: string
   /** Uses the Redis Cluster protocol; requires addr. */
   readonly clusterMode?: boolean
-  /** Sentinel settings; excludes addr. */
+  /** Sentinel settings; mutually exclusive with addr. */
   readonly sentinelConfig?: RedisSentinelConfig
   /** Enables TLS to the master or the cluster nodes. */
   readonly tls?: RedisTls
@@ -257,9 +257,9 @@ export type BackendAuth = {
 
 /** User name and password, sent as HTTP Basic credentials (RFC 7617) in UTF-8. */
 export type BasicAuthConfig = {
-  /** User name; excludes usernameSecretRef. */
+  /** User name; mutually exclusive with usernameSecretRef. */
   readonly username?: string
-  /** Secret that holds the user name; excludes username. */
+  /** Secret that holds the user name; mutually exclusive with username. */
   readonly usernameSecretRef?: SecretRef
   /** Secret that holds the password. */
   readonly passwordSecretRef: SecretRef
@@ -379,7 +379,7 @@ export type Condition = {
   readonly status: "True" | "False" | "Unknown"
   /** CamelCase reason of the last transition. */
   readonly reason: string
-  /** Text for people; may be empty. */
+  /** Human-readable text; may be empty. */
   readonly message: string
   /** When the status last changed. */
   readonly lastTransitionTime: string
@@ -393,7 +393,7 @@ export type ConfigMapKeyRef = {
   readonly name: string
   /** Key that holds PEM certificates. */
   readonly key: string
-  /** Whether the ConfigMap or its key may be missing. */
+  /** True allows the ConfigMap or its key to be missing. */
   readonly optional?: boolean
 }
 
@@ -457,7 +457,7 @@ export type Console = {
   readonly payloads: "none" | "failures" | "all"
   /** Access to the console by separate Cedar policies; policies of incomingAuth do not apply. The principal is Client::"<sub>" with its groups as parents, the resource is Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. An action that no policy permits, or that a policy forbids, is not granted. */
   readonly authz?: ConsoleAuthz
-  /** Grants roles by claims of the ID token; excludes authz. A user gets all matching roles. A user without a role sees only their own data. */
+  /** Grants roles by claims of the ID token; mutually exclusive with authz. A user gets all matching roles. A user without a role sees only their own data. */
   readonly roles?: readonly ConsoleRole[]
 }
 
@@ -501,9 +501,9 @@ export type ConsoleRole = {
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
 export type DcrConfig = {
-  /** Metadata document, read once; excludes registrationEndpoint. */
+  /** Metadata document, read once; mutually exclusive with registrationEndpoint. */
   readonly discoveryUrl?: string
-  /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
+  /** Registration endpoint; mutually exclusive with discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
   /** software_id of the registration (RFC 7591). */
   readonly softwareId?: string
@@ -515,9 +515,9 @@ export type DcrConfig = {
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
 export type DcrFile = {
-  /** Metadata document, read once; excludes registrationEndpoint. */
+  /** Metadata document, read once; mutually exclusive with registrationEndpoint. */
   readonly discoveryUrl?: string
-  /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
+  /** Registration endpoint; mutually exclusive with discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
   /** software_id of the registration (RFC 7591). */
   readonly softwareId?: string
@@ -525,7 +525,7 @@ export type DcrFile = {
   readonly softwareStatement?: string
   /** Environment variable that holds the initial access token. */
   readonly initialAccessTokenEnv?: string
-  /** File that holds the initial access token; wins over initialAccessTokenEnv. */
+  /** File that holds the initial access token; overrides initialAccessTokenEnv. */
   readonly initialAccessTokenFile?: string
 }
 
@@ -598,7 +598,7 @@ export type DecisionPointHttp = {
 export type DiscoveredBackend = {
   /** Name of the group member; the default prefix of its tools. */
   readonly name: string
-  /** URL at which the backend is called. */
+  /** URL of the backend. */
   readonly url?: string
   /** Backends with the status ready or unauthenticated are used; all others are skipped until they recover. */
   readonly status?: "ready" | "degraded" | "unavailable" | "unauthenticated" | "unknown"
@@ -616,7 +616,7 @@ export type DiscoveredBackend = {
   readonly circuitBreakerState?: "closed" | "open" | "half-open" | ""
   /** When the circuit breaker last changed its state. */
   readonly circuitLastChanged?: string
-  /** Protocol revision the backend speaks. */
+  /** Protocol revision of the backend. */
   readonly mcpRevision?: string
 }
 
@@ -628,7 +628,7 @@ export type EmbeddedAuthServerConfig = {
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is announced below this URL instead of below the issuer; the other endpoints stay derived from the issuer. Same URL rules as issuer. */
   readonly authorizationEndpointBaseUrl?: string
-  /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
+  /** Registers clients that request a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
   /** Scopes added to every registered client and every client resolved through a metadata document. Each must be a supported scope. Keep the list short, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
@@ -839,7 +839,7 @@ export type HeaderInjectionStrategy = {
   readonly headerValueEnv?: string
 }
 
-/** Identity taken from the token response; skips the userinfo request. */
+/** Reads the identity from the token response; skips the userinfo request. */
 export type IdentityFromToken = {
   /** Dot path to the user id; the modifier @upstreamjwt decodes a JWT, as in access_token|@upstreamjwt|sub. */
   readonly subjectPath: string
@@ -858,9 +858,9 @@ export type IncomingAuth = {
   readonly type: "anonymous" | "oidc"
   /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** Authorization policies; excludes authzConfigRef. */
+  /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
-  /** Shared MCPAuthzConfig of type cedarv1; excludes authzConfig. */
+  /** Shared MCPAuthzConfig of type cedarv1; mutually exclusive with authzConfig. */
   readonly authzConfigRef?: ObjectRef
 }
 
@@ -902,7 +902,7 @@ export type InnerStep = {
   readonly condition?: string
   /** Timeout for one iteration; 0s means no separate timeout. */
   readonly timeout?: string
-  /** What to do when the step fails. */
+  /** Action when the step fails. */
   readonly onError?: OnError
 }
 
@@ -1133,9 +1133,9 @@ export type MCPRemoteProxySpec = {
   readonly groupRef?: ObjectRef
   /** Headers added to every request to the remote server. */
   readonly headerForward?: HeaderForwardConfig
-  /** Authorization policies; excludes authzConfigRef. */
+  /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
-  /** Shared MCPAuthzConfig; excludes authzConfig. */
+  /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
   readonly authzConfigRef?: ObjectRef
   /** Audit log: one record per request. Off unless enabled. */
   readonly audit?: AuditSwitch
@@ -1292,9 +1292,9 @@ export type MCPServerSpec = {
   readonly resourceOverrides?: ResourceOverrides
   /** How clients are authenticated. Without it the proxy runs without authentication. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** Authorization policies; excludes authzConfigRef. */
+  /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
-  /** Shared MCPAuthzConfig; excludes authzConfig. */
+  /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
   readonly authzConfigRef?: ObjectRef
   /** Audit log: one record per request. Off unless enabled. */
   readonly audit?: AuditSwitch
@@ -1468,7 +1468,7 @@ export type MCPWebhookConfigSpec = {
 
 export type MCPWebhookConfigStatus = ConfigStatus
 
-/** What to do with text that hides instructions to a model. */
+/** Action for text that hides instructions to a model. */
 export type MarkRule = {
   /** Name used in logs and metrics. */
   readonly name: string
@@ -1508,7 +1508,7 @@ export type OAuth2UpstreamConfig = {
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
-  /** Client id at the upstream; excludes dcrConfig. */
+  /** Client id at the upstream; mutually exclusive with dcrConfig. */
   readonly clientId?: string
   /** Redirect target; default {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1520,13 +1520,13 @@ export type OAuth2UpstreamConfig = {
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Paths into a non-standard token response. */
   readonly tokenResponseMapping?: TokenResponseMapping
-  /** Identity taken from the token response; skips the userinfo request. */
+  /** Reads the identity from the token response; skips the userinfo request. */
   readonly identityFromToken?: IdentityFromToken
   /** Userinfo request. Without it and without identityFromToken the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
-  /** Dynamic client registration at run time; excludes clientId. */
+  /** Dynamic client registration at run time; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrConfig
 }
 
@@ -1536,7 +1536,7 @@ export type OAuth2UpstreamFile = {
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
-  /** Client id at the upstream; excludes dcrConfig. */
+  /** Client id at the upstream; mutually exclusive with dcrConfig. */
   readonly clientId?: string
   /** Redirect target; default {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1548,15 +1548,15 @@ export type OAuth2UpstreamFile = {
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Paths into a non-standard token response. */
   readonly tokenResponseMapping?: TokenResponseMapping
-  /** Identity taken from the token response; skips the userinfo request. */
+  /** Reads the identity from the token response; skips the userinfo request. */
   readonly identityFromToken?: IdentityFromToken
   /** Userinfo request. Without it and without identityFromToken the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
-  /** File that holds the client secret; wins over clientSecretEnv. */
+  /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
-  /** Dynamic client registration at run time; excludes clientId. */
+  /** Dynamic client registration at run time; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrFile
 }
 
@@ -1602,7 +1602,7 @@ export type OIDCUpstreamFile = {
   readonly userInfoOverride?: UserInfoConfig
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
-  /** File that holds the client secret; wins over clientSecretEnv. */
+  /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
 }
 
@@ -1674,7 +1674,7 @@ export type OnAnswer = {
   readonly action: "skip_remaining" | "abort" | "continue"
 }
 
-/** What to do when the step fails. */
+/** Action when the step fails. */
 export type OnError = {
   /** abort: the workflow fails. continue: the workflow continues, with the defaultResults of the step if it has any. retry: the step is retried. */
   readonly action: "abort" | "continue" | "retry"
@@ -1730,7 +1730,7 @@ export type Operational = {
   readonly timeouts: Timeouts
   /** Maximum size of a result from a backend, in bytes of JSON. A larger result makes the call fail with an error. Default: 64 MiB. */
   readonly maxResultBytes?: number
-  /** Number of processes of a pod that share its port, to use more than one core; default: 1. A value above 1 excludes the console and pinning.noLock: pin. Changes apply after a restart. */
+  /** Number of processes of a pod that share its port, to use more than one core; default: 1. A value above 1 cannot be combined with the console or pinning.noLock: pin. Changes apply after a restart. */
   readonly workers?: number
   /** Health checks and failures. */
   readonly failureHandling: FailureHandling
@@ -1758,7 +1758,7 @@ export type Optimizer = {
 
 /** How the server authenticates to backends. */
 export type OutgoingAuth = {
-  /** discovered: use the externalAuthConfigRef of each backend; inline: only what is configured here. */
+  /** discovered: use the externalAuthConfigRef of each backend; inline: use only the configuration here. */
   readonly source: "discovered" | "inline"
   /** Strategy for backends with neither an entry in backends nor an externalAuthConfigRef. */
   readonly default?: BackendAuth
@@ -1814,13 +1814,13 @@ export type PermissionProfileRef = {
 
 /** Compares the definitions of backends with MCPToolLocks. Off when unset. A lock may override onChanged, onNew and onRemoved for its backend. */
 export type Pinning = {
-  /** What to do with an item that differs from the lock. observe: report it in status and metrics; warn: also log it; freeze: clients see the approved definition, and arguments must match it; block: neither listed nor callable. */
+  /** Action for an item that differs from the lock. observe: report it in status and metrics; warn: also log it; freeze: clients see the approved definition, and arguments must match it; block: neither listed nor callable. */
   readonly onChanged: "observe" | "warn" | "freeze" | "block"
-  /** What to do with an item that is not in the lock of its backend. */
+  /** Action for an item that is not in the lock of its backend. */
   readonly onNew: "observe" | "warn" | "block"
   /** How to report an approved item that the backend no longer offers. */
   readonly onRemoved: "observe" | "warn"
-  /** What to do with a backend without a lock. allow: serve it without pinning; block: offer only its resources; pin: approve its definitions on first sight and write the lock to a local folder, so not available on a cluster. */
+  /** Action for a backend without a lock. allow: serve it without pinning; block: offer only its resources; pin: approve its definitions on first sight and write the lock to a local folder, so not available on a cluster. */
   readonly noLock: "allow" | "block" | "pin"
 }
 
@@ -1850,11 +1850,11 @@ export type ProxyDeploymentOverrides = {
 export type ProxyFile = {
   /** Name of the proxy. */
   readonly name: string
-  /** URI of the target MCP server; excludes stdio. */
+  /** URI of the target MCP server; mutually exclusive with stdio. */
   readonly targetUri?: string
-  /** The target is a program that uses MCP on its standard streams; excludes targetUri. */
+  /** The target is a program that uses MCP on its standard streams; mutually exclusive with targetUri. */
   readonly stdio?: StdioTarget
-  /** The target is a container that uses MCP on its standard streams. The proxy attaches to them over the Kubernetes API; only in a pod. Excludes targetUri and stdio. */
+  /** The target is a container that uses MCP on its standard streams. The proxy attaches to them over the Kubernetes API; only in a pod. Mutually exclusive with targetUri and stdio. */
   readonly attach?: AttachTarget
   /** Transport of the target. */
   readonly transport: "streamable-http" | "sse"
@@ -1942,7 +1942,7 @@ export type ProxyOidc = {
   readonly jwksAuthTokenPath?: string
   /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
-  /** File that holds the client secret; wins over clientSecretEnv. */
+  /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
 }
 
@@ -1966,9 +1966,9 @@ export type Quota = {
   readonly window: "hour" | "day" | "month"
   /** The budget, in units. */
   readonly limit: number
-  /** What is counted. calls: calls that reach a backend; cost: micro-units, as costs and backends report; resultBytes: bytes of results. Result sizes are unknown until a call ends, so the last call may exceed the budget. */
+  /** Counted quantity. calls: calls that reach a backend; cost: micro-units, as costs and backends report; resultBytes: bytes of results. Result sizes are unknown until a call ends, so the last call may exceed the budget. */
   readonly unit: "calls" | "cost" | "resultBytes"
-  /** What to do with calls over the budget. block: reject them until the window ends; warn: notify only operators. */
+  /** Action for calls over the budget. block: reject them until the window ends; warn: notify only operators. */
   readonly action: "warn" | "block"
 }
 
@@ -2008,7 +2008,7 @@ export type RateLimitTool = {
   readonly shared?: RateLimitBucket
 }
 
-/** What to look for, and what to do with a match. */
+/** Patterns to search for, and the action for a match. */
 export type RedactRule = {
   /** Name used in masks, logs and metrics. */
   readonly name: string
@@ -2034,15 +2034,15 @@ export type RedisAclUserConfig = {
   readonly usernameSecretRef?: SecretRef
 }
 
-/** Sentinel settings; excludes addr. */
+/** Sentinel settings; mutually exclusive with addr. */
 export type RedisSentinelConfig = {
   /** Name of the master. */
   readonly masterName: string
   /** Redis database number. */
   readonly db: number
-  /** host:port of each Sentinel; excludes sentinelService. */
+  /** host:port of each Sentinel; mutually exclusive with sentinelService. */
   readonly sentinelAddrs?: readonly string[]
-  /** Service of the Sentinels; excludes sentinelAddrs. */
+  /** Service of the Sentinels; mutually exclusive with sentinelAddrs. */
   readonly sentinelService?: RedisSentinelService
 }
 
@@ -2056,7 +2056,7 @@ export type RedisSentinelFile = {
   readonly sentinelAddrs: readonly string[]
 }
 
-/** Service of the Sentinels; excludes sentinelAddrs. */
+/** Service of the Sentinels; mutually exclusive with sentinelAddrs. */
 export type RedisSentinelService = {
   /** Name of the Service. */
   readonly name: string
@@ -2086,7 +2086,7 @@ export type RedisTlsFile = {
 export type RemoteAuth = {
   /** Turns the login on. */
   readonly enabled: boolean
-  /** Issuer; excludes authorizeUrl and tokenUrl. */
+  /** Issuer; mutually exclusive with authorizeUrl and tokenUrl. */
   readonly issuer?: string
   /** Authorization endpoint; needs tokenUrl. */
   readonly authorizeUrl?: string
@@ -2096,7 +2096,7 @@ export type RemoteAuth = {
   readonly clientId?: string
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
-  /** File that holds the client secret; wins over clientSecretEnv. */
+  /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
@@ -2143,9 +2143,9 @@ export type ResourceRequirements = {
 export type RoleMapping = {
   /** Role to assume on a match. */
   readonly roleArn: string
-  /** Value that must be in claims[roleClaim]; excludes matcher. */
+  /** Value that must be in claims[roleClaim]; mutually exclusive with matcher. */
   readonly claim?: string
-  /** CEL expression over the map claims; excludes claim. */
+  /** CEL expression over the map claims; mutually exclusive with claim. */
   readonly matcher?: string
   /** Evaluation order, lowest first. A mapping without a priority comes last; ties keep their order. */
   readonly priority?: number
@@ -2297,7 +2297,7 @@ export type RuntimeOidc = {
 
 /** How the server authenticates to backends. */
 export type RuntimeOutgoingAuth = {
-  /** discovered: use the authentication that each backend references; inline: use only what is configured here. */
+  /** discovered: use the authentication that each backend references; inline: use only the configuration here. */
   readonly source: "inline" | "discovered"
   /** Strategy for backends without an entry. */
   readonly default?: OutgoingStrategy
@@ -2355,7 +2355,7 @@ export type RuntimeWebhook = {
   readonly url: string
   /** Timeout for one response, 1s to 30s. */
   readonly timeout: string
-  /** What to do with a call when the webhook returns no valid response. fail: reject the call; ignore: continue as if the webhook did not exist. A denial is a valid response. */
+  /** Action for a call when the webhook returns no valid response. fail: reject the call; ignore: continue as if the webhook did not exist. A denial is a valid response. */
   readonly failurePolicy: "fail" | "ignore"
   /** request: called before the call is authorized; response: called with the result or error before the client receives it. */
   readonly phase: "request" | "response"
@@ -2956,7 +2956,7 @@ export type Webhook = {
   readonly url: string
   /** Timeout for one response, 1s to 30s. */
   readonly timeout: string
-  /** What to do with a call when the webhook returns no valid response. fail: reject the call; ignore: continue as if the webhook did not exist. A denial is a valid response. */
+  /** Action for a call when the webhook returns no valid response. fail: reject the call; ignore: continue as if the webhook did not exist. A denial is a valid response. */
   readonly failurePolicy: "fail" | "ignore"
   /** request: called before the call is authorized; response: called with the result or error before the client receives it. */
   readonly phase: "request" | "response"
@@ -3028,15 +3028,15 @@ export type WorkflowStep = {
   readonly defaultResults?: unknown
   /** Timeout for this step; 0s means the default of 5m. */
   readonly timeout?: string
-  /** What to do when the step fails. */
+  /** Action when the step fails. */
   readonly onError?: OnError
   /** Prompt, for type elicitation. */
   readonly message?: string
   /** JSON Schema of the response, for type elicitation. */
   readonly schema?: { readonly [name: string]: unknown }
-  /** What to do when the user declines. */
+  /** Action when the user declines. */
   readonly onDecline?: OnAnswer
-  /** What to do when the user cancels or dismisses. */
+  /** Action when the user cancels or dismisses. */
   readonly onCancel?: OnAnswer
   /** Template that returns a JSON array, for type forEach. */
   readonly collection?: string

@@ -1,11 +1,13 @@
 /**
  * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
  *
- * Any untrusted client can make this server fetch. The fetch is therefore guarded (public addresses only, no redirects, a
- * few kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and cached when it failed. The
- * cache is an LRU with one fixed lifetime; Cache-Control is not read (docs/reference/specification/external-auth.md). While a host
- * is down, or its limit is reached, a copy of the last day may serve a login.
- * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; docs/reference/specification/external-auth.md#cimd, cimd.
+ * Any untrusted client can make this server fetch. The fetch is therefore guarded (public addresses only, no redirects,
+ * a few kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and cached when it failed.
+ * The cache is an LRU with one fixed lifetime; Cache-Control is not read
+ * (docs/reference/specification/external-auth.md). While a host is down, or its limit is reached, a copy of the last
+ * day may serve a login.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25;
+ * docs/reference/specification/external-auth.md#cimd, cimd.
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -46,8 +48,8 @@ export interface ClientDocuments {
   /** True for a client_id that only a document can describe. */
   accepts(clientId: string): boolean
   /**
-   * Returns the client, or undefined when its document cannot be fetched. Throws OAuthError invalid_client with the reason
-   * when the document breaks a rule, and 503 after too many fetches.
+   * Returns the client, or undefined when its document cannot be fetched. Throws OAuthError invalid_client with the
+   * reason when the document breaks a rule, and 503 after too many fetches.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
 }

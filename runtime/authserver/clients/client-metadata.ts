@@ -1,11 +1,12 @@
 /**
  * Reads client metadata, registered (RFC 7591) or fetched (client-id metadata document).
  *
- * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and rejected when
- * none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect URIs is
- * native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are skipped.
- * Display texts are the client's own claims. Pages escape and mark them, and their links are never fetched.
- * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; docs/reference/specification/external-auth.md.
+ * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and rejected
+ * when none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect
+ * URIs is native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are
+ * skipped. Display texts are the client's own claims. Pages escape and mark them, and their links are never fetched.
+ * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02;
+ * docs/reference/specification/external-auth.md.
  */
 import { hiddenAnywhere, hiddenInLine } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'

@@ -1,8 +1,8 @@
 /**
  * Connected accounts: the page where users connect, renew and disconnect the providers of their clients.
  *
- * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is a
- * login at one provider for one client. It must end in the browser that began it, for the first provider as the same
+ * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
+ * a login at one provider for one client. It must end in the browser that began it, for the first provider as the same
  * user, and changes only the tokens of that provider. Every change comes from the page's own form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */

@@ -1,6 +1,7 @@
 /**
  * The discovery documents and the key set.
- * Source: RFC 8414 section 2, OpenID Connect Discovery section 3, RFC 9207 section 3, RFC 7517; docs/reference/specification/external-auth.md.
+ * Source: RFC 8414 section 2, OpenID Connect Discovery section 3, RFC 9207 section 3, RFC 7517;
+ * docs/reference/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
 import type { AuthServerContext } from '../login/context.ts'

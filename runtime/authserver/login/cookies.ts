@@ -17,7 +17,8 @@ type CookieContext = Pick<AuthServerContext, 'keys' | 'urls'>
 export const signInMs = 30 * 24 * 3_600_000
 
 // All cookies are sent when another site links here: a provider to the callback, a client to the consent page. A form
-// cookie that is not sent would be replaced, and forms in other tabs would fail. Every upstream step renews the binding.
+// cookie that is not sent would be replaced, and forms in other tabs would fail. Every upstream step renews the
+// binding.
 const binding = { name: 'gh-as', maxAgeSec: 3600 }
 const signIn = { name: 'gh-who', maxAgeSec: signInMs / 1000 }
 const form = { name: 'gh-form', maxAgeSec: 600 }

@@ -1,9 +1,9 @@
 /**
  * The login as a whole: one upstream after the other, then the code.
  *
- * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers that the
- * user is still connected to through this client are skipped. Tokens are kept in the (sealed) record of the upstream step
- * and become rows only when the code is issued, so an abandoned login leaves nothing behind.
+ * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers that
+ * the user is still connected to through this client are skipped. Tokens are kept in the (sealed) record of the
+ * upstream step and become rows only when the code is issued, so an abandoned login leaves nothing behind.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
 import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'

@@ -1,8 +1,8 @@
 /**
  * The pages of a login: consent, a provider that could not be connected, and errors.
  *
- * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked: where
- * the response goes, and who serves the description.
+ * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked:
+ * where the response goes, and who serves the description.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
@@ -105,7 +105,9 @@ export function providerTargets({ upstreams, urls }: AuthServerContext): readonl
   return ['https:', ...origins, urls.pageOrigin]
 }
 
-/** The page for a client's request that failed before the user approved anything. The user decides about the redirect. */
+/**
+ * The page for a client's request that failed before the user approved anything. The user decides about the redirect.
+ */
 export function leavingPage(host: string, location: string): HtmlPage {
   const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>

@@ -1,6 +1,6 @@
 /**
- * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into audit
- * events; without a host they go to the log.
+ * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into
+ * audit events; without a host they go to the log.
  */
 import { sessionHash } from '../../observe/index.ts'
 

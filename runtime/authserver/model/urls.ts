@@ -1,9 +1,10 @@
 /**
  * The addresses of this server, derived from issuer, advertised base and callbacks.
  *
- * Endpoints are below the issuer. Pages that set cookies are on the host of the callbacks, because a cookie belongs to one
- * host and the login must end in the browser that began it.
- * Source: docs/reference/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect Discovery section 4.
+ * Endpoints are below the issuer. Pages that set cookies are on the host of the callbacks, because a cookie belongs to
+ * one host and the login must end in the browser that began it.
+ * Source: docs/reference/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect
+ * Discovery section 4.
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 

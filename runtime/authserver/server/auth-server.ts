@@ -5,7 +5,8 @@
  * Every configuration error prevents the start and is reported, together with the others. A provider or store that does
  * not respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
  * without a restart.
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/reference/specification/virtual-server.md, spec.authServerConfig.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
+ * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuthServerConfig, authServerViolations } from '../../config/index.ts'
@@ -264,7 +265,10 @@ function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
   )
 }
 
-/** Returns the providers with http endpoints, which docs/reference/specification/external-auth.md allows for oauth2Config and userInfo. */
+/**
+ * Returns the providers with http endpoints, which docs/reference/specification/external-auth.md allows for
+ * oauth2Config and userInfo.
+ */
 function findHttpUpstreams({ upstreams }: AuthServerConfig): readonly string[] {
   const isPlain = (url: string | undefined): boolean => {
     if (url === undefined) return false

@@ -16,7 +16,10 @@ export interface HostedAuthServer extends AuthServer {
 }
 
 interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
-  /** Default: any number. A proxy supports one (docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders). */
+  /**
+   * Default: any number. A proxy supports one (docs/reference/specification/external-auth.md#upstreamProviders,
+   * upstreamProviders).
+   */
   readonly maxUpstreams?: number
   /** Memory that the processes of one server share. It supplies the keys that are not configured. */
   readonly shared?: Store | undefined

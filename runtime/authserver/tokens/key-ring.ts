@@ -4,11 +4,11 @@
  * The first key signs. All keys verify and are published, so that tokens stay valid when another key becomes the first.
  * The first HMAC secret makes codes, refresh tokens, cookies and seals; all secrets verify. HKDF derives a separate key
  * for each use, so a value made for one use is never valid for another. Without configured keys, this module generates
- * them, and they are lost when the process ends.
- * Signing key rotation: add the new key second and roll out; move it first and roll out; drop the old key after one
- * token lifetime. HMAC secret rotation: put the new secret first (ring-holder.ts); drop the old one when nothing needs
- * it any more (storage/rotation.ts).
- * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
+ * them, and they are lost when the process ends. Signing key rotation: add the new key second and roll out; move it
+ * first and roll out; drop the old key after one token lifetime. HMAC secret rotation: put the new secret first
+ * (ring-holder.ts); drop the old one when nothing needs it any more (storage/rotation.ts).
+ * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC
+ * 5869.
  */
 import {
   createHmac,
@@ -136,8 +136,8 @@ function newPrivateKey(): KeyObject {
 const ephemeralName = 'ephemeral-keys'
 
 /**
- * Returns the ring that all processes of one server use for keys that are not configured, as `previous` of `makeKeyRing`.
- * The first process makes and stores it. Rejects with STORE_DOWN.
+ * Returns the ring that all processes of one server use for keys that are not configured, as `previous` of
+ * `makeKeyRing`. The first process makes and stores it. Rejects with STORE_DOWN.
  */
 export async function sharedRing(shared: Store): Promise<KeyRing> {
   let text = await shared.get(ephemeralName)

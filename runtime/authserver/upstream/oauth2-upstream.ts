@@ -1,9 +1,9 @@
 /**
  * A plain OAuth 2.0 provider with configured or registered credentials.
  *
- * Identity comes from the token response (`identityFromToken`), else from userinfo. Otherwise it is synthesized from the
- * access token: an opaque subject that changes with every login, without name or e-mail. `tokenResponseMapping` reads
- * non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a rejection.
+ * Identity comes from the token response (`identityFromToken`), else from userinfo. Otherwise it is synthesized from
+ * the access token: an opaque subject that changes with every login, without name or e-mail. `tokenResponseMapping`
+ * reads non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a rejection.
  * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {

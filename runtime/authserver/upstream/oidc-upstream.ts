@@ -2,9 +2,10 @@
  * An OpenID Connect provider: endpoints by discovery, identity from a verified ID token.
  *
  * The subject is the configured claim, without a fallback to another claim, which could merge or split users. The
- * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token was verified, and only for name and
- * e-mail. Its subject must be that of the ID token (OpenID Connect Core section 5.3.2).
- * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
+ * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token was verified, and only for name
+ * and e-mail. Its subject must be that of the ID token (OpenID Connect Core section 5.3.2).
+ * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and
+ * 3.1.3, RFC 9207.
  */
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { OidcUpstreamConfig } from '../../config/index.ts'
@@ -209,9 +210,10 @@ export class OidcUpstream implements Upstream {
   }
 
   /**
-   * Checks that refreshed tokens belong to the same user. The old tokens are lost, so the new ones are rejected only when
-   * a verified ID token names another user. An ID token that cannot be verified is ignored, because it is optional here
-   * (OpenID Connect Core section 12.2) and the provider's own endpoint returned the tokens for this user's refresh token.
+   * Checks that refreshed tokens belong to the same user. The old tokens are lost, so the new ones are rejected only
+   * when a verified ID token names another user. An ID token that cannot be verified is ignored, because it is optional
+   * here (OpenID Connect Core section 12.2) and the provider's own endpoint returned the tokens for this user's refresh
+   * token.
    */
   async #checkUser(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
     const { idToken, ...without } = fresh

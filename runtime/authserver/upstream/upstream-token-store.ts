@@ -5,7 +5,8 @@
  * A failure of one provider does not affect the others. After a rejected refresh, or the expiry of a token without a
  * refresh token, the user must sign in there again. A required token (of the only provider, or requested as `required`)
  * ends the grant with it. Otherwise the client would keep refreshing a useless grant.
- * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange, primaryUpstreamProvider).
+ * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
+ * primaryUpstreamProvider).
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -69,8 +69,8 @@ export interface Upstream {
 }
 
 /**
- * Makes the record of a token response. On a refresh, `old` supplies members that the response omits: refresh token (RFC
- * 6749 section 6), ID token and scope.
+ * Makes the record of a token response. On a refresh, `old` supplies members that the response omits: refresh token
+ * (RFC 6749 section 6), ID token and scope.
  */
 export function toUpstreamTokens(
   account: Pick<UpstreamTokensRecord, 'provider' | 'subject' | 'obtainedAtMs'>,

@@ -56,8 +56,8 @@ export function unavailable(text: string, cause?: unknown): GatehouseError {
 }
 
 /**
- * Returns the milliseconds until the next background renewal after `failures` in a row, the first `sinceMs` ago. The waits
- * grow at first, then the intervals are long. Returns `undefined` to give up.
+ * Returns the milliseconds until the next background renewal after `failures` in a row, the first `sinceMs` ago. The
+ * waits grow at first, then the intervals are long. Returns `undefined` to give up.
  */
 export function waitAfterFailure(pace: RenewalPace, failures: number, sinceMs: number): number | undefined {
   if (failures < pace.maxTries && sinceMs < pace.maxElapsedMs) {

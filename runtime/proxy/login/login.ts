@@ -4,13 +4,12 @@
  * login for the next start.
  *
  * Only one renewal or login runs at a time; all callers wait for the same one. When a renewal fails temporarily, the
- * token stays in use until it expires. A refused renewal ends the login, and the refresh token is not presented
- * again.
+ * token stays in use until it expires. A refused renewal ends the login, and the refresh token is not presented again.
  * Several processes may share one persisted login: they renew it one at a time, and each adopts what another process
  * has renewed. Interactive logins after the first are limited, so that a broken target cannot open browser windows
  * repeatedly.
- * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge
- * Handling").
+ * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
+ * Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'

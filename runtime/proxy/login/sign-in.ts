@@ -51,7 +51,10 @@ export interface SignedInLogin extends LoginClient {
   readonly tokens: TokenSet
 }
 
-/** Rejects with OAuthClientError, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason. */
+/**
+ * Rejects with OAuthClientError, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's
+ * reason.
+ */
 export async function signIn(located: Located, parts: SignInParts): Promise<SignedInLogin> {
   const callback = await openPort(parts)
   try {

@@ -1,6 +1,6 @@
 /**
- * The response to a stateless POST: JSON when nothing comes before the response, otherwise an event stream that ends with
- * it. A client that does not read is cut.
+ * The response to a stateless POST: JSON when nothing comes before the response, otherwise an event stream that ends
+ * with it. A client that does not read is cut.
  * Source: MCP 2026-07-28, streamable HTTP, "Receiving Messages".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'

@@ -269,7 +269,7 @@ t.test(
     const back = await browser.open(start(rig, clientId), redirectUri)
     t.match(back.url.searchParams.get('code'), /^gh_ac_/)
     t.ok(browser.cookies(rig.issuer).has('gh-as'))
-    t.match(rig.logged(), /CONSENT IS SWITCHED OFF/)
+    t.match(rig.logged(), /CONSENT IS DISABLED/)
   },
 )
 

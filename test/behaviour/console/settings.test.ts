@@ -19,7 +19,7 @@ const refused: readonly [string, Record<string, unknown>, RegExp][] = [
   [
     'with roles and policies',
     { ...good, authz: { policies: ['permit(principal, action, resource);'] } },
-    /authz excludes roles/,
+    /authz cannot be combined with roles/,
   ],
   ['with no policy', { ...good, roles: undefined, authz: { policies: [] } }, /policies/],
   ['without an address', { ...good, publicUrl: undefined }, /publicUrl is required/],

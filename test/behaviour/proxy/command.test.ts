@@ -40,7 +40,7 @@ await t.test(
     t.ok(lines.length >= 2)
     for (const line of lines)
       t.match(JSON.parse(line), { level: String, time: /^\d{4}-.*Z$/, name: 'proxy', message: String })
-    t.match(run.output(), /everybody who reaches this port may use the proxy/)
+    t.match(run.output(), /every client that reaches this port may use the proxy/)
     t.match(run.output(), /"message":"request".*"path":"\/mcp"|"path":"\/mcp".*"message":"request"/)
     t.notMatch(run.output(), /s3cret/)
   },

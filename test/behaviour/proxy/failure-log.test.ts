@@ -23,7 +23,7 @@ await t.test('a discovery document of another issuer is not blamed on the target
   })
   t.equal(response.status, 503)
   t.notMatch(recorded.text(), /the request to the target failed/)
-  t.match(recorded.text(), /access token could not be checked/)
+  t.match(recorded.text(), /checking the caller's access token failed/)
   t.match(recorded.text(), /names another issuer/)
   t.match(recorded.text(), /expected issuer http:[^"]*, found https:\/\/other\.example/)
   t.equal(target.seen.length, 0)

@@ -37,7 +37,7 @@ t.test(
     t.equal(upstream.seen.length, forwarded.length, 'what is refused does not reach the target')
     for (const { head } of refused) if (!/^retry-after: [123]$/im.test(head)) t.fail(head)
 
-    const told = lines.filter((line) => line.includes('requests are refused: more arrive'))
+    const told = lines.filter((line) => line.includes('overloaded: rejecting requests'))
     t.equal(told.length, 1, 'the log says it once')
     t.match(told[0], /"hint":/)
     t.equal(lines.filter((line) => line.includes('"status":503')).length, 0, 'and not with each request')

@@ -312,7 +312,7 @@ t.test('proxy: settings that contradict each other are refused together', async 
   write({ oidc: undefined }, { upstreamProviders: [upstream('corp'), upstream('code')] })
   t.match(await violations(), /upstreamProviders: at most 1 is supported here, 2 are configured/)
   write({ oidc: undefined }, {})
-  t.match(await violations(), /oidc: is required beside an embedded authorization server/)
+  t.match(await violations(), /oidc: is required with an embedded authorization server/)
   writeFileSync(join(dir, 'authserver-config.yaml'), 'issuer: [')
   await violations()
   t.equal(process.env[upstreamSecretVariable], undefined)

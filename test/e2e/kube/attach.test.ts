@@ -69,7 +69,7 @@ interface Rig {
 }
 
 const explained = {
-  lost: /the server was lost while the request was with it|the connection broke/,
+  lost: /the connection to the server was lost during the request|the connection broke/,
   unsent: /and the request was not sent|could not be reached|Session not found|the proxy is away|HTTP 50[23]/,
 }
 

@@ -341,7 +341,7 @@ async function scenario(t: Test): Promise<void> {
       ...exposedServers({ image: nextImage, secretName: 'next-tls' }),
     )
     // What Kubernetes leaves to a person is told, and enough.
-    const [, step = ''] = /delete it \(kubectl (.*)\)/.exec(await heldUp()) ?? []
+    const [, step = ''] = /delete the pod: kubectl (.*)/.exec(await heldUp()) ?? []
     kube.must([...step.split(' '), '-n', namespace])
     for (const { object } of subjects) t.equal(kubectlWait(object, 90).code, 0, `${object}: kubectl wait`)
     for (const { key } of subjects) await until(`${key} done`, () => verdict(key)?.argo === 'Healthy')

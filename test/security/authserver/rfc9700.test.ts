@@ -130,7 +130,7 @@ t.test(
     const victim = new Browser()
     const refused = await victim.open(back.url)
     t.equal(refused.status, 403, 'no cookie')
-    t.match(refused.text, /begun in another browser/)
+    t.match(refused.text, /started in another browser/)
     t.equal((await attacker.open(back.url)).status, 400, 'and the state is spent')
 
     const planted = new Browser()

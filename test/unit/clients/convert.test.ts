@@ -236,10 +236,7 @@ t.test('programs: images, known, given and unknown', async (t) => {
     volumes: [{ hostPath: '/home/ada/a', mountPath: '/b' }],
   })
   const [member] = convert({ s: { command: '/opt/x' } }).members
-  t.match(validateResource(member).warnings, [
-    /image stands for one that is still to be set/,
-    /all sessions share one process/,
-  ])
+  t.match(validateResource(member).warnings, [/image is a placeholder/, /all sessions share one process/])
 })
 
 t.test('remote servers: every header is a secret, and addresses are checked as at admission', async (t) => {

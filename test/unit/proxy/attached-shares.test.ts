@@ -62,7 +62,7 @@ t.test('waiting for the server: one client has a hundred places and 8 MiB at mos
   other.call(1)
   await Promise.resolve()
   t.equal(greedy.refusals().length, 1)
-  t.match(greedy.refusals(), [/the server is not there, and the request was not sent/])
+  t.match(greedy.refusals(), [/the server is unavailable and the request was not sent/])
   t.equal(large.refusals().length, 1)
   t.strictSame(other.refusals(), [])
   await attach()

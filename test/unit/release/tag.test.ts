@@ -31,8 +31,8 @@ t.test('notes: the section of the version, whole and alone', async (t) => {
 t.test('check: tag, package, chart and changelog are of one version', async (t) => {
   const good = { package: '1.2.3', chart: '1.2.3', app: '1.2.3', changelog }
   t.strictSame(mismatches('v1.2.3', good), [])
-  t.match(mismatches('1.2.3', good), [/expected v and a version/])
-  t.match(mismatches('v1.2.3;id', good), [/expected v and a version/])
+  t.match(mismatches('1.2.3', good), [/expected a version/])
+  t.match(mismatches('v1.2.3;id', good), [/expected a version/])
   t.match(mismatches('v1.2.2', { ...good, package: '1.2.2', chart: '1.2.2', app: '1.2.2' }), [/CHANGELOG/])
   t.match(mismatches('v1.2.3', { ...good, package: '1.2.2' }), [/package\.json, version is 1\.2\.2/])
   t.match(mismatches('v1.2.3', { ...good, chart: '1.2.2' }), [/Chart\.yaml, version is 1\.2\.2/])

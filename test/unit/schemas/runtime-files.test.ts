@@ -214,7 +214,7 @@ await t.test('proxy: half a security setting never means open', async (t) => {
       authorizeUrl: 'https://x/a',
       tokenUrl: 'https://x/t',
     }),
-    /issuer excludes/,
+    /issuer cannot be combined/,
   )
   t.match(says('proxy', 'remoteAuth', { bearerTokenEnv: 'A', bearerTokenFile: '/b' }), /mutually exclusive/)
   t.match(

@@ -212,7 +212,7 @@ t.test(
       authorizeUrl(rig, { client_id: done.clientId, code_challenge: pkce().challenge }),
     )
     t.equal(page.status, 503)
-    t.match(page.text, /cannot answer right now/)
+    t.match(page.text, /temporarily unavailable/)
     await t.rejects(rig.server.upstreamTokens.get(caller), { code: 'STORE_DOWN' })
     await t.rejects(rig.server.isLive(caller), { code: 'STORE_DOWN' })
     t.match(await rig.server.notReady(), [/store/])

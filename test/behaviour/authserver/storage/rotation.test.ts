@@ -1,6 +1,6 @@
 /**
  * The rotation of HMAC secrets from end to end: everything that is stored survives the loss of the old secret, whether it
- * was used in between or not, one replica does the work, and it is known when the old secret can be dropped.
+ * was used in between or not, one replica does the work, and it is known when the old secret no longer needed.
  */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
@@ -142,7 +142,10 @@ for (const [where, skip, open] of stores) {
       await until(() => rotation.uses() !== undefined)
       t.same(await readable(store, [h3]), names)
       t.match(rotation.uses(), [{ position: 1, records: 0 }])
-      t.match(text(), new RegExp(`sealed again under the current HMAC secret","records":${names.length}\\b`))
+      t.match(
+        text(),
+        new RegExp(`resealed records under the current HMAC secret","records":${names.length}\\b`),
+      )
     })
     await t.test('and what was lost before is not taken for something that is still needed', async (t) => {
       await writeAll(store, [h2])
@@ -161,13 +164,13 @@ t.test('pass: one replica does it, the others have its result', async (t) => {
   const logs = [keepingLog(), keepingLog(), keepingLog()]
   const replicas = logs.map(({ log }) => watch(t, store, () => [h3, h1], log))
   await until(() => replicas.every((rotation) => rotation.uses() !== undefined))
-  const done = logs.map(({ text }) => (text().includes('sealed again under') ? 1 : 0))
+  const done = logs.map(({ text }) => (text().includes('resealed records under') ? 1 : 0))
   t.equal(
     done.reduce<number>((sum, one) => sum + one, 0),
     1,
   )
   t.ok(
-    logs.every(({ text }) => text().includes('can be dropped')),
+    logs.every(({ text }) => text().includes('no longer needed')),
     'all of them say so',
   )
   const locks: string[] = []

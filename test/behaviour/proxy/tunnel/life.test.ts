@@ -75,7 +75,7 @@ await t.test('program: it sees none of our variables, and what it started ends w
 
 await t.test('program: one that never says its URL, and a stop meanwhile', async (t) => {
   const silent = script(`fs.writeFileSync(dir + '/silent', String(process.pid)); setInterval(() => {}, 1000)`)
-  await t.rejects(open(silent, { upWithinMs: 400 }), { message: /did not come up within 0.4s/ })
+  await t.rejects(open(silent, { upWithinMs: 400 }), { message: /was not ready within 0.4s/ })
   const stop = new AbortController()
   const opening = open(silent, { signal: stop.signal })
   stop.abort()

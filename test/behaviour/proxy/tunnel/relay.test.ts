@@ -209,7 +209,7 @@ await t.test('relay: what untrusted clients send is bounded', async (t) => {
   first.write('GET /mcp HTTP/1.1\r\nHost: demo.tunnels.test\r\nAccept: text/event-stream\r\n\r\n')
   await arrived
   const second = await rawRequest(relay.port, ['GET /mcp HTTP/1.1', 'Host: demo.tunnels.test'])
-  t.match(second, /^HTTP\/1\.1 503 [\s\S]*too many requests/)
+  t.match(second, /^HTTP\/1\.1 503 [\s\S]*too many concurrent requests/)
   t.match(second, /Retry-After: 1/i)
   const { head, socket } = await idleConnection(relay, 'another')
   t.match(head, /^HTTP\/1\.1 503 /, 'and so is the number of tunnels')

@@ -108,10 +108,10 @@ await t.test('relay: a wrong token and a name of somebody else are refused at on
     await relay.close({ graceMs: 0 })
   })
   await t.rejects(open('relay', args, { GATEHOUSE_TUNNEL_AUTH_TOKEN: 'wrong' }), {
-    message: /refuses the token/,
+    message: /rejected the token/,
   })
   await t.rejects(open('relay', args, { GATEHOUSE_TUNNEL_AUTH_TOKEN: 't0ken' }), {
-    message: /hostname is taken/,
+    message: /hostname is already in use/,
   })
   await t.rejects(open('relay', { ...args, url: target.url }, { GATEHOUSE_TUNNEL_AUTH_TOKEN: 'x' }), {
     message: /HTTP 200/,
@@ -338,7 +338,7 @@ await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing',
     [['--tunnel-provider', 'exec', '--provider-args', '{"command":"ngrok http"}'], /command: must be a list/],
     [
       ['--tunnel-provider', 'exec', '--provider-args', '{"command":["/no/such"]}'],
-      /must have \{target\}[\s\S]*the program \/no\/such cannot be found/,
+      /must contain \{target\}[\s\S]*the program \/no\/such was not found/,
     ],
     [
       ['--tunnel-provider', 'relay', '--provider-args', '{"url":"ws://relay.example"}'],

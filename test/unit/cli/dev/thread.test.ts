@@ -32,7 +32,7 @@ await t.test('thread: it serves, logs to its own output, and stops when asked, w
   t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200)
   await thread.stop(10_000)
   t.equal(await thread.exited, 'exited with code 0')
-  t.match(lines.join('\n'), /"level":"warn".*no --oidc-\* flag is given/, 'the log as well')
+  t.match(lines.join('\n'), /"level":"warn".*no --oidc-\* flag set/, 'the log as well')
   await t.rejects(fetch(`http://127.0.0.1:${port}/health`), 'its port is free')
 })
 
