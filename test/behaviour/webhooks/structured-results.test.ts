@@ -16,7 +16,7 @@ const outputSchema = {
 const told = (structuredContent: unknown, more: object = {}) =>
   JSON.stringify({ content: [{ type: 'text', text: 'told' }], structuredContent, ...more })
 const at = (path: string) => `/mcp_response/result/${path}`
-const unavailable = { code: -32603, message: /webhook that must be asked gave no valid response/ }
+const unavailable = { code: -32603, message: /required webhook returned no valid response/ }
 
 /** `look`: a tool whose results have a schema; `free`: one without. */
 async function rig(t: Test, more: Record<string, unknown> = {}, result = told({ ssn: '1-2', n: 1 })) {

@@ -140,8 +140,7 @@ function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings)
   const args = params.object('arguments')
   const text = args?.text('script')
   const data = args?.raw('data')
-  if (text === undefined || text.trim() === '')
-    return { failure: "'script' argument must be a string" }
+  if (text === undefined || text.trim() === '') return { failure: "'script' argument must be a string" }
   if (text.length > maxScriptLength)
     return {
       failure: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'`,

@@ -75,8 +75,7 @@ function addData(
   try {
     value = readJson(bytesOf(data, meter), meter)
   } catch (error) {
-    if (error instanceof JsonTextError)
-      throw new StarlarkError(`invalid 'data' argument: ${error.message}`)
+    if (error instanceof JsonTextError) throw new StarlarkError(`invalid 'data' argument: ${error.message}`)
     throw error
   }
   if (!(value instanceof Dict)) throw new StarlarkError("'data' argument must be an object")

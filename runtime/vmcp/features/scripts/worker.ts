@@ -97,9 +97,7 @@ function printer(): (line: string, path: readonly number[]) => void {
 
 function bounded(json: string): string {
   if (json.length <= maxResultBytes) return json
-  throw new StarlarkError(
-    `the result has ${json.length} bytes as JSON text; the limit is ${maxResultBytes}`,
-  )
+  throw new StarlarkError(`the result has ${json.length} bytes as JSON text; the limit is ${maxResultBytes}`)
 }
 
 function bytesOf(text: string): Uint8Array {

@@ -194,7 +194,8 @@ function readVector(value: unknown): Float32Array {
     square += item * item
   }
   const length = Math.sqrt(square)
-  if (!Number.isFinite(length)) throw new EmbeddingError('the embedding service returned a vector of infinite length')
+  if (!Number.isFinite(length))
+    throw new EmbeddingError('the embedding service returned a vector of infinite length')
   if (length > 0) for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) / length
   return vector
 }

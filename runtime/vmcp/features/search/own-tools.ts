@@ -126,8 +126,7 @@ function objectOf(raw: Buffer, { ignoreCase = false }: { readonly ignoreCase?: b
   try {
     return new JsonObject(raw, { ignoreCase })
   } catch (error) {
-    if (error instanceof DuplicateMember)
-      throw new ArgumentError('invalid arguments: duplicate field')
+    if (error instanceof DuplicateMember) throw new ArgumentError('invalid arguments: duplicate field')
     throw error
   }
 }

@@ -149,6 +149,7 @@ function annotationsOf(
     ...(own['destructiveHint'] === false && floor.destructiveHint ? ['destructiveHint false'] : []),
     ...(own['openWorldHint'] === false && floor.openWorldHint ? ['openWorldHint false'] : []),
   ]
-  if (claims.length > 0) return `its annotations claim ${claims.join(', ')}, which the annotations of its tools contradict`
+  if (claims.length > 0)
+    return `its annotations claim ${claims.join(', ')}, which the annotations of its tools contradict`
   return { ...floor, ...own }
 }
