@@ -36,7 +36,7 @@ type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 export async function elicit(context: WorkflowContext, question: StepQuestion): Promise<ElicitationResult> {
   const { step, work, message, signal } = question
   const { operation } = context
-  // A stateless client would learn of the missing ability by the end of its whole request, although the workflow can
+  // Reporting the missing ability to a stateless client would end its whole request, although the workflow can
   // continue.
   if (step.continues && !operation.client.abilities.elicitation)
     throw new StepError('elicitation request failed: the client does not support elicitation')
