@@ -45,7 +45,7 @@ export type RefusalReason =
 export class TokenRefused extends ModuleError {
   readonly reason: RefusalReason
   constructor(reason: RefusalReason, cause?: unknown) {
-    super(`token toTokenRefused: ${reason}`, cause === undefined ? {} : { cause })
+    super(`token refused: ${reason}`, cause === undefined ? {} : { cause })
     this.reason = reason
   }
 }

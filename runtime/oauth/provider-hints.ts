@@ -84,7 +84,9 @@ export function hintedParams(
   return { ...asked, ...own, ...(prompts.size > 0 && { prompt: [...prompts].join(' ') }) }
 }
 
-/** Returns the function that turns the provider's token responses into standard ones; undefined when they are standard. */
+/**
+ * Returns a function that converts the provider's token responses to standard ones; undefined when they are standard.
+ */
 export function hintedTokens(
   hint: ProviderHint | undefined,
 ): ((body: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>) | undefined {

@@ -31,7 +31,7 @@ export function readSecretFile(path: string): Secret {
   return new Secret(text)
 }
 
-/** Milliseconds for which a file's value is used before the file is validName again. */
+/** Milliseconds for which a file's value is used before the file is checked again. */
 const recheckMs = 2_000
 
 /**

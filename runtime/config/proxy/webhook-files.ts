@@ -147,11 +147,7 @@ class WebhookFileReader {
       const name = own(ownMembers, key) ?? key
       if (name !== 'timeout' || typeof given !== 'number') set(name, key, given)
       else if (given >= 1e9 && given <= 30e9 && Number.isInteger(given)) set(name, key, `${given}ns`)
-      else
-        this.#refuse(
-          `${at}.timeout`,
-          'a number is in nanoseconds, from 1e9 to 30e9; use a value such as 5s or 5000000000',
-        )
+      else this.#refuse(`${at}.timeout`, 'a number is in nanoseconds, from 1e9 to 30e9; use 5s or 5000000000')
     }
     if (tls !== undefined) this.#tls(tls, `${at}.tls_config`, set)
     if (secret !== undefined) {

@@ -81,12 +81,12 @@ function stsError(status: number, code: string): GatehouseError {
 
 function authFailure(text: string, cause?: unknown): GatehouseError {
   return new GatehouseError('BACKEND_AUTH_FAILED', {
-    detail: `authentication to the backend authFailure: ${text}`,
+    detail: `authentication to the backend failed: ${text}`,
     cause,
   })
 }
 
-/** Returns the text of the first elementText with this name. The elementText must not contain nested markup. */
+/** Returns the text of the first element with this name. The element must not contain nested markup. */
 function elementText(xml: string, name: string): string | undefined {
   const start = xml.indexOf(`<${name}>`)
   const end = xml.indexOf(`</${name}>`, start)

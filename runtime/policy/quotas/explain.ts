@@ -44,5 +44,5 @@ export function explainQuotas(
 function fullestText(shares: ExplainedQuotas['shares'], name: string): string {
   const share = own(shares, name)
   if (share === undefined) return ''
-  return `; the fullestText budget is ${Math.min(100, Math.floor(share * 100))} % used in this window`
+  return `; the fullest budget is ${Math.min(100, Math.floor(share * 100))} % used in this window`
 }

@@ -221,7 +221,7 @@ function exceededError({ period, counter }: Share, state: QuotaState, nowMs: num
   const { quota, remaining, limit, unit, resetsAt } = state
   const retryAfterSeconds = Math.max(1, Math.ceil((period.endMs - nowMs) / 1_000))
   const needed = unit === 'cost' ? counter.add : undefined
-  const requirement = needed === undefined ? '' : `, and the call requirement ${needed}`
+  const requirement = needed === undefined ? '' : `, and the call needs ${needed}`
   return new GatehouseError('QUOTA_EXCEEDED', {
     detail: `Quota exceeded: ${quota} has ${remaining} of ${limit} ${unit} left until ${resetsAt}${requirement}`,
     data: { ...state, ...(needed === undefined ? {} : { needed }), retryAfterSeconds },

@@ -1,5 +1,5 @@
 /**
- * The merged view of several listings: what one kind of client sees, and where each name leads. Pure and immutable.
+ * The merged view of several listings: what a kind of client sees, and the target of each name. Pure and immutable.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
@@ -29,30 +29,30 @@ export interface TemplateEntry extends CatalogEntry {
   readonly matches: TemplateMatcher
 }
 
-/** A template that is withheld from clients: what it matches is refused. */
+/** A template that is withheld from clients. URIs that match it are refused. */
 interface RefusedTemplate extends RefusedEntry {
   readonly matches: TemplateMatcher
 }
 
 export class Catalog {
-  /** Every tool that can be routed to, by client-facing name; hidden ones too. */
+  /** Every routable tool by client-facing name, including hidden ones. */
   readonly tools: ReadonlyMap<string, ToolEntry>
   readonly prompts: ReadonlyMap<string, CatalogEntry>
   readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
-  /** What pinning and guardrails keep from clients, by the names that they know. */
+  /** Items withheld by pinning and guardrails, by client-facing name. */
   readonly refusedTools: ReadonlyMap<string, RefusedTool>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   readonly refusedResources: ReadonlyMap<string, RefusedEntry>
   readonly refusedTemplates: ReadonlyMap<string, RefusedTemplate>
-  /** In the order in which a URI is looked for: what holds its place, then what was never approved. */
+  /** Templates in lookup order: allowed and changed items first, then items that were never approved. */
   readonly #templateOrder: readonly (TemplateEntry | RefusedTemplate)[]
-  /** What is listed, in order. */
+  /** Listed tools, in order. */
   readonly toolList: readonly ToolEntry[]
   readonly promptList: readonly CatalogEntry[]
   readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
-  /** What clients are told in place of names that are too long for them. */
+  /** Short names for tools whose names are too long for clients. */
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
@@ -60,7 +60,7 @@ export class Catalog {
   readonly absent: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
-  /** `reserved`: names of the tools of the server itself; no tool of a backend is offered under them. */
+  /** `reserved`: names of the server's own tools. Backend tools with these names are not offered. */
   constructor(
     listings: readonly Listing[],
     aggregation: Aggregation,
@@ -97,7 +97,7 @@ export class Catalog {
     this.problems = problems.map(shownNotice)
   }
 
-  /** Changes exactly when what clients see of a kind changes. */
+  /** Digest per kind of list. Changes exactly when clients see a change. */
   get digests(): Readonly<Record<ListKind, string>> {
     this.#digests ??= {
       tools: digest(this.toolList),
@@ -137,7 +137,7 @@ export class Catalog {
     return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
 
-  /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
+  /** Each backend has its own matching budget, so that the templates of one backend cannot hide those of another. */
   #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.#templateOrder.find(({ backend, matches }) => {
@@ -163,7 +163,7 @@ function absentTools(
   return [...entries.values(), ...unnamed].filter(({ backend }) => down.has(backend))
 }
 
-/** Adds the tools that are made of others. A tool of a backend that is hidden gives its name away, a listed one keeps it. */
+/** Adds composite tools. They replace hidden tools with the same name, but not listed ones. */
 function withOwn(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,
@@ -188,7 +188,7 @@ function withOwn(
   return all
 }
 
-/** Names are texts of backends: in logs and in the status every character of them is seen. */
+/** Makes every character of a notice visible, because names come from backends. */
 function shownNotice({ kind, subject, message }: CatalogNotice): CatalogNotice {
   return { kind, subject: visibleText(subject), message: visibleText(message) }
 }
@@ -207,7 +207,7 @@ function digest(entries: readonly CatalogEntry[]): string {
   return hash('sha256', lines, 'base64url')
 }
 
-/** The URI is the name, so it cannot be changed: of two backends the first by name keeps it. */
+/** Resolves items by URI, which cannot be renamed. Of two backends with the same URI, the first by name wins. */
 function firstWins(
   listings: readonly Listing[],
   items: (listing: Listing) => readonly CatalogItem[],

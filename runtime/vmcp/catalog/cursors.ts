@@ -1,16 +1,16 @@
 /**
- * Cursors of lists: where the next page begins, sealed, because a page is made before the caller's permissions are
- * looked at, and the last name on it may be one that the caller must not see.
+ * Cursors of lists contain the start of the next page. The item name is sealed: a page is built before the caller's
+ * permissions are checked, so its last name may be one that the caller must not see.
  *
- * Beside the sealed name a cursor says its position openly. A process that cannot open the seal (another replica without
- * shared key material, a restart) goes on by the position: good enough unless the list has changed meanwhile.
+ * A cursor also contains the position in plain form. A process that cannot open the seal (another replica without
+ * shared key material, or after a restart) continues at that position, which is correct unless the list has changed.
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import type { ItemKind } from '../model/catalog/entries.ts'
 
 export interface CursorContent {
-  /** What the page before ended with; undefined when the seal cannot be opened here. */
+  /** Last item of the previous page; undefined when the seal cannot be opened. */
   readonly after: string | undefined
   /** Number of items before the next page when the cursor was made. */
   readonly position: number
@@ -18,7 +18,7 @@ export interface CursorContent {
 
 export interface Cursors {
   write(kind: ItemKind, after: string, position: number): string
-  /** Undefined for what is no cursor of that list. */
+  /** Returns undefined for an invalid cursor of that list. */
   read(kind: ItemKind, cursor: string): CursorContent | undefined
 }
 
@@ -30,7 +30,9 @@ const sealAt = headBytes + ivBytes + tagBytes
 const maxCursor = 512
 const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
 
-/** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
+/**
+ * `secret` returns key material shared by replicas. While it returns undefined, the key is specific to this process.
+ */
 export function makeCursors(secret: () => string | undefined): Cursors {
   const own = derive(randomBytes(32).toString('base64'))
   let shared: { readonly material: string; readonly key: Buffer } | undefined

@@ -1,4 +1,4 @@
-/** What the catalog knows of something that the policies are asked about. */
+/** Facts from the catalog about the target of a policy decision. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
@@ -18,11 +18,11 @@ export function lookFor(
 ): (catalog: Catalog) => CatalogEntry | undefined {
   if (action === 'call_tool') return (catalog) => visible(catalog.tools.get(id))
   if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
-  // Completions and lists name a template as it stands.
+  // Completions and lists contain the template itself.
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id, linked)
 }
 
-/** A name that is withheld from clients: policies decide first whether the caller may learn that it is there. */
+/** Returns the facts of a withheld item. Policies decide first whether the caller may learn that it exists. */
 export function refusedFacts(
   catalog: Catalog,
   action: AccessRequest['action'],
@@ -48,7 +48,7 @@ export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
   }
 }
 
-/** The name has come to lead elsewhere since the policies were asked: what they permitted is there no more. */
+/** Throws when the name now leads to another target than the one that the policies permitted. */
 export function requireDecided(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
@@ -58,8 +58,8 @@ export function requireDecided(decided: Origin | undefined, { backend, original 
 }
 
 /**
- * A tool that somebody has held for a while, as it may be called by now. Throws INVALID_PARAMS when it is gone, and
- * BACKEND_UNAVAILABLE when its backend cannot be listed.
+ * Returns the current form of a tool that a component has kept for a while. Throws INVALID_PARAMS when it no longer
+ * exists, and BACKEND_UNAVAILABLE when its backend cannot be listed.
  */
 export function heldTool({ listings }: Catalog, held: ToolEntry): ToolEntry | RefusedEntry {
   const listing = listings.find(({ backend }) => backend === held.backend)

@@ -37,7 +37,7 @@ export interface Listing {
   readonly defects?: readonly ListDefect[]
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
-  /** Digests of the server's instructions, where pinning is on and there are any. */
+  /** Digests of the server's instructions, if pinning is enabled and there are instructions. */
   readonly instructionsPin?: PinDigests
 }
 
@@ -106,7 +106,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   }
 }
 
-/** None when it marks its arguments wrongly. */
+/** Returns no tool when its arguments are mirrored incorrectly. */
 function callable(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]

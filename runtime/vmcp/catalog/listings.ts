@@ -1,10 +1,11 @@
 /**
- * The listings of one backend, cached by kind of client: credentials where they matter, and declared capabilities,
- * because a backend may offer different things to clients of different abilities.
+ * Caches the listings of one backend by kind of client: by credentials where they matter, and by declared capabilities,
+ * because a backend may offer different items to different clients.
  *
- * One read at a time per key; concurrent callers share it. A read is good until the backend announces a change, or for
- * a while. When it cannot be read again, the last good listing stays in use, marked stale: whether the backend is down is
- * for its health to say. A failed read is remembered briefly, so that a dead backend does not slow every request down.
+ * One read at a time per key; concurrent callers share it. A listing is valid until the backend announces a change, or
+ * for a limited time. When it cannot be read again, the last good listing stays in use, marked stale; the health of the
+ * backend decides whether it is down. A failed read is cached briefly, so that a dead backend does not delay every
+ * request.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -30,7 +31,7 @@ import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
-/** How long a failure is believed. */
+/** Time for which a failure is cached. */
 const failureMs = 2_000
 const brandNewMs = 1_000
 
@@ -44,13 +45,16 @@ const maxRounds = 8
 export interface ListingsOptions {
   readonly events: Events
   readonly clock: Clock
-  /** Told when a listing was read, or could not be read any more. */
+  /** Called when a listing was read, or could not be read again. */
   readonly onRead: (listing: Listing | undefined, before: Listing | undefined) => void
-  /** Told whenever what `get` answers may have changed. */
+  /** Called when the result of `get` may have changed. */
   readonly onState: () => void
-  /** Told when a listing will not be answered any more. */
+  /** Called when a listing is no longer in use. */
   readonly onDropped: (listing: Listing) => void
-  /** Settles once what was read can be compared with what was approved, and shown; false: it is to be read again soon. */
+  /**
+   * Resolves when a new listing can be compared with the approved one and shown; false when it should be read again
+   * soon.
+   */
   readonly ready?: (listing: Listing) => Promise<boolean>
 }
 
@@ -66,14 +70,14 @@ export class Listings {
   readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
-  /** Insertion order is order of use. */
+  /** Insertion order is the order of use. */
   readonly #cached = new Map<string, CachedListing>()
   readonly keys: ListingKeys
   readonly #told: ListsTold
   readonly #defects: ListDefectReports
   /** Undeclared lists that the backend was found not to have. */
   readonly #absent = new Set<ItemKind>()
-  /** Good for as short a time as a failure. */
+  /** Valid only as long as a failure is cached. */
   readonly #provisional = new WeakSet<Listing>()
   #closed = false
 
@@ -86,12 +90,12 @@ export class Listings {
     this.changes = new AnnouncedChanges(backend, this, options)
   }
 
-  /** Clients with equal keys see the same. */
+  /** Returns equal keys for clients that see the same listing. */
   keyOf(client: OperationClient): string {
     return this.keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
-  /** The abilities under which a client is shown lists; plain ones when too many new kinds have come of late. */
+  /** Returns the abilities for a client's lists; the basic ones when too many new combinations appeared recently. */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
@@ -103,22 +107,22 @@ export class Listings {
     return this.keys.hasFork(scope)
   }
 
-  /** Until when the response of `get` stays as it is, unless onState says otherwise. */
+  /** Returns the time until which the result of `get` is unchanged, unless onState is called. */
   freshUntil(client: OperationClient): number {
     return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }
 
-  /** What is known now, without asking anybody. */
+  /** Returns the cached listing without asking the backend. */
   peek(client: OperationClient): Listing | undefined {
     return this.#cached.get(this.keyOf(client))?.listing
   }
 
-  /** Why the lists of a client could not be read the last time; undefined when they could. */
+  /** Returns the error of the last read for a client, or undefined when it succeeded. */
   failureOf(client: OperationClient): Error | undefined {
     return this.#cached.get(this.keyOf(client))?.failure
   }
 
-  /** The worst of what is known under any key. */
+  /** Returns the worst state over all keys. */
   get state(): ListsState {
     let staleSince: number | undefined
     let [repaired, leftOut] = [0, 0]
@@ -131,8 +135,8 @@ export class Listings {
   }
 
   /**
-   * The listing for a client. `waitForFresh` waits for a new one when the known one is out of date; otherwise the known
-   * one is good enough and is renewed in the background. Rejects with BACKEND_* errors.
+   * Returns the listing for a client. With `waitForFresh`, waits for a new one when the cached one is out of date;
+   * otherwise returns the cached one and renews it in the background. Rejects with BACKEND_* errors.
    */
   async get(
     client: OperationClient,
@@ -150,7 +154,7 @@ export class Listings {
       }
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
-      // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
+      // A list that just failed may be as slow again: do not wait for it when there is something to show.
       if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing
@@ -160,12 +164,12 @@ export class Listings {
         if (!failedForAnother(cached, credential) || round >= maxRounds) throw error
       })
       if (!listing) continue
-      // Another change while it was read: once more, but not for ever.
+      // If another change arrived during the read, read once more, but not forever.
       if (cached.freshUntil > 0 || round > 1) return this.#joined(client, key, listing)
     }
   }
 
-  /** A session whose own listing turns out to be what everybody sees shares it again. */
+  /** A session whose own listing equals the shared one uses the shared one again. */
   #joined(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing
@@ -210,7 +214,7 @@ export class Listings {
     this.#reportDefects()
   }
 
-  /** A listing is not needed under some key any more; others may still answer it. */
+  /** Reports a listing that no key uses any more. */
   #unused(listing: Listing | undefined): void {
     if (!listing) return
     for (const cached of this.#cached.values()) if (cached.listing === listing) return
@@ -252,7 +256,7 @@ export class Listings {
 
   #succeeded(key: string, cached: CachedListing, client: OperationClient, listing: Listing): Listing {
     const before = cached.listing
-    // Equal content keeps its identity, so that nothing has to be merged again or stored twice.
+    // Equal content keeps its identity, so that it is not merged or stored again.
     const present = this.#equalTo(listing, before) ?? listing
     cached.listing = present
     cached.failure = undefined
@@ -271,7 +275,7 @@ export class Listings {
     return present
   }
 
-  /** A listing that says the same: the one before, or what another kind of client gets. */
+  /** Returns an existing listing with equal content: the previous one, or that of another kind of client. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
     if (before && sameItems(before, listing) && sameInstructions(before, listing)) return before
     for (const { listing: other } of this.#cached.values()) {
@@ -280,7 +284,7 @@ export class Listings {
     return undefined
   }
 
-  /** Answers the last good listing, if that may stay in use. Throws what went wrong otherwise. */
+  /** Returns the last good listing if it may stay in use. Otherwise throws the error. */
   #failed(key: string, cached: CachedListing, client: OperationClient, error: unknown): Listing {
     const { clock } = this.#options
     const before = cached.listing
@@ -322,7 +326,9 @@ export class Listings {
     return pauseMs
   }
 
-  /** Reads; once more when the connection was closed from this side meanwhile: nobody is to miss tools for that. */
+  /**
+   * Reads a listing. Retries once when this side closed the connection meanwhile, so that clients do not miss tools.
+   */
   async #readNow(key: string, client: OperationClient, before: Listing | undefined): Promise<Listing> {
     try {
       return await this.#readOnce(key, client, before)
@@ -359,7 +365,7 @@ export class Listings {
     return listing
   }
 
-  /** The listings that clients are shown; those that the backend has announced to be outdated only if there are no others. */
+  /** Returns the listings that clients see. Outdated ones are included only when there are no others. */
   all(): readonly Listing[] {
     const cached = [...this.#cached.values()].filter(({ listing }) => listing)
     const present = cached.filter(({ freshUntil }) => freshUntil > 0)

@@ -1,10 +1,10 @@
 /**
- * Finds what a client named in what it sees, and tells "there is no such thing" from "its backend is not there now".
+ * Finds the target of a client's request, and distinguishes an unknown name from an unavailable backend.
  *
- * A name that is not offered at the moment is looked for once more in what the backends offered last: the call then
- * fails with BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that
- * could be its own.
- * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error Handling").
+ * A name that is not offered is looked up again in the last listings of the backends; the call then fails with
+ * BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that fits its naming scheme.
+ * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error
+ * Handling").
  */
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -25,7 +25,7 @@ export interface LookupParts {
   /** Names of the backends that are left out because their settings are invalid. They are treated as down. */
   readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
-  /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
+  /** True when backends are monitored: their health then decides whether one is down, not a stale list. */
   readonly monitored: boolean
 }
 
@@ -67,8 +67,8 @@ export class Lookup {
   }
 
   /**
-   * Looks for something that a client named; asks the backends again before it says that there is no such thing. What is
-   * found may belong to a backend that requests are held back from.
+   * Looks up a target, and reads the lists again before reporting it as unknown. The result may belong to a backend
+   * that currently receives no requests.
    */
   async find<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
     const ready = this.ready(client)
@@ -84,7 +84,7 @@ export class Lookup {
     return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
   }
 
-  /** Returns the catalog that a client sees when no backend has to be asked for it. Throws as `view` rejects. */
+  /** Returns the catalog of a client if no backend has to be asked for it. Throws like `view`. */
   ready(client: OperationClient): Catalog | undefined {
     const { members, views, partialFailureMode, leftOut } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.
@@ -96,7 +96,7 @@ export class Lookup {
     return view?.catalog
   }
 
-  /** The own name behind what may be an alias; undefined when it is none. */
+  /** Returns the tool's own name for an alias, or undefined when the name is not an alias. */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.find(
       client,
@@ -172,7 +172,7 @@ function reasonOf({ name, error }: View['down'][number]): string {
   return message.startsWith(prefix) ? message : prefix + message
 }
 
-/** Only the user can change this, by signing in again or by connecting the provider. */
+/** True when only the user can fix the error, by signing in again or connecting the provider. */
 function isSignInNeeded(error: Error): boolean {
   const code = codeOf(error)
   return code === 'UPSTREAM_TOKEN_MISSING' || code === 'UPSTREAM_NOT_CONNECTED'

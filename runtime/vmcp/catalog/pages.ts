@@ -1,7 +1,7 @@
 /**
- * Pages of a list: 1000 items each, with a cursor that says after which item the next page begins.
+ * Pages of a list: up to 1000 items each, with a cursor that contains the start of the next page.
  *
- * Items are put together from their bytes. What a cursor looks like is in cursors.ts.
+ * Pages are concatenated from the bytes of the items. cursors.ts defines the cursor format.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { hash } from 'node:crypto'
@@ -14,7 +14,7 @@ import type { CatalogEntry } from '../model/catalog/entry.ts'
 export const pageSize = 1_000
 const maxPlainBytes = 256
 
-/** Name of the list's member in a result. */
+/** Name of the result member that contains the list. */
 const memberName: Readonly<Record<ItemKind, string>> = {
   tools: 'tools',
   resources: 'resources',
@@ -22,13 +22,13 @@ const memberName: Readonly<Record<ItemKind, string>> = {
   prompts: 'prompts',
 }
 
-/** First pages without a cursor, by list and form: most requests ask for nothing else. */
+/** Cached first pages, by list and era, because most requests ask for them. */
 const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buffer>>>()
 
-/** The entries of every page that is still in use; by name once somebody has asked. */
+/** The entries of every page in use; indexed by name after the first lookup. */
 const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[] | ReadonlyMap<string, CatalogEntry>>()
 
-/** Where the items of a page come from, by name; undefined for a buffer that is no page. */
+/** Returns a function that finds the entry of an item on a page by name. Undefined for a buffer that is not a page. */
 export function originsOfPage(page: Buffer): ((key: string) => CatalogEntry | undefined) | undefined {
   const entries = entriesOfPages.get(page)
   if (!entries) return undefined
@@ -38,13 +38,13 @@ export function originsOfPage(page: Buffer): ((key: string) => CatalogEntry | un
 }
 
 export interface PageOptions {
-  /** The client's: some items have a form of their own for sessions. */
+  /** Era of the client. Some items have a separate form for sessions. */
   readonly era: Era
   readonly cursor: string | undefined
   readonly cursors: Cursors
 }
 
-/** The raw result object of a list request. Throws INVALID_PARAMS for a cursor that is none of ours. */
+/** Returns the raw result of a list request. Throws INVALID_PARAMS for an invalid cursor. */
 export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], options: PageOptions): Buffer {
   const { cursor, cursors } = options
   if (cursor !== undefined && cursor !== '')
@@ -52,7 +52,7 @@ export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], opt
   const known = firstPages.get(entries)
   const page = known?.[options.era]
   if (page) return page
-  // Where no item has two forms, both eras share one page, and with it whatever is remembered of it.
+  // If no item has two forms, both eras share a page and everything cached for it.
   const shared = entries.every(({ sessionJson }) => sessionJson === undefined)
   const made = render(kind, entries, 0, options)
   firstPages.set(entries, shared ? { session: made, stateless: made } : { ...known, [options.era]: made })
@@ -82,7 +82,7 @@ function render(
   return made
 }
 
-/** Items in one buffer. The texts are ASCII, and `between` is one character. */
+/** Joins items into one buffer. The texts must be ASCII, and `between` a single character. */
 export function joinedItems(
   items: readonly Buffer[],
   { before = '', between, after = '' }: { before?: string; between: string; after?: string },
@@ -114,14 +114,14 @@ function positionAfter(
   if (!content) throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
   const { after, position } = content
   if (after?.startsWith('=')) {
-    // The item itself may be gone by now: go on with what comes after its place.
+    // The item may no longer exist, so continue after its position.
     return firstAfter(entries, after.slice(1))
   }
   const at = after === undefined ? -1 : entries.findIndex(({ key }) => shorten(key) === after)
   return at < 0 ? Math.min(position, entries.length) : at + 1
 }
 
-/** The index of the first entry behind a key: they are in order. */
+/** Returns the index of the first entry after a key. The entries must be sorted. */
 function firstAfter(entries: readonly CatalogEntry[], key: string): number {
   let [from, to] = [0, entries.length]
   while (from < to) {

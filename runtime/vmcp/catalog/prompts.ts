@@ -1,5 +1,5 @@
 /**
- * Which prompts clients see, and under which names.
+ * Determines which prompts clients see, and their names.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
@@ -21,8 +21,8 @@ export interface ResolvedPrompts {
 }
 
 /**
- * Prompts: with priority, listed backends keep their names and the first wins; everybody else gets the prefix. Two that
- * end up with one name are both left out.
+ * Resolves prompts. With priority, prompts of listed backends keep their names and the first backend wins; all others
+ * get a prefix. Two prompts with the same resulting name are both left out.
  */
 export function resolvePrompts(
   listings: readonly Listing[],

@@ -1,4 +1,4 @@
-/** What a failed read of a backend's lists means for the lists that are known. */
+/** Classifies failed reads of a backend's lists. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { answerBehind } from '../backends/transport/backend-answer.ts'
 import { ConnectionClosed } from '../backends/session-era/channel.ts'
@@ -8,7 +8,10 @@ export function asError(error: unknown): Error {
   return error.name === 'TimeoutError' ? new GatehouseError('BACKEND_TIMEOUT', { cause: error }) : error
 }
 
-/** What a caller may not see any more is not shown any longer, unlike what cannot be had for the moment. */
+/**
+ * True when the caller is no longer allowed to see the lists. Unlike after a temporary failure, they must not stay in
+ * use.
+ */
 export function isRefusal(error: Error): boolean {
   return error instanceof GatehouseError && refusals.has(error.code)
 }
@@ -23,14 +26,14 @@ const refusals: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The backend's own explanation of a failure, for readers of the status. Undefined when it may be about one caller; the log
- * contains it in any case.
+ * Returns the backend's own explanation of a failure, for readers of the status. Undefined when it may concern a single
+ * caller; the log always contains it.
  */
 export function shownDetail(error: unknown, perCaller: boolean): string | undefined {
   return perCaller ? undefined : answerBehind(error)?.text
 }
 
-/** The connection was closed from this side meanwhile. */
+/** True when this side closed the connection meanwhile. */
 export function isClosed(error: unknown): boolean {
   return (
     error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)

@@ -1,8 +1,8 @@
-/** Why an item is withheld from clients, in words for operators. */
+/** Explains to operators why an item is withheld from clients. */
 import { pinRefusal } from '../../observe/index.ts'
 import type { Refused } from '../model/catalog/entries.ts'
 
-/** By pinning and by other rules, which `gatehouse explain` and the console tell apart. */
+/** Returns the reason, separated into pinning and other rules for `gatehouse explain` and the console. */
 export function withheldBy(refused: Refused): { readonly refused: string } | { readonly hidden: string } {
   if (typeof refused === 'string') return { refused }
   return { hidden: `guardrail ${refused.guardrail} refuses hidden characters in it` }

@@ -50,7 +50,7 @@ export class ResourceLinks {
     for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
-  /** Returns a passage that records the links of a result while it is streamed. */
+  /** Returns a stream stage that records the links of a result while it passes. */
   watched(
     passage: ResultPassage | undefined,
     { client, method, params }: Operation,

@@ -1,13 +1,16 @@
-/** Whether a structured result is what its tool says that its results are. Backends are believed: asked only about changed ones. */
+/**
+ * Checks structured results against the output schema of their tool. Only called for modified results; unmodified ones
+ * of backends are trusted.
+ */
 import { fieldsOf, isFields } from '../../../schemas/index.ts'
 import { usableSchema } from '../../../schemas/workflow/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { MatchSchemas } from '../model/catalog/pinning.ts'
 
-/** JSON of schemas as matching takes them, by definitions of tools; undefined: there is none that can be checked. */
+/** JSON of schemas by tool definition; undefined when there is no supported schema. */
 const schemas = new WeakMap<Buffer, { readonly text: string | undefined }>()
 
-/** One line for each difference; none where the tool's definition says nothing, or what it says cannot be checked. */
+/** Returns one line per mismatch; none when the tool has no supported output schema. */
 export async function resultMisfits(
   definition: Buffer,
   structured: Buffer | undefined,
@@ -18,7 +21,7 @@ export async function resultMisfits(
   return structured ? match(schema, structured) : ['structuredContent is missing']
 }
 
-/** JSON of the schema of results, in a list; undefined when there is none that can be checked. */
+/** Returns the JSON of the output schema in a list; undefined when there is no supported schema. */
 export function resultSchema(definition: Buffer): string | undefined {
   const known = schemas.get(definition) ?? { text: schemaText(definition) }
   schemas.set(definition, known)

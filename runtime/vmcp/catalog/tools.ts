@@ -1,8 +1,8 @@
 /**
- * Which tools clients see, under which names: overrides, then conflict resolution, then advertising.
+ * Determines which tools clients see, and their names: overrides, then conflict resolution, then advertising.
  *
- * Everything is decided in the order of backend names, so that the same listings always give the same catalog. What
- * cannot be offered as it stands is reported, never silently changed.
+ * Processes backends in the order of their names, so that the same listings always yield the same catalog. Tools that
+ * cannot be offered unchanged are reported, never silently modified.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { JsonObject } from '../../mcp/index.ts'
@@ -25,7 +25,7 @@ import {
   type ToolItem,
 } from '../model/catalog/entries.ts'
 
-/** Longer names are refused by some model APIs. Without aliases they are offered all the same, and reported. */
+/** Some model APIs reject longer names. Without aliases such tools are still offered, and reported. */
 const longName = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
@@ -39,9 +39,9 @@ interface Candidate {
 }
 
 /**
- * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool with a reserved name is hidden
- * from clients, whether its backend or an override named it so: the tool of the server itself has that name. Workflows
- * reach it as they reach any hidden tool.
+ * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool whose own or overridden name is
+ * reserved is hidden from clients, because a tool of the server has that name. Workflows can use it like any hidden
+ * tool.
  */
 export function resolveTools(
   listings: readonly Listing[],
@@ -67,7 +67,7 @@ export function resolveTools(
       problems.push({
         kind: 'long_name',
         subject: name,
-        message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${longName}, and maxToolNameLength is 0`,
+        message: `tool ${name} has a name of ${name.length} characters; some clients accept at most ${longName}, and maxToolNameLength is 0`,
       })
     }
     if (candidate.item.refused !== undefined) {
@@ -179,7 +179,9 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
   return Map.groupBy(candidates, ({ base }) => base)
 }
 
-/** Of the backends that claim one name the first in the order wins; when none is listed, all get a prefix. */
+/**
+ * Of the backends that share a name, the first in the priority order wins. If none is in the order, all get a prefix.
+ */
 function byPriority(
   candidates: readonly Candidate[],
   aggregation: Aggregation,
@@ -211,7 +213,7 @@ function byPriority(
   return resolved
 }
 
-/** Names are as the operator wrote them; one that two backends still share is offered by neither. */
+/** Uses names as the operator configured them. A name that two backends still share is offered by neither. */
 function byHand(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
@@ -265,12 +267,12 @@ function changed(json: Buffer, changes: Readonly<Record<string, string>>): Buffe
   return Object.keys(changes).length === 0 ? json : new JsonObject(json).with(changes)
 }
 
-/** Most backends write the name first, and then the rest need not be read. */
+/** Renames a tool. Most backends write the name first, so that the rest need not be parsed. */
 function renamed(json: Buffer, from: string, to: string): Buffer {
   if (from === to) return json
   const before = `{"name":${JSON.stringify(from)}`
   const { length } = before
-  // What is not ASCII, or is written with other escapes, is not equal.
+  // A name with non-ASCII characters or other escapes does not compare equal.
   if (json.toString('latin1', 0, length) !== before)
     return new JsonObject(json).with({ name: JSON.stringify(to) })
   const after = `{"name":${JSON.stringify(to)}`
@@ -283,14 +285,14 @@ function renamed(json: Buffer, from: string, to: string): Buffer {
 
 const noAnnotations: Fields = {}
 
-/** The annotations of a tool whose JSON was checked. */
+/** Returns the annotations of a tool whose JSON has been checked. */
 function annotationsIn(json: Buffer): Fields {
-  // A name that is written with escapes has one of these.
+  // An escaped member name contains one of these.
   if (!json.includes('"annotations"') && !json.includes('\\u')) return noAnnotations
   return fieldsOf(fieldsOf(JSON.parse(json.toString()))['annotations'])
 }
 
-/** The tool's annotations with those of the override in place of its own. */
+/** Merges the annotations of an override into those of the tool. */
 function overridden(own: Fields, override: ToolAnnotations): Fields {
   const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],

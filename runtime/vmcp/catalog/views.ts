@@ -1,7 +1,7 @@
 /**
- * What one client sees right now: the listings of all backends, merged. Merging is done once per set of listings.
+ * The current view of a client: the merged listings of all backends. Merges once per set of listings.
  *
- * A backend that cannot be listed is named in `down`; what that means for the request is the core's business.
+ * Backends that cannot be listed are in `down`; the core decides how they affect a request.
  */
 import { type Aggregation, prefixedName, byText } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -18,7 +18,7 @@ import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128
 const maxReady = 1_024
-/** How long a view with backends missing may be used again. */
+/** Time for which a view with missing backends may be reused. */
 const incompleteMs = 1_000
 
 export interface AggregatedBackend {
@@ -28,24 +28,24 @@ export interface AggregatedBackend {
 
 export interface View {
   readonly catalog: Catalog
-  /** Backends that could not be asked, sorted by name, with what was wrong. */
+  /** Backends that could not be listed, sorted by name, with the error. */
   readonly down: readonly Lack[]
-  /** Backends of which the last lists are shown, because they could not be read again. */
+  /** Backends whose last lists are in use because they could not be read again. */
   readonly stale: readonly Lack[]
 }
 
-/** What guardrails make of a list. */
+/** Applies guardrails to a list. */
 export interface ListTreatment {
-  /** `offered`: what pinning lets through of the listing. */
+  /** `offered` is the part of the listing that pinning allows. */
   apply(listing: Listing, offered: Listing): Listing
 }
 
 interface AskedView extends View {
-  /** What the catalog was made of, as it was read. */
+  /** The listings as read, before they were merged. */
   readonly asked: readonly Listing[]
 }
 
-/** A backend of which something is missing, and why where that is known. */
+/** A backend with missing or stale lists, and the reason if known. */
 interface Lack {
   readonly name: string
   readonly error: Error | undefined
@@ -61,9 +61,9 @@ interface Ready {
   readonly until: number
 }
 
-/** How long somebody who looks for one name waits for backends that have not said anything yet. */
+/** Time for which a lookup of a single name waits for backends that have not responded yet. */
 const maxWaitMs = 50
-const slowError = new Error('the backend has not answered yet')
+const slowError = new Error('the backend has not responded yet')
 
 export class Views {
   /** True when a call waits for a list whose change a backend has announced, because approved definitions may differ. */
@@ -76,9 +76,9 @@ export class Views {
   readonly #reserved: ReadonlySet<string>
   readonly #pins: PinBook | undefined
   readonly #marks: ListTreatment | undefined
-  /** Views that need no asking, by kind of client. */
+  /** Views that need no requests to backends, by kind of client. */
   readonly #ready = new Map<string, Ready>()
-  /** Insertion order is order of use. */
+  /** Insertion order is the order of use. */
   readonly #catalogs = new Map<string, Catalog>()
 
   constructor(
@@ -86,9 +86,9 @@ export class Views {
     now: () => number,
     tracer: Tracer = noTelemetry.tracer,
     compose?: Composer,
-    /** Told when listings were merged that were not before. */
+    /** Called after new listings were merged. */
     onMerged: () => void = () => {},
-    /** Names of the tools of the server itself. */
+    /** Names of the server's own tools. */
     reserved: ReadonlySet<string> = new Set(),
     pins?: PinBook,
     marks?: ListTreatment,
@@ -104,33 +104,33 @@ export class Views {
     this.#marks = marks
   }
 
-  /** What was known may be wrong now. */
+  /** Call when cached views may be outdated. */
   changed(): void {
     this.#ready.clear()
   }
 
-  /** What was made of the listings is wrong now. */
+  /** Drops all merged catalogs. */
   reset(): void {
     this.#ready.clear()
     this.#catalogs.clear()
   }
 
-  /** Drops what was made of a listing that will not be shown any more. */
+  /** Drops catalogs that contain a listing that is no longer in use. */
   forget(serial: number): void {
     for (const [key, { listings, absent }] of this.#catalogs) {
       if ([...listings, ...absent].some((listing) => listing.serial === serial)) this.#catalogs.delete(key)
     }
   }
 
-  /** The view of a client when nobody has to be asked for it; the usual case. */
+  /** Returns the view of a client if no backend has to be asked for it, which is the usual case. */
   ready(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined
   }
 
   /**
-   * Asks all backends side by side; see Listings.get for `waitForFresh`. With `skipSlow`, backends that take long to say
-   * something for the first time are left out, where what they offer cannot change what the others do. Never rejects.
+   * Asks all backends concurrently; see Listings.get for `waitForFresh`. With `skipSlow`, omits backends that are slow
+   * to respond for the first time, if their items cannot affect those of other backends. Never rejects.
    */
   async of(
     members: ReadonlyMap<string, AggregatedBackend>,
@@ -160,7 +160,7 @@ export class Views {
     })
   }
 
-  /** True when a name of the catalog could be one of this backend's, as far as names tell. */
+  /** True when a catalog name could belong to this backend, judging by its form. */
   mayOwn(backend: string, name: string): boolean {
     const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
     if (!this.#independent) return true
@@ -171,7 +171,7 @@ export class Views {
     )
   }
 
-  /** True when no backend can take a name away from another. */
+  /** True when no backend can take a name from another one. */
   get #independent(): boolean {
     const { conflictResolution, conflictResolutionConfig } = this.#aggregation
     return conflictResolution === 'prefix' && conflictResolutionConfig.prefixFormat.includes('{workload}')
@@ -210,7 +210,7 @@ export class Views {
     return { down: [...down, ...slow.map((name) => ({ name, error: slowError }))], listings: [...listings] }
   }
 
-  /** For later, unless one of its lists was replaced while another one was waited for. */
+  /** Caches the view, unless one of its lists was replaced while waiting for another one. */
   #keep(
     members: ReadonlyMap<string, AggregatedBackend>,
     client: OperationClient,
@@ -225,7 +225,7 @@ export class Views {
     this.#ready.set(keyOf(members, client), { view, until })
   }
 
-  /** What is known without asking: for comparing with what a client has seen. */
+  /** Returns the known catalog without asking backends, for comparison with what a client has seen. */
   peek(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
@@ -236,12 +236,12 @@ export class Views {
     return this.merge(listings, absentOf(members, client, listings))
   }
 
-  /** What all backends offered when they were last listed for a client, those that are down included. */
+  /** Returns the items of all backends when they were last listed for a client, including those that are down. */
   known(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     return this.merge([...members.values()].flatMap(({ listings }) => listings.peek(client) ?? []))
   }
 
-  /** The catalogs in use, for the status report. */
+  /** Returns the catalogs in use, for the status report. */
   catalogs(): IterableIterator<Catalog> {
     return this.#catalogs.values()
   }
@@ -272,7 +272,10 @@ export class Views {
     return catalog
   }
 
-  /** Pinning compares what the backend sent; clients see what guardrails have made of what it lets through. */
+  /**
+   * Returns the listing as clients see it. Pinning compares the original items; guardrails then change the offered
+   * ones.
+   */
   #shown(listing: Listing): Listing {
     const offered = this.#pins?.apply(listing) ?? listing
     return this.#marks?.apply(listing, offered) ?? offered

@@ -32,7 +32,7 @@ t.test('of a running server: the quota that refused a call, and how full the oth
   const explain = () =>
     runGatehouse(['explain', '--url', console.url, '--token-file', tokenFile, '--tool', 'web_search'])
   t.equal(refusalOf(await call()), undefined)
-  t.match((await explain()).stdout, /searches: .* is used to 50 % in this window/)
+  t.match((await explain()).stdout, /searches: .* is 50 % used in this window/)
   t.equal(refusalOf(await call()), undefined)
   t.match(refusalOf(await call()), { quota: 'searches' })
   const { stdout } = await explain()

@@ -415,7 +415,7 @@ const pins: PinList = {
       backend: 'jira',
       lock: 'invalid',
       locks: ['jira', 'jira-more'],
-      failure: 'tools["search"]: the name stands in the locks of this backend twice',
+      failure: 'tools["search"]: duplicate name in the locks of this backend',
       closed: false,
       observed: false,
       counts: { pinned: 0, new: 0, changed: 1, removed: 1 },

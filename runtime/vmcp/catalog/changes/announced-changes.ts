@@ -17,7 +17,7 @@ const pace: Pace = {
   reportFrom: 13,
 }
 
-/** Pacing key of all lists that sessions share: an announcement on one connection stands for those on the others. */
+/** Pacing key of all lists that sessions share: an announcement on one connection represents those on the others. */
 const shared = 'shared'
 
 interface ChangingLists {

@@ -1,10 +1,10 @@
 /**
- * Checks one item of a backend's list, and repairs what has one meaning.
+ * Checks an item of a backend's list, and repairs it if the repair is unambiguous.
  *
- * Client libraries refuse a whole list for one malformed item, so an item is offered only in a form that all of them take:
- * an optional member that is null or of the wrong type is taken out, a schema of arguments without a type is one of an
- * object. An item whose name, address, schema of arguments or arguments cannot be used is left out. What is well-formed
- * keeps its bytes.
+ * Client libraries reject a whole list for one malformed item, so items are only offered in a form that all libraries
+ * accept. Optional members that are null or of the wrong type are removed, and an input schema without a type gets type
+ * object. An item with an unusable name, address, input schema or arguments is left out. Well-formed items keep their
+ * bytes.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -28,25 +28,25 @@ import {
 import { plainValue } from './plain.ts'
 import { inputForms, isPlainInput, isPlainOutput, outputForms } from './schemas.ts'
 
-/** No client could use what is larger, and looking at it would keep others waiting. */
+/** No client could use larger items, and checking them would delay other requests. */
 const maxItemBytes = 1024 * 1024
-/** Looking at so many values takes some 20 ms, in one turn of the event loop. */
+/** Checking this many values takes about 20 ms in one turn of the event loop. */
 const maxItemValues = 50_000
 
 export interface UsableItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
   readonly key: string
   readonly json: Buffer
-  /** The form for clients of the session era, where that is another one. */
+  /** The form for session-era clients, if it differs. */
   readonly sessionJson?: Buffer
   /** Names of the members that were repaired. */
   readonly repaired: readonly string[]
 }
 
 export interface UnusableItem {
-  /** Undefined: it has none that can be read. */
+  /** Undefined when the item has no readable key. */
   readonly key: string | undefined
-  /** Why it is left out. */
+  /** Reason for leaving it out. */
   readonly failure: string
 }
 
@@ -81,7 +81,7 @@ const promptArgument = shape({
   required: ['name'],
 })
 
-/** Optional members of each kind; one that cannot be used is taken out. */
+/** Optional members of each kind. Unusable ones are removed. */
 const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   tools: [
     ...described,
@@ -98,7 +98,7 @@ const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   prompts: described,
 }
 
-/** Members by which an item is known or shown; the first is its key. */
+/** Members that identify or describe an item; the first is its key. */
 const requiredMembers: Readonly<Record<ItemKind, readonly string[]>> = {
   tools: ['name'],
   resources: ['uri', 'name'],
@@ -113,8 +113,8 @@ export function checkItem(kind: ItemKind, json: Buffer): UsableItem | UnusableIt
 }
 
 /**
- * An item that all clients take as it stands; undefined: it has to be looked at closer. `value` is that of `json`, as
- * plainValue has it.
+ * Returns an item that all clients accept unchanged, or undefined when it needs a closer check. `value` is the parsed
+ * `json`, as returned by plainValue.
  */
 export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableItem | undefined {
   if (!isFields(value)) return undefined
@@ -124,7 +124,7 @@ export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableI
   return { key: String(value[names[0] ?? '']), json, repaired: [] }
 }
 
-/** What only one kind has, as in specialRules. */
+/** Checks specific to a kind, like specialRules. */
 const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, unknown>>) => boolean>>> = {
   tools: ({ inputSchema, outputSchema }) =>
     isPlainInput(inputSchema) && (outputSchema === undefined || isPlainOutput(outputSchema)),
@@ -134,7 +134,7 @@ const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, 
 function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
-    if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
+    if (json[0] !== 0x7b) return { key, failure: 'it is not an object' }
     if (json.length > maxItemBytes) return { key, failure: `it is larger than ${maxItemBytes} bytes` }
     const item = new JsonObject(json, { maxValues: maxItemValues })
     const [named = ''] = requiredMembers[kind]
@@ -160,7 +160,7 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
 }
 
 /**
- * What only one kind has: adds its repairs, and answers what clients of the session era get instead of some members, or
+ * Rules specific to a kind. Adds repairs, and returns the members that session-era clients get instead, or the reason
  * why the item is left out.
  */
 const specialRules: Readonly<
@@ -181,7 +181,7 @@ function schemasOf(item: JsonObject, repairs: Repairs): Repairs | string {
   return own
 }
 
-/** Arguments of a prompt: one that has no name cannot be given. */
+/** Checks the arguments of a prompt. An argument without a name cannot be passed. */
 function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
   const given = item.raw('arguments')
   if (!given) return undefined

@@ -1,9 +1,9 @@
 /**
- * Tells whether clients can compile the schema of a tool's results.
+ * Checks whether clients can compile the output schema of a tool.
  *
- * Clients of the first SDK generation compile all of these schemas while they read a list (as JSON Schema draft-07, with
- * Ajv), and one that cannot be compiled fails the list. Compiling here would cost too much, so the form is checked:
- * values of keywords, patterns, references. What is doubtful is taken for no.
+ * Clients of the first SDK generation compile all output schemas when they read a list (as JSON Schema draft-07, with
+ * Ajv), and reject the list when one fails. Compiling here would be too expensive, so only the form is checked: keyword
+ * values, patterns and references. Doubtful schemas are rejected.
  * Source: JSON Schema draft-07, validation; Ajv, "Strict mode" and "Managing schemas".
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -11,7 +11,7 @@ import { isFields } from '../../../../schemas/index.ts'
 type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
-/** Members that give a part of a schema a name of its own, which must be the only one. */
+/** Members that name a part of a schema; such names must be unique. */
 const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
 const types: ReadonlySet<unknown> = new Set([
   'string',
@@ -36,7 +36,7 @@ const isMap: Check = (value, walk) =>
   isFields(value) && Object.values(value).every((item) => walk.schema(item))
 const isPattern: Check = (value, walk) => typeof value === 'string' && walk.pattern(value)
 
-/** What the value of each keyword must be; keywords that are not here are not looked at by clients. */
+/** The check for each keyword. Clients ignore other keywords. */
 const keywordTable: ReadonlyMap<string, Check> = new Map(
   keywords([
     [isSchema, 'additionalItems additionalProperties contains else if not propertyNames then'],
@@ -57,7 +57,7 @@ const keywordTable: ReadonlyMap<string, Check> = new Map(
     [(value) => Array.isArray(value) && value.length > 0, 'enum'],
     [(value) => types.has(value) || isList(value, (item) => types.has(item)), 'type'],
     [(value, walk) => typeof value === 'string' && walk.reference(value), '$ref'],
-    // What needs other members beside it, or is no keyword of this draft but of an older one.
+    // Keywords that require other members, or belong to an older draft.
     [() => false, 'formatExclusiveMaximum formatExclusiveMinimum formatMaximum formatMinimum id nullable'],
   ]),
 )
@@ -66,10 +66,10 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
   return rows.flatMap(([check, names]) => names.split(' ').map((name) => [name, check] as const))
 }
 
-/** Beyond these a compiler may run out of stack. */
+/** Beyond these limits a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
-/** Beyond these, patterns take long to compile; a class of Unicode characters takes a third of a millisecond. */
+/** Beyond these limits patterns take long to compile; a Unicode class takes a third of a millisecond. */
 const maxPatternLength = 16 * 1024
 const maxUnicodeClasses = 32
 
@@ -82,7 +82,7 @@ export function isCompilable(schema: unknown): boolean {
 
 class Walk {
   readonly #root: Json
-  /** Schemas that were reached, in order; references lead on to others. */
+  /** Schemas found so far, in order. References lead to others. */
   readonly #reached = new Set<Json>()
   #references = 0
   #patterns = 0
@@ -103,7 +103,7 @@ class Walk {
     return true
   }
 
-  /** Notes a schema; its members are looked at later. */
+  /** Adds a schema, whose members are checked later. */
   schema(value: unknown): boolean {
     if (typeof value === 'boolean') return true
     if (!isFields(value)) return false
@@ -117,7 +117,9 @@ class Walk {
     return this.#patterns <= maxPatternLength && this.#unicodeClasses <= maxUnicodeClasses && compiles(text)
   }
 
-  /** A reference must lead to a schema within the same document, and not in a circle of nothing but references. */
+  /**
+   * Checks a reference. It must lead to a schema within the document, and not be part of a cycle of references only.
+   */
   reference(pointer: string): boolean {
     if (++this.#references > maxReferences) return false
     let target = this.#target(pointer)
@@ -148,7 +150,7 @@ function isDependencies(value: unknown, walk: Walk): boolean {
   return isFields(value) && Object.values(value).every((item) => isTexts(item, walk) || walk.schema(item))
 }
 
-/** Not too deep, and no part of it has a name of its own. */
+/** True for a schema that is not too deep and has no named parts. */
 function isPlain(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (depth > maxDepth) return false

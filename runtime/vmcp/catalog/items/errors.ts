@@ -1,4 +1,4 @@
-/** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
+/** Collects problems of the items in a backend's lists for reports: counts, and some examples by name. */
 import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'
 
 export interface ListErrors {
@@ -11,7 +11,7 @@ export interface ListErrors {
 
 export const noErrors: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 
-/** Items that are named, of each sort of error; the rest is counted. */
+/** Maximum number of named items per kind of problem. Further ones are only counted. */
 const maxNamed = 10
 const maxName = 100
 
@@ -33,18 +33,18 @@ export class ErrorCollector {
   readonly #repaired: Sort = { count: 0, named: [] }
   readonly #leftOut: Sort = { count: 0, named: [] }
 
-  /** `notices`: what they are told as. */
+  /** `notices`: the kind of the notices. */
   constructor(backend: string, notices: 'malformed' | 'withheld' = 'malformed') {
     this.#backend = backend
     this.#notices = notices
   }
 
-  /** `key` undefined: it has none that can be read. */
+  /** `key` is undefined when the item has no readable key. */
   leftOut(kind: ItemKind, key: string | undefined, why: string): void {
     this.#note(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
   }
 
-  /** Of the server: they are no item of a list. */
+  /** The server's instructions, which are not part of a list. */
   instructionsLeftOut(why: string): void {
     this.#leftOut.count++
     const message = `the instructions of backend ${this.#backend} are left out: ${why}`
@@ -94,5 +94,5 @@ export class ErrorCollector {
   }
 }
 
-/** Malformed items that an event names. */
+/** Maximum number of malformed items in an event. */
 export const maxExamples = 5

@@ -2,7 +2,7 @@
 import { JsonObject, mirroredArguments } from '../../../mcp/index.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 
-/** A text says why the tool cannot be called: it marks its arguments wrongly. */
+/** Returns the tool, or the reason why it cannot be called: invalid mirroring of its arguments. */
 export function callableTool(item: CatalogItem): ToolItem | string {
   if (!item.json.includes('x-mcp-header')) return { ...item, mirrored: [] }
   try {

@@ -1,12 +1,12 @@
 /**
- * Reads JSON whose text says no more than its value: no member twice, no number that a double does not hold, nothing
- * that could be written in another way. Most of what backends list is so, and it is read many times faster than byte by byte.
+ * Parses JSON that JSON.stringify would write identically: without duplicate members, inexact numbers or alternative
+ * spellings. Most items of backends are like this, and parse many times faster than byte by byte.
  */
 
-/** What is larger is read in turns. It holds fewer values than an item may. */
+/** Larger texts are parsed in turns. A text of this size contains fewer values than an item may have. */
 const maxBytes = 64 * 1024
 
-/** The value of `json`; undefined when JSON.stringify would write it in another way. */
+/** Returns the value of `json`, or undefined when JSON.stringify would write it differently. */
 export function plainValue(json: Buffer, limit: number = maxBytes): unknown {
   if (json.length > limit) return undefined
   const text = json.toString()

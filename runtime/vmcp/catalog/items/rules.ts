@@ -1,14 +1,14 @@
 /**
- * Rules for members of an item. Each says of raw JSON which value to use in its place: the same buffer when it is usable as
- * it stands, or undefined when it has no meaning and must go. Null has none anywhere. Of a parsed value it only says whether
- * it is usable as it stands, which is quicker and holds for nearly all of them.
+ * Rules for members of an item. For raw JSON, a rule returns the value to use: the same buffer if it is valid, another
+ * one after a repair, or undefined to remove it. Null is always removed. For a parsed value a rule only checks
+ * validity, which is faster and suffices for nearly all items.
  */
 import { JsonObject, openArray, openObject, quoteByte, scanElements } from '../../../mcp/index.ts'
 import { isFields } from '../../../../schemas/index.ts'
 
 export interface ItemRule {
   readonly usable: (raw: Buffer) => Buffer | undefined
-  /** True when `usable` takes the JSON of a value as it stands. */
+  /** True when `usable` returns the JSON of this value unchanged. */
   readonly fits: (value: unknown) => boolean
 }
 
@@ -52,18 +52,18 @@ function textThat(isValid: (value: string) => boolean): ItemRule {
 const timeText =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** RFC 3339, with an offset. */
+/** An RFC 3339 time with an offset. */
 export const time: ItemRule = textThat((value) => {
   const match = timeText.exec(value)
   if (!match) return false
   const [year, month, day] = match.slice(1).map(Number)
   const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day))
-  // Years before 100 stand for others in Date.UTC.
+  // Date.UTC maps years before 100 to others.
   date.setUTCFullYear(year ?? 0, (month ?? 0) - 1, day)
   return date.getUTCMonth() === (month ?? 0) - 1 && date.getUTCDate() === day
 })
 
-/** A list without the elements that have no meaning; none is left: no meaning. */
+/** Removes invalid elements from a list, and the list when no element remains. */
 export function list(rule: ItemRule): ItemRule {
   return {
     usable(raw) {
@@ -78,7 +78,7 @@ export function list(rule: ItemRule): ItemRule {
   }
 }
 
-/** A list of which every element counts: one without meaning takes the meaning of the whole. */
+/** Removes the whole list when any element is invalid. */
 export function wholeList(rule: ItemRule): ItemRule {
   const each = list(rule)
   return {
@@ -94,11 +94,11 @@ export function wholeList(rule: ItemRule): ItemRule {
 
 export interface ItemShape {
   readonly members: Readonly<Record<string, ItemRule>>
-  /** Members without which the whole has no meaning. */
+  /** Members that the object requires. */
   readonly required?: readonly string[]
 }
 
-/** An object: unusable members are taken out, unknown ones stay. Throws JsonError when a member stands there twice. */
+/** Removes invalid members of an object and keeps unknown ones. Throws JsonError for duplicate members. */
 export function shape({ members, required = [] }: ItemShape): ItemRule {
   const rules = Object.entries(members)
   return {
@@ -117,15 +117,15 @@ export function shape({ members, required = [] }: ItemShape): ItemRule {
   }
 }
 
-/** Rules of members by name; none has a name that every object knows. */
+/** Rules by member name. No name is that of an inherited member of objects. */
 export type MemberRules = readonly (readonly [string, ItemRule])[]
 
-/** New values of members by name; undefined takes the member out. */
+/** New values by member name; undefined removes the member. */
 export type Repairs = Record<string, Buffer | undefined>
 
-/** What the rules make of an object's members, where that differs from what is there. */
+/** Returns the changes that the rules require. */
 export function changesTo(object: JsonObject, rules: MemberRules): Repairs {
-  // Names may be a backend's own, `__proto__` among them.
+  // Names may come from a backend, including `__proto__`.
   const changes = Object.create(null) as Repairs
   for (const [name, rule] of rules) {
     const own = object.raw(name)
@@ -136,7 +136,7 @@ export function changesTo(object: JsonObject, rules: MemberRules): Repairs {
   return changes
 }
 
-/** True when the rules take every member as it stands. */
+/** True when the rules leave every member unchanged. */
 export function membersFit(value: Readonly<Record<string, unknown>>, rules: MemberRules): boolean {
   for (const [name, rule] of rules) {
     const own = value[name]

@@ -1,10 +1,9 @@
 /**
- * The schemas of a tool, in the two forms that clients take.
+ * The schemas of a tool, in the forms for both kinds of clients.
  *
- * The stateless era takes any JSON Schema as the schema of results, and any members beside `type: object` in that of
- * arguments. Libraries of the session era insist on an object with a list of required names and properties that are
- * objects themselves: a schema that is `true` or `false` is written out for them. A schema of results that they could not
- * work with is left out for them.
+ * Stateless clients accept any JSON Schema as output schema, and any members in addition to `type: object` in the input
+ * schema. Session-era libraries require an object with a list of required names and with properties that are objects:
+ * for them, boolean schemas are expanded, and an unusable output schema is left out.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -12,7 +11,7 @@ import { isNull, JsonObject, openArray, openObject } from '../../../mcp/index.ts
 import { isCompilable } from './compilable.ts'
 import { changesTo, type ItemRule, type MemberRules, membersFit, text, wholeList } from './rules.ts'
 
-/** A schema for stateless clients, and for those of sessions; undefined: of no use for them. */
+/** A schema for stateless clients and for session clients; undefined when unusable for them. */
 export interface SchemaForms {
   readonly stateless: Buffer | undefined
   readonly session: Buffer | undefined
@@ -23,7 +22,7 @@ const anyObject = Buffer.from('{"type":"object"}')
 const anything = Buffer.from('{}')
 const matchesNothing = Buffer.from('{"not":{}}')
 
-/** The schema of arguments; both forms are undefined when arguments cannot be objects of this schema. */
+/** Returns the input schema. Both forms are undefined when arguments cannot be objects of this schema. */
 export function inputForms(raw: Buffer | undefined): SchemaForms {
   if (raw === undefined || isNull(raw) || isEmpty(raw)) return { stateless: anyObject, session: anyObject }
   const typed = typedObject(raw, usableMembers)
@@ -31,7 +30,7 @@ export function inputForms(raw: Buffer | undefined): SchemaForms {
   return session ? { stateless: typed, session } : noForms
 }
 
-/** The schema of results. */
+/** Returns the output schema. */
 export function outputForms(raw: Buffer | undefined): SchemaForms {
   if (raw?.[0] !== openObject) return noForms
   const object = new JsonObject(raw)
@@ -44,12 +43,12 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** True when both forms of a schema of arguments are the schema itself. Holds for values without endless numbers. */
+/** True when both forms of an input schema equal the schema. Requires values without infinite numbers. */
 export function isPlainInput(value: unknown): boolean {
   return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }
 
-/** The same of a schema of results. */
+/** Like `isPlainInput`, for an output schema. */
 export function isPlainOutput(value: unknown): boolean {
   return isPlainInput(value) && isCompilable(value)
 }
@@ -61,7 +60,7 @@ function isEmpty(raw: Buffer): boolean {
 
 const maxEmptyBytes = 64
 
-/** A property whose schema is null is one of which nothing is said. */
+/** A property with a null schema is unrestricted. */
 const property: ItemRule = {
   usable(raw) {
     switch (raw[0]) {
@@ -106,7 +105,7 @@ function members(rule: ItemRule): ItemRule {
   }
 }
 
-/** `object`, also as one of several types: arguments and structured results are objects in any case. */
+/** Accepts `object`, also in a list of types: arguments and structured results are always objects. */
 const objectType: ItemRule = {
   usable(raw) {
     if (raw.equals(objectTypeJson)) return raw
@@ -134,7 +133,7 @@ const usableMembers: MemberRules = [
 const sessionMembers: MemberRules = [['properties', members(sessionProperty)]]
 const plainRules: MemberRules = [...dialect, ...usableMembers, ...sessionMembers]
 
-/** The schema with `type: object`; undefined when it is of no use. A null member of it counts as absent. */
+/** Returns the schema with `type: object`, or undefined when it is unusable. A null member is treated as absent. */
 function typedObject(raw: Buffer, rules: MemberRules): Buffer | undefined {
   if (raw[0] !== openObject) return undefined
   const object = new JsonObject(raw)
@@ -150,7 +149,7 @@ function typedObject(raw: Buffer, rules: MemberRules): Buffer | undefined {
   return hasEndlessNumber(form) ? undefined : form
 }
 
-/** Something that may be a number beyond what a double can hold; libraries refuse these. */
+/** Matches numbers that may exceed the range of a double; libraries reject these. */
 const huge = /\d[eE]\+?\d{3}|\d{309}/
 
 function hasEndlessNumber(raw: Buffer): boolean {

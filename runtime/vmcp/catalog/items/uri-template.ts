@@ -1,13 +1,13 @@
 /**
- * Tells whether a URI can have come from a URI template.
+ * Checks whether a URI matches a URI template.
  *
- * Literals must occur in order, expressions match what their operator can produce. Values are not extracted; the backend
- * does that. Nothing is tried twice: the cost is at most the product of the parts and the length of the URI, and one look-up
- * has a budget for it, whatever a backend writes into its templates.
+ * Literals must occur in order; expressions match what their operator can produce. Values are not extracted, because
+ * the backend does that. There is no backtracking: the cost is at most the number of parts times the length of the URI,
+ * and each lookup has a budget, whatever templates a backend has.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
  */
 
-/** Steps that are left, about a nanosecond each; nothing matches once they are used up. */
+/** Remaining steps, about a nanosecond each. Nothing matches when they are used up. */
 export interface MatchWork {
   left: number
 }
@@ -19,13 +19,13 @@ type Part = { readonly literal: string } | { readonly stop: string }
 const maxTemplate = 2_048
 const maxUri = 8_192
 const maxExpressions = 32
-/** Steps for each character that an expression looks at. */
+/** Steps per character that an expression visits. */
 const expressionCost = 4
 
-/** Work of one look-up for the templates of one backend. */
+/** Budget of a lookup for the templates of one backend. */
 export const maxMatchWork = 4_000_000
 
-/** First character of what an expression expands to, and whether reserved characters may be in it. */
+/** First character of an expression's expansion, and whether it may contain reserved characters. */
 const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '+': { stop: '' },
   '#': { stop: '' },
@@ -36,7 +36,7 @@ const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '&': { stop: '/#' },
 }
 
-/** A template that cannot be read, or is too large, matches nothing but itself. */
+/** Compiles a template. An invalid or too large template only matches itself. */
 export function compileTemplate(template: string): TemplateMatcher {
   const parts = template.length > maxTemplate ? undefined : parse(template)
   if (!parts) return (uri) => uri === template
@@ -62,10 +62,10 @@ function parse(template: string): Part[] | undefined {
   return parts.filter((part) => 'stop' in part).length > maxExpressions ? undefined : parts
 }
 
-/** `reached[i]` is 1 when the first i characters of the URI are covered by the parts so far. */
+/** `reached[i]` is 1 when the parts so far match the first i characters of the URI. */
 function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean {
   const [first] = parts
-  // Most templates of a catalog are told apart by how they begin.
+  // Most templates of a catalog differ in their start.
   if (first && 'literal' in first && !uri.startsWith(first.literal)) return false
   let reached = new Uint8Array(uri.length + 1)
   reached[0] = 1
@@ -82,7 +82,7 @@ function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean 
   return reached[uri.length] === 1
 }
 
-/** Undefined when the literal stands nowhere that can be reached. */
+/** Returns undefined when the literal occurs at no reachable position. */
 function afterLiteral(
   reached: Uint8Array,
   literal: string,
@@ -101,7 +101,7 @@ function afterLiteral(
   return found ? next : undefined
 }
 
-/** Everything from each reached place up to the first character that the expression cannot produce. */
+/** Extends each reached position up to the first character that the expression cannot produce. */
 function afterExpression(reached: Uint8Array, stop: string, uri: string): Uint8Array<ArrayBuffer> {
   const next = new Uint8Array(reached.length)
   let covers = false

@@ -1,14 +1,14 @@
-/** Tells the event stream how reading the lists of one backend went, whatever kind of client they were read for. */
+/** Reports the reads of one backend's lists to the event stream, for all kinds of clients. */
 import type { Events } from '../../../observe/index.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
 import { type ListErrors, maxExamples } from '../items/errors.ts'
 import { shownDetail } from '../read-failure.ts'
 
-/** How the lists of a backend are, for reports. */
+/** The state of a backend's lists, for reports. */
 export interface ListsState {
-  /** Since when lists in use are stale, milliseconds since the epoch; undefined while none is. */
+  /** Time since which lists in use are stale, in milliseconds since the epoch; undefined when none is stale. */
   readonly staleSince: number | undefined
-  /** Items of the lists in use that are offered with repairs, and that are left out. */
+  /** Number of items in use that are repaired, and that are left out. */
   readonly repaired: number
   readonly leftOut: number
 }
@@ -17,7 +17,7 @@ export class ListsTold {
   readonly #backend: string
   readonly #perCaller: boolean
   readonly #events: Events
-  /** What was told and not taken back. */
+  /** True while malformed items are reported. */
   #malformed = false
   #stale = false
 
@@ -27,7 +27,7 @@ export class ListsTold {
     this.#events = events
   }
 
-  /** A listing was read. `state` is that of all listings of the backend afterwards. */
+  /** Records a successful read. `state` covers all listings of the backend. */
   read({ repaired, leftOut, problems }: ListErrors, state: ListsState): void {
     if (this.#stale && state.staleSince === undefined) {
       this.#stale = false
@@ -44,7 +44,7 @@ export class ListsTold {
     })
   }
 
-  /** A listing could not be read. */
+  /** Records a failed read. */
   failed(err: unknown, { staleSince }: ListsState): void {
     this.#stale ||= staleSince !== undefined
     this.#events.emit('lists_failed', {

@@ -1,8 +1,8 @@
-/** Tells whether two listings of a backend say the same. */
+/** Compares two listings of a backend. */
 import type { ListErrors } from '../items/errors.ts'
 import type { Listing } from '../listing.ts'
 
-/** True when they offer the same, and the same was wrong with them. */
+/** True when both have the same items and the same problems. */
 export function sameItems(a: Listing, b: Listing): boolean {
   if (!sameViolations(a.violations, b.violations) || !sameDefects(a, b)) return false
   const kinds = ['tools', 'resources', 'templates', 'prompts'] as const

@@ -1,9 +1,10 @@
 /**
- * Short names for tools whose own name is longer than clients take: the beginning of the name, and a hash.
+ * Short names for tools whose names are too long for clients: the start of the name and a hash.
  *
- * An alias depends on backend, original and own name alone, so it is the same after a restart, for every caller, and in any
- * order of backends, and never comes to lead to another tool. Inside, tools keep their own names: only what clients see and
- * send is translated (middleware/aliases.ts). A tool whose own name is the alias of another one gets an alias too.
+ * An alias depends only on backend, original name and own name. It is therefore the same after a restart, for every
+ * caller and for any order of backends, and never leads to another tool. Internally, tools keep their own names; only
+ * names in client messages are translated (middleware/aliases.ts). A tool whose own name is the alias of another tool
+ * gets an alias too.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
@@ -22,7 +23,7 @@ export interface NamedTool {
   readonly original: string
 }
 
-/** The hash of a tool, the same each time; `attempt` makes another one. */
+/** Returns the hash of a tool, which is deterministic. `attempt` selects an alternative. */
 export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10
@@ -30,7 +31,7 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 
 const noAliases: Aliases = { of: new Map(), names: new Map() }
 
-/** Aliases of the names of more than `limit` characters; `limit` 0: of none. Names must differ. */
+/** Returns the aliases of names longer than `limit` characters; none for `limit` 0. Names must be unique. */
 export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: AliasHash = shortHash): Aliases {
   const long = limit === 0 ? [] : all.filter(({ key }) => key.length > limit)
   if (long.length === 0) return noAliases
@@ -47,7 +48,7 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   }
   for (const one of long.sort((a, b) => byText(a.key, b.key))) take(one)
   const byKey = new Map(all.map((one) => [one.key, one]))
-  // Grows while it is gone through: the alias of such a tool may again be the name of another one.
+  // The loop may add aliases: the alias of such a tool may again be the name of another tool.
   for (const alias of names.keys()) {
     const own = byKey.get(alias)
     if (own) take(own)
@@ -62,7 +63,7 @@ export function aliasPattern(limit: number): RegExp {
   return new RegExp(`^[^]{${stem - 1},${stem}}_[a-z2-7]{${hashLength}}$`)
 }
 
-/** What an alias has of a name. Half a character is left out. */
+/** Returns the part of a name that its alias contains, without splitting a character. */
 export function stemOf(name: string, limit: number): string {
   const cut = name.slice(0, limit - hashLength - 1)
   return cut.isWellFormed() ? cut : cut.slice(0, -1)

@@ -1,7 +1,4 @@
-/**
- * Tells of names that cannot be offered as they stand, and when they can again, and of aliases: of the catalogs in use, once
- * each.
- */
+/** Reports naming conflicts and aliases of the catalogs in use, once each, and when a conflict is resolved. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'
@@ -9,7 +6,7 @@ import type { CatalogNotice } from '../../model/catalog/entries.ts'
 
 type Conflict = Exclude<CatalogNotice['kind'], 'malformed' | 'withheld'>
 
-/** What to do about each. */
+/** Advice for each kind of conflict. */
 const fixes: Readonly<Record<Conflict, string>> = {
   collision:
     'rename one of them: a tool by aggregation.tools overrides or the prefixFormat, a workflow by its name',
@@ -24,7 +21,7 @@ const fixes: Readonly<Record<Conflict, string>> = {
   workflow: 'correct the workflow, or see why a tool that it uses is not offered',
 }
 
-/** Beyond these only `/status` has them. */
+/** Maximum number of reported conflicts. `/status` contains all of them. */
 const maxConflicts = 100
 
 export class Conflicts {
@@ -36,7 +33,7 @@ export class Conflicts {
     this.#events = events
   }
 
-  /** Compares the catalogs in use with what was told. */
+  /** Compares the catalogs in use with the reported conflicts. */
   note(catalogs: () => Iterable<Catalog>): void {
     const found = new Map<string, CatalogNotice>()
     for (const { problems } of catalogs()) {
@@ -66,7 +63,7 @@ export class Conflicts {
   }
 }
 
-/** What a backend lists that cannot be offered at all is told by the reader of its lists. */
+/** Excludes unusable items of a backend, which the reader of its lists reports. */
 function isConflict(kind: CatalogNotice['kind']): kind is Conflict {
   return kind !== 'malformed' && kind !== 'withheld'
 }

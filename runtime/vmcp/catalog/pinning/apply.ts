@@ -1,6 +1,7 @@
 /**
- * Makes of a listing what may be offered of it: before overrides, filters and prefixes, so that no name of ours hides a
- * change. What is refused stays in the listing, marked, because its name must not lead to another backend instead.
+ * Determines which items of a listing may be offered. Runs before overrides, filters and prefixes, so that renaming
+ * cannot hide a change. Refused items stay in the listing, marked as refused, because their names must not lead to
+ * another backend.
  */
 import type { Pinning } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../mcp/index.ts'
@@ -11,11 +12,11 @@ import type { PinKind, PinReason } from '../../model/catalog/pinning.ts'
 import { type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
 
 export interface PinSettings extends Pinning {
-  /** Nothing of the lock can be relied on. */
+  /** True when the lock cannot be used. */
   readonly invalid: boolean
 }
 
-/** The settings for one backend: those of its lock, then those of the server. */
+/** Returns the settings for a backend: those of its lock, else those of the server. */
 export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): PinSettings {
   return {
     onChanged: lock?.onChanged ?? pinning.onChanged,
@@ -26,7 +27,10 @@ export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): P
   }
 }
 
-/** Why nothing of a backend is offered; undefined when its items are looked at one by one, or not at all. */
+/**
+ * Returns the reason why nothing of a backend is offered; undefined when its items are checked separately or not at
+ * all.
+ */
 export function closedBy(settings: PinSettings, lock: CompiledLock | undefined): PinReason | undefined {
   if (!lock) return settings.noLock === 'allow' ? undefined : 'no_lock'
   const enforces =
@@ -34,7 +38,7 @@ export function closedBy(settings: PinSettings, lock: CompiledLock | undefined):
   return settings.invalid && enforces ? 'lock_invalid' : undefined
 }
 
-/** The listing as it may be offered; `evaluation` undefined: there is no lock that says anything. */
+/** Returns the offered listing. `evaluation` is undefined when no usable lock exists. */
 export function applyPins(
   listing: Listing,
   evaluation: Evaluation | undefined,
@@ -68,7 +72,7 @@ function offered<I extends CatalogItem>(
   if (onChanged !== 'freeze') return item
   const frozen = frozenForm(found)
   if (!frozen) return { ...item, refused: 'tool_changed' }
-  // Nothing of the changed definition stays, in whatever form.
+  // Keep nothing of the changed definition, in any form.
   const { sessionJson: _, ...own } = item
   return { ...(own as I), ...frozen }
 }
@@ -91,10 +95,10 @@ function instructions(
 
 type Frozen = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
 
-/** Approved definitions as they stand in for changed ones; made once for each. */
+/** Approved definitions that replace changed ones, created once each. */
 const frozenForms = new WeakMap<ApprovedForm, Map<boolean, Frozen | undefined>>()
 
-/** Undefined when calls could not be checked against the approved definition. */
+/** Returns undefined when calls cannot be checked against the approved definition. */
 function frozenForm({ kind, form, parts }: EvaluatedItem): Frozen | undefined {
   if (!form) return undefined
   const dropsOutput = parts.includes('output')
@@ -116,7 +120,7 @@ function freeze(kind: PinKind, { item, check }: ApprovedForm, dropsOutput: boole
   return check && { ...frozen, mirrored: item.mirrored, check }
 }
 
-/** A result of the backend may not be what the approved schema of results says. */
+/** Removes the output schema, because results of the backend may no longer match the approved one. */
 function withoutOutput(json: Buffer): Buffer {
   return new JsonObject(json).with({ outputSchema: undefined })
 }

@@ -1,9 +1,9 @@
 /**
- * Checks the arguments of a call against the approved definition, while the backend offers another one: what was not
- * approved reaches it neither as a new member nor as a new value.
+ * Checks the arguments of a call against the approved definition while the backend offers another one. Neither members
+ * nor values that were not approved reach the backend.
  *
- * An object of the schema that says nothing of further members takes none. Schemas are compiled and evaluated in a worker:
- * that can take longer than one turn of the event loop may.
+ * Objects whose schema does not mention additional members accept none. Schemas are compiled and evaluated in a worker,
+ * because that may take longer than one turn of the event loop.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { usableSchema } from '../../../../schemas/workflow/index.ts'
@@ -17,14 +17,14 @@ const maxValues = 20_000
 const noArguments = Buffer.from('{}')
 
 /**
- * Undefined when the approved schema is of a form that cannot be checked here: then the tool cannot be called. Besides the
- * schema without further members the approved one counts too: where branches exclude one another, fewer members can fit
- * more.
+ * Returns undefined when the form of the approved schema is not supported; the tool can then not be called. Arguments
+ * must match both the closed schema and the approved one: with mutually exclusive branches, fewer members can match
+ * more branches.
  */
 export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined {
   const { $id: _, ...approved } = fieldsOf(new JsonObject(definition).value('inputSchema'))
   const schema = closedSchema(approved)
-  // What is wrong with the approved schema is wrong with this one too.
+  // If the approved schema is invalid, so is the closed one.
   if (!schema || !usableSchema(schema)) return undefined
   const schemas = JSON.stringify([approved, schema])
   return async (args = noArguments, match) => {
@@ -33,7 +33,7 @@ export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined
   }
 }
 
-/** Arguments of a prompt are texts by name. */
+/** Checks the arguments of a prompt, which are texts by name. */
 export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
   const approved = new JsonObject(definition).value('arguments')
   const names = new Set((Array.isArray(approved) ? approved : []).map((one) => fieldsOf(one)['name']))
@@ -45,7 +45,9 @@ export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
   }
 }
 
-/** Why arguments are not looked at. A member that stands twice is refused: the backend may read the other one. */
+/**
+ * Returns why arguments cannot be checked. Duplicate members are refused, because the backend may read the other one.
+ */
 function unreadable(args: Buffer): string | undefined {
   if (args.length > maxBytes) return `they are larger than ${maxBytes} bytes`
   try {

@@ -1,8 +1,9 @@
 /**
- * The locks in force: compiled in the background when they change, applied to listings, and reported.
+ * The locks in force: compiles them in the background when they change, applies them to listings, and reports
+ * differences.
  *
- * A changed lock takes effect once it is compiled; until then the one before stays in force, and a backend that is listed
- * for the first time waits. Nothing is ever opened by a lock that is not ready.
+ * A changed lock takes effect once it is compiled. Until then the previous lock stays in force, and a backend that is
+ * listed for the first time waits. A lock that is not ready never allows anything.
  */
 import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
@@ -18,11 +19,11 @@ import { detailOf, gather, type PinDetail, type PinReport } from './report.ts'
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
 
 export interface BookParts {
-  /** A changed lock is in force. */
+  /** Called when a changed lock is in force. */
   readonly onReady: (backend: string) => void
-  /** Stores locks of backends that have none, where `noLock` is pin. */
+  /** Stores locks of backends without one, when `noLock` is pin. */
   readonly keeper?: LockKeeper | undefined
-  /** Told when such a lock was written. */
+  /** Called when such a lock was stored. */
   readonly onWritten?: (backend: string, listing: Listing) => void
 }
 
@@ -41,11 +42,11 @@ interface Known {
   readonly evaluation: Evaluation
 }
 
-/** A backend, and all listings that are known of it. */
+/** A backend and all its known listings. */
 export interface SeenBackend {
   readonly backend: string
   readonly listings: readonly Listing[]
-  /** It may show callers different things. */
+  /** True when the backend may return different items to different callers. */
   readonly perCaller: boolean
 }
 
@@ -62,7 +63,7 @@ export class PinBook {
   #pinning: Pinning | undefined
   readonly #locks = new Map<string, Held>()
   readonly #compiling = new Map<string, { readonly digest: string; readonly done: Promise<void> }>()
-  /** What listings were found to be; they are immutable. */
+  /** Evaluations of listings, which are immutable. */
   readonly #evaluations = new WeakMap<Listing, Known>()
   readonly #reports = new Map<string, KnownReport>()
 
@@ -75,7 +76,7 @@ export class PinBook {
     return this.#pinning !== undefined
   }
 
-  /** Takes a configuration; changed locks are compiled. Returns the backends that have no lock any more. */
+  /** Applies a configuration and compiles changed locks. Returns the backends that no longer have a lock. */
   replace({ pinning, toolLocks = [] }: PinningConfig): readonly string[] {
     this.#pinning = pinning
     const given = new Set(toolLocks.map(({ backend }) => backend))
@@ -106,8 +107,8 @@ export class PinBook {
   }
 
   /**
-   * Settles once the lock of a backend can be applied for the first time. Where locks are made of what is seen first, that of
-   * this listing is made now; false: that failed, and what is read next may do better.
+   * Resolves when the lock of a backend can be applied for the first time. When locks are created on first use, creates
+   * it from this listing. Returns false when that failed and the next read may succeed.
    */
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#compiled(backend)
@@ -115,7 +116,7 @@ export class PinBook {
     // The lock would lack the items of the lists that failed.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
-    // A lock of the configuration may have come meanwhile: it goes before.
+    // A lock of the configuration may have arrived meanwhile; it takes precedence.
     if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)
     await this.#compiled(backend)
     return this.#locks.has(backend) || this.#firstSeen.failureOf(backend) === undefined
@@ -129,12 +130,12 @@ export class PinBook {
     }
   }
 
-  /** A changed lock of this backend is not in force yet. */
+  /** True while a changed lock of this backend is not in force yet. */
   isChanging(backend: string): boolean {
     return this.#compiling.has(backend)
   }
 
-  /** What may be offered of a listing. */
+  /** Returns the offered part of a listing. */
   apply(listing: Listing): Listing {
     const pinning = this.#pinning
     if (!pinning) return listing
@@ -153,12 +154,12 @@ export class PinBook {
     return evaluation
   }
 
-  /** Drops what is remembered of backends that are not there any more. */
+  /** Drops the cached reports of removed backends. */
   keepReports(backends: ReadonlyMap<string, unknown>): void {
     for (const name of this.#reports.keys()) if (!backends.has(name)) this.#reports.delete(name)
   }
 
-  /** How a backend compares with its lock; undefined while pinning is off. */
+  /** Compares a backend with its lock. Returns undefined while pinning is off. */
   report(seen: SeenBackend): PinReport | undefined {
     const pinning = this.#pinning
     if (!pinning) return undefined
@@ -190,7 +191,7 @@ export class PinBook {
     return report
   }
 
-  /** One difference in full, with both definitions; undefined when there is none of that name. */
+  /** Returns a difference with both definitions; undefined when the item does not differ. */
   detail(seen: SeenBackend, kind: PinKind, name: string): PinDetail | undefined {
     const wanted = { perCaller: seen.perCaller, kind, name }
     return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)
@@ -202,7 +203,7 @@ export class PinBook {
     return listings.map((listing) => this.#evaluationOf(listing, lock))
   }
 
-  /** The worst state of what a backend offers under its original name; undefined where nothing is compared. */
+  /** Returns the worst state of an item by its original name; undefined when nothing is compared. */
   stateOf(seen: SeenBackend, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const states = this.#evaluationsOf(seen).flatMap(
       ({ items }) => items.get(pinKey(kind, original))?.state ?? [],
@@ -219,7 +220,7 @@ function isSame(a: SeenBackend, b: SeenBackend): boolean {
   )
 }
 
-/** Every difference that there is, is of a sort that is only observed. */
+/** True when all existing differences are configured to be observed only. */
 function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
   return (
     (counts.changed === 0 || onChanged === 'observe') &&
@@ -234,7 +235,7 @@ function digestOf(locks: readonly RuntimeToolLock[]): string {
   return hash.digest('base64')
 }
 
-/** How the items of a backend are digested; undefined while pinning is off. */
+/** Returns the digest rules for a backend's items; undefined while pinning is off. */
 export function pinRules({ pinning, toolLocks = [] }: PinningConfig, backend: string): PinRules | undefined {
   if (!pinning) return undefined
   const own = toolLocks.filter((lock) => lock.backend === backend)

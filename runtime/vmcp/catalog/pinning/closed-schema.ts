@@ -1,10 +1,10 @@
 /**
- * A schema that takes no members but those that it names: wherever an object says nothing of further members, it takes
- * none. What only describes an object as a whole (`type: object` without members) stays as open as it was approved.
+ * Closes a schema, so that objects only accept members that it names, unless it mentions additional members. A schema
+ * that only describes an object as a whole (`type: object` without members) stays open, as it was approved.
  *
- * Schemas that are applied to the same object (branches of anyOf and oneOf) are closed together, by the schema around them.
- * Undefined where that cannot be done rightly: allOf, a reference with rules beside it or to a place that is not closed
- * here, and schemas nested deeper than 32.
+ * Schemas that apply to the same object (branches of anyOf and oneOf) are closed together by the enclosing schema.
+ * Returns undefined for schemas that cannot be closed correctly: allOf, references combined with other rules or to
+ * parts that are not closed here, and schemas nested deeper than 32.
  * Source: JSON Schema 2020-12, core, "unevaluatedProperties".
  */
 import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
@@ -12,19 +12,19 @@ import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
 const maxDepth = 32
 const maps = ['properties', 'patternProperties', '$defs', 'definitions'] as const
 const single = ['items', 'additionalProperties', 'unevaluatedProperties', 'unevaluatedItems'] as const
-/** Applied to the value itself. */
+/** Keywords whose schemas apply to the value itself. */
 const branchLists = ['anyOf', 'oneOf'] as const
 const branchSingle = ['then', 'else'] as const
-/** By name of a member; `dependencies`, of draft-07, may have lists of names instead of schemas. */
+/** Keywords by member name. In draft-07, `dependencies` may contain lists of names instead of schemas. */
 const dependent = ['dependentSchemas', 'dependencies'] as const
 
-/** What may stand beside a reference: it says nothing of members. */
+/** Keywords allowed next to a reference, because they do not concern members. */
 const besideReference: ReadonlySet<string> = new Set(
   '$comment $defs $ref $schema default definitions deprecated description examples readOnly title type writeOnly'.split(
     ' ',
   ),
 )
-/** Where definitions are closed; a reference elsewhere could lead to one that is not. */
+/** Locations of closed definitions. A reference to another location could lead to one that is not closed. */
 const closedPlace = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
 const unsupported = ['allOf', '$dynamicRef', '$recursiveRef', '$id'] as const
 
@@ -41,7 +41,7 @@ const cannotClose = new Error('the schema cannot be closed')
 
 interface Place {
   readonly depth: number
-  /** The schema around it closes it. */
+  /** True when the enclosing schema closes this one. */
   readonly isBranch: boolean
 }
 
@@ -85,7 +85,7 @@ function eachMember(value: unknown, change: (value: unknown) => unknown): unknow
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, change(one)]))
 }
 
-/** The schema, or one that is applied to the same object, names members. */
+/** True when the schema, or one that applies to the same object, names members. */
 function namesMembers(schema: unknown): boolean {
   if (!isFields(schema)) return false
   if (isFields(schema['properties']) || isFields(schema['patternProperties'])) return true

@@ -1,6 +1,6 @@
 /**
- * Makes locks ready for comparing: definitions checked and digested as the items of a list are, in turns, so that a large
- * lock keeps nobody waiting. A lock that cannot be used in full is not used in part.
+ * Prepares locks for comparison: checks and digests their definitions like the items of a list, in turns, so that a
+ * large lock does not block other work. A lock with any error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
@@ -22,7 +22,7 @@ const lists = [
   ['resourceTemplates', 'resourceTemplate'],
 ] as const
 
-/** Made here, in turns, since looking whether a schema can be checked takes time. */
+/** Created here, in turns, because checking whether a schema is supported takes time. */
 const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefined>> = {
   tool: toolArgumentCheck,
   prompt: promptArgumentCheck,
@@ -30,7 +30,7 @@ const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefine
 
 const catalogKinds = { tool: 'tools', prompt: 'prompts', resourceTemplate: 'templates' } as const
 
-/** What the locks of one backend say together. Never rejects: what is wrong is in `failure`. */
+/** Combines the locks of a backend. Never rejects: errors are in `failure`. */
 export async function compileLocks(
   backend: string,
   locks: readonly RuntimeToolLock[],
@@ -67,7 +67,10 @@ class Compiler {
     if (lock.instructions !== undefined) await this.#instructions(lock.instructions)
   }
 
-  /** A setting that several locks of a backend may have: where they disagree, the strictest closes the backend. */
+  /**
+   * Returns a setting that several locks of a backend may have. If they disagree, the strictest value applies and the
+   * backend is closed.
+   */
   one<K extends 'onChanged' | 'onNew' | 'onRemoved'>(
     locks: readonly RuntimeToolLock[],
     name: K,
@@ -84,7 +87,7 @@ class Compiler {
   ): Promise<void> {
     const path = `${member}[${JSON.stringify(name.slice(0, maxNamed))}]`
     if (this.items.has(pinKey(kind, name))) {
-      this.#fail(`${path}: the name stands in the locks of this backend twice`)
+      this.#fail(`${path}: duplicate name in the locks of this backend`)
       return
     }
     const forms: ApprovedForm[] = []
@@ -104,17 +107,17 @@ class Compiler {
   ): Promise<ApprovedForm | string> {
     await this.#turn()
     const checked = checkItem(catalogKinds[kind], Buffer.from(text))
-    if ('failure' in checked) return `the definition cannot be used: ${checked.failure}`
+    if ('failure' in checked) return `invalid definition: ${checked.failure}`
     if (checked.key !== name)
-      return `the definition is one of ${JSON.stringify(checked.key.slice(0, maxNamed))}`
+      return `the definition belongs to ${JSON.stringify(checked.key.slice(0, maxNamed))}`
     try {
       const { json, sessionJson } = checked
       const item: CatalogItem = { key: name, json, ...(sessionJson && { sessionJson }) }
       const listed: CatalogItem | ToolItem | string = kind === 'tool' ? callableTool(item) : item
-      if (typeof listed === 'string') return `the definition cannot be used: ${listed}`
+      if (typeof listed === 'string') return `invalid definition: ${listed}`
       return { digests: await digestsOf(kind, json, this.#ignore), item: listed, check: checks[kind]?.(json) }
     } catch (error) {
-      if (error instanceof JsonError) return `the definition cannot be used: ${error.message}`
+      if (error instanceof JsonError) return `invalid definition: ${error.message}`
       throw error
     }
   }
@@ -123,7 +126,7 @@ class Compiler {
     const json = Buffer.from(JSON.stringify(text))
     const form = { digests: await digestsOf('instructions', json), item: { key: '', json }, check: undefined }
     if (this.items.has(pinKey('instructions', '')))
-      this.#fail('server.instructions: stand in more than one lock of this backend')
+      this.#fail('server.instructions: present in more than one lock of this backend')
     this.items.set(pinKey('instructions', ''), { kind: 'instructions', name: '', forms: [form] })
   }
 

@@ -1,6 +1,6 @@
 /**
- * What changed between two definitions, for people: a unified diff for each part, with characters that a terminal or a
- * browser would hide written out. Bounded for texts of any size.
+ * A readable diff of two definitions: a unified diff per part, in which characters that a terminal or browser would
+ * hide are visible. Bounded for texts of any size.
  */
 import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
@@ -10,27 +10,27 @@ import { type PinnedPart, type PinKind, parts } from '../../model/catalog/pinnin
 
 export interface PartDiff {
   readonly part: PinnedPart
-  /** Lines that begin with a space, `-` (approved) or `+` (offered), and `@@` where lines are left out. */
+  /** Lines start with a space, `-` (approved) or `+` (offered), or are `@@` where lines are omitted. */
   readonly lines: readonly string[]
-  /** Something of it is not shown. */
+  /** True when the diff is incomplete. */
   readonly cut: boolean
 }
 
-/** What is shown of a part at most. */
+/** Limits for a part. */
 export interface DiffLimits {
   readonly lines: number
-  /** Characters of one line. */
+  /** Characters per line. */
   readonly line: number
 }
 
 const context = 3
 const glance: DiffLimits = { lines: 400, line: 2_000 }
-/** For whoever approves: a part of a listed item fits, unless it is made of nothing but short lines. */
+/** For reviewers: a part of a listed item fits, unless it consists only of short lines. */
 export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
-/** Pairs of lines that are compared; beyond them the middle is shown as replaced. */
+/** Maximum number of compared line pairs. Beyond it the middle is shown as replaced. */
 const maxPairs = 1_000_000
 
-/** The parts that differ. An item that is not there is undefined: all its lines are new, or gone. */
+/** Returns the parts that differ. An undefined item is missing: all lines are then new or removed. */
 export function pinDiff(
   kind: PinKind,
   approved: string | undefined,
@@ -58,7 +58,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPar
   }
 }
 
-/** Texts are shown line by line, everything else as indented JSON with sorted names. */
+/** Returns texts line by line, and everything else as indented JSON with sorted names. */
 function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   const value: unknown = exactJson(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
@@ -102,7 +102,7 @@ function replaced(before: readonly string[], after: readonly string[]): string[]
   return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)]
 }
 
-/** By the longest common subsequence. */
+/** Compares by the longest common subsequence. */
 function compared(before: readonly string[], after: readonly string[]): string[] {
   const width = after.length + 1
   const common = new Uint32Array((before.length + 1) * width)
@@ -128,7 +128,7 @@ function compared(before: readonly string[], after: readonly string[]): string[]
   return lines
 }
 
-/** Changed lines with some around them; long lines and long diffs are cut, and say so. */
+/** Returns changed lines with some context. Long lines and diffs are truncated, with a note. */
 function shortened(lines: readonly string[], limits: DiffLimits): Pick<PartDiff, 'lines' | 'cut'> {
   const shown = new Set<number>()
   lines.forEach((line, at) => {

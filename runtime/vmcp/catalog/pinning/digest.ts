@@ -1,8 +1,8 @@
 /**
- * Digests of what clients rely on, part by part: equal exactly when nothing that a client or a model can see has changed.
+ * Digests of items, part by part: equal exactly when nothing that a client or model can see has changed.
  *
- * A part is digested as SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text; the whole as that of the object of
- * its parts' digests, under the name `item`. A formula that changes gets another name.
+ * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
+ * that of the object of its part digests, under the name `item`. A changed formula gets a new name.
  * Source: RFC 8785; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'
@@ -10,12 +10,12 @@ import { pinScheme } from '../../../../schemas/index.ts'
 import { atOnce, canonicalText, inTurns, JsonObject, type TurnWork } from '../../../mcp/index.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 
-/** What is larger is digested in turns of its own. */
+/** Larger items are digested in separate turns. */
 const largeItemBytes = 16 * 1024
-/** As many as an item of a list may have, with those that are filled in. */
+/** Maximum number of values of a listed item, including added defaults. */
 const maxValues = 60_000
 
-/** Hints count as what they mean when they are not given. */
+/** Absent hints are digested as their default values. */
 const hintDefaults = {
   readOnlyHint: 'false',
   destructiveHint: 'true',
@@ -40,14 +40,17 @@ const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = 
   resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
 }
 
-/** Members by which an item is known: its key, and no part of it. */
+/** Members that identify an item; they are not digested as a part. */
 const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
   tool: 'name',
   prompt: 'name',
   resourceTemplate: 'uriTemplate',
 }
 
-/** The JSON text of each part of an item, not canonical yet. `ignore` has JSON pointers to members of `_meta`. */
+/**
+ * Returns the JSON text of each part of an item, not yet canonical. `ignore` contains JSON pointers to members of
+ * `_meta`.
+ */
 export function partsOf(
   kind: PinKind,
   json: Buffer,
@@ -91,7 +94,7 @@ function withDefaults(annotations: Buffer | undefined): Buffer {
   return own.with(Object.fromEntries(missing))
 }
 
-/** Undefined when nothing is left. */
+/** Returns undefined when nothing remains. */
 function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undefined {
   if (meta[0] !== 0x7b) return meta
   const own = new JsonObject(meta)
@@ -102,13 +105,13 @@ function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undef
   return own.with(Object.fromEntries(gone.map((name) => [name, undefined])))
 }
 
-/** The member of `_meta` that a pointer names. */
+/** Returns the member of `_meta` that a pointer refers to. */
 function nameIn(pointer: string): string | undefined {
   const found = /^\/_meta\/([^/]+)$/.exec(pointer)?.[1]
   return found?.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
-/** The digests of one item. Throws JsonError for a member that stands twice, however deep. */
+/** Computes the digests of an item. Throws JsonError for duplicate members at any depth. */
 export function* digestWork(
   kind: PinKind,
   json: Buffer,
@@ -128,7 +131,7 @@ function hashed(part: string, text: string): string {
   return `sha256:${createHash('sha256').update(`${pinScheme}\0${part}\0${text}`).digest('hex')}`
 }
 
-/** As `digestWork`; what is small is done within this turn. */
+/** Like `digestWork`, but digests small items within this turn. */
 export async function digestsOf(
   kind: PinKind,
   json: Buffer,
@@ -138,7 +141,7 @@ export async function digestsOf(
   return json.length > largeItemBytes ? inTurns(work) : atOnce(work)
 }
 
-/** Parts of which the digests differ, in a fixed order. */
+/** Returns the parts with different digests, in a fixed order. */
 export function differingParts(a: PinDigests, b: PinDigests): readonly PinnedPart[] {
   return parts.filter((part) => a.parts[part] !== b.parts[part])
 }

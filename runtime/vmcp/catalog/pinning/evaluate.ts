@@ -1,5 +1,6 @@
 /**
- * Compares what a backend offers with what was approved. Pure; compares digests, so that it is cheap for many items.
+ * Compares the offered items of a backend with the approved ones. Pure, and cheap for many items, because it compares
+ * digests.
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'
@@ -9,30 +10,30 @@ import { isNarrower } from './narrower.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
 
-/** One item of a listing, as far as pinning sees it. */
+/** An item of a listing for pinning. */
 export interface Offered {
   readonly kind: PinKind
   readonly name: string
   readonly json: Buffer
-  /** Undefined: they could not be made, and nothing equals it. */
+  /** Undefined when it could not be digested; the item then equals nothing. */
   readonly pin: PinDigests | undefined
 }
 
 export interface EvaluatedItem extends Offered {
   readonly state: Exclude<PinState, 'removed'>
   readonly parts: readonly PinnedPart[]
-  /** The approved form that is nearest; undefined for a new item. */
+  /** The most similar approved form; undefined for a new item. */
   readonly form: ApprovedForm | undefined
   readonly renamedFrom: string | undefined
 }
 
 export interface Evaluation {
   readonly items: ReadonlyMap<string, EvaluatedItem>
-  /** Approved, and not offered. */
+  /** Approved items that are not offered. */
   readonly removed: readonly Approved[]
 }
 
-/** Everything of a listing that is pinned; resources are data. */
+/** Returns all pinned items of a listing. Resources are data and are not pinned. */
 export function offeredBy({ tools, prompts, templates, server, instructionsPin }: Listing): Offered[] {
   const of = (kind: PinKind, items: readonly CatalogItem[]): Offered[] =>
     items.map(({ key, json, pin }) => ({ kind, name: key, json, pin }))
@@ -98,7 +99,9 @@ function evaluateOne(
   return { state, parts: state === 'pinned' ? [] : differing, form, renamedFrom: undefined }
 }
 
-/** A difference that the lock accepts: narrower arguments, other icons; never texts, hints or results. */
+/**
+ * True for a difference that the lock accepts: narrower arguments or other icons, but never texts, hints or results.
+ */
 function isAccepted(
   { kind, json }: Offered,
   { item }: ApprovedForm,

@@ -1,24 +1,24 @@
 /**
- * Trust on first use (`noLock: pin`): what a backend without a lock is first seen to offer is written down as approved, before
- * any of it is offered. One backend is written down once, whoever lists it first; a backend that offers nothing is not.
+ * Trust on first use (`noLock: pin`): stores the first items of a backend without a lock as approved, before offering
+ * them. Each backend is stored once, regardless of which client lists it first. A backend without items is not stored.
  *
- * Where locks are stored is for others to say. What cannot be written down is not offered.
+ * The LockKeeper decides where locks are stored. Items that cannot be stored are not offered.
  */
 import type { RuntimeToolLock } from '../../../../schemas/index.ts'
 import type { Listing } from '../listing.ts'
 
-/** Stores approved definitions where the next start finds them. */
+/** Stores approved definitions for later starts. */
 export interface LockKeeper {
   /**
-   * The lock of a backend, made of what it offers. One that is there already is answered as it is, and never changed.
-   * Rejects with an error whose message tells an operator why there is none.
+   * Returns the lock of a backend, created from its items. An existing lock is returned unchanged. Rejects with an
+   * error whose message explains the failure to operators.
    */
   keep(backend: string, listing: Listing): Promise<FirstLock>
 }
 
 interface FirstLock {
   readonly locks: readonly RuntimeToolLock[]
-  /** False: there was one already. */
+  /** False when the lock already existed. */
   readonly written: boolean
 }
 
@@ -34,17 +34,17 @@ export class FirstSeen {
     this.#onWritten = onWritten
   }
 
-  /** The locks of this process, those of a backend together. */
+  /** Locks of this process, grouped by backend. */
   get locks(): readonly RuntimeToolLock[] {
     return [...this.#stored.values()].flat()
   }
 
-  /** Why what a backend offers could not be written down. */
+  /** Returns why the items of a backend could not be stored. */
   failureOf(backend: string): string | undefined {
     return this.#failures.get(backend)
   }
 
-  /** Writes down what is offered. Never rejects. */
+  /** Stores the offered items. Never rejects. */
   async keep(backend: string, listing: Listing): Promise<readonly RuntimeToolLock[] | undefined> {
     if (this.#stored.has(backend) || !this.#keeper || isEmpty(listing)) return this.#stored.get(backend)
     const keeping = this.#keeping.get(backend) ?? this.#write(this.#keeper, backend, listing)
@@ -67,7 +67,7 @@ export class FirstSeen {
   }
 }
 
-/** A server that is not set up yet may list nothing at first, and everything that came later would be new. */
+/** True without items. A server that is still starting may list nothing, and all its later items would be new. */
 function isEmpty({ tools, prompts, templates, server }: Listing): boolean {
   return tools.length + prompts.length + templates.length === 0 && server.instructions === undefined
 }

@@ -1,13 +1,13 @@
 /**
- * Tells whether a schema of arguments asks for less than the approved one: fewer properties, fewer choices, more required
- * names, and nothing else. What a model reads of it is then part of what was approved.
+ * Checks whether an input schema is narrower than the approved one: fewer properties, fewer choices or more required
+ * names, and no other change. Everything that a model reads in it was then approved.
  */
 import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/index.ts'
 
-/** Members of a schema whose order and number of values may shrink or grow. */
+/** Members whose set of values may shrink or grow. */
 const narrowing: ReadonlySet<string> = new Set(['properties', 'required', 'enum'])
 
-/** True when `offered` is `approved`, or narrower. Both are JSON text of schemas; never throws for valid JSON. */
+/** True when `offered` equals `approved` or is narrower. Both are JSON text of schemas. Never throws for valid JSON. */
 export function isNarrower(approved: Buffer, offered: Buffer): boolean {
   if (approved[0] !== 0x7b || offered[0] !== 0x7b) return isSame(approved, offered)
   const before = new JsonObject(approved)
@@ -27,7 +27,7 @@ function memberNarrower(name: string, own: Buffer | undefined, now: Buffer | und
     case 'properties':
       return propertiesNarrower(own, now)
     case 'required':
-      // More required names; names that must not be given any more may leave with their property.
+      // Allows more required names. A name that must no longer be passed may be removed with its property.
       return own === undefined || (now !== undefined && isSubset(own, now))
     default:
       return own !== undefined && now !== undefined && isSubset(now, own)
@@ -44,7 +44,7 @@ function propertiesNarrower(own: Buffer | undefined, now: Buffer | undefined): b
   })
 }
 
-/** Every element of `some` is one of `all`. */
+/** True when every element of `some` is in `all`. */
 function isSubset(some: Buffer, all: Buffer): boolean {
   if (some[0] !== 0x5b || all[0] !== 0x5b) return isSame(some, all)
   const known = new Set(scanElements(all).map(canonical))

@@ -1,7 +1,7 @@
 /**
- * Pinning of all backends of a server: the locks in force, and the word about what differs.
+ * Pinning for all backends of a server: the locks in force, and reports of differences.
  *
- * Looks at the listings a moment after they changed, once for a burst of changes.
+ * Evaluates listings shortly after they change, once per burst of changes.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../listing.ts'
@@ -12,7 +12,7 @@ import type { PinDetail, PinReport } from './report.ts'
 import { PinsTold } from './told.ts'
 import type { PinState } from './types.ts'
 
-/** What pinning needs of the backends of a server. */
+/** A backend for pinning. */
 export interface PinnedMember {
   readonly backend: { readonly settings: { readonly perCaller: boolean } }
   readonly listings: { all(): readonly Listing[] }
@@ -21,9 +21,9 @@ export interface PinnedMember {
 export interface PinsOptions {
   readonly events: Events
   readonly members: () => ReadonlyMap<string, PinnedMember>
-  /** A changed lock is in force: clients may see something else. */
+  /** Called when a changed lock is in force, which may change what clients see. */
   readonly onChange: () => void
-  /** Stores locks of backends that have none, where `noLock` is pin. */
+  /** Stores locks of backends without one, when `noLock` is pin. */
   readonly keeper?: LockKeeper | undefined
 }
 
@@ -56,14 +56,14 @@ export class Pins {
     })
   }
 
-  /** Takes a configuration. Returns the backends that have no lock any more. */
+  /** Applies a configuration. Returns the backends that no longer have a lock. */
   replace(config: PinningConfig): readonly string[] {
     const unlocked = this.book.replace(config)
     this.changed()
     return unlocked
   }
 
-  /** Listings or locks changed. */
+  /** Call when listings or locks have changed. */
   changed(): void {
     if (this.#closed || !(this.book.enabled || this.#told.isOpen)) return
     this.#timer ??= setTimeout(() => {
@@ -73,7 +73,7 @@ export class Pins {
     this.#timer.unref()
   }
 
-  /** Of all backends, sorted by name; empty while pinning is off. */
+  /** Returns the reports of all backends, sorted by name; empty while pinning is off. */
   reports(): readonly PinReport[] {
     const members = this.#options.members()
     this.book.keepReports(members)
@@ -86,19 +86,19 @@ export class Pins {
     return seen && this.book.report(seen)
   }
 
-  /** One difference with both definitions, for those who review it. */
+  /** Returns a difference with both definitions, for reviewers. */
   detail(backend: string, kind: PinKind, name: string): PinDetail | undefined {
     const seen = this.#seen(backend)
     return seen && this.book.detail(seen, kind, name)
   }
 
-  /** The state of what a backend offers under its own name; undefined where nothing is compared. */
+  /** Returns the state of an item by its original name; undefined when nothing is compared. */
   pinState(backend: string, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const seen = this.#seen(backend)
     return seen && this.book.stateOf(seen, kind, original)
   }
 
-  /** The backend may show callers different things. */
+  /** True when the backend may return different items to different callers. */
   isPerCaller(backend: string): boolean {
     return this.#seen(backend)?.perCaller ?? false
   }

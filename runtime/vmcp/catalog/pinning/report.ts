@@ -1,9 +1,9 @@
 /**
- * What pinning found out of one backend, over all the listings that clients of it are shown: for `/status`, metrics, the
- * report to the cluster and the console. Plain data.
+ * The pinning report of a backend over all listings in use, as plain data for `/status`, metrics, the cluster report
+ * and the console.
  *
- * An item counts once, in its worst state. Of a backend that shows callers different things, what one of them misses is
- * not removed: nobody knows what the caller saw who wrote the lock.
+ * Each item is counted once, in its worst state. If a backend returns different items to different callers, an item
+ * that is missing for one caller is not treated as removed, because the lock may come from another caller's view.
  */
 import { type DiffLimits, type PartDiff, pinDiff } from './diff.ts'
 import type { EvaluatedItem, Evaluation } from './evaluate.ts'
@@ -15,41 +15,41 @@ export type LockState = 'ok' | 'missing' | 'invalid'
 export interface PinReport {
   readonly backend: string
   readonly lock: LockState
-  /** Names of the MCPToolLocks, where there are any. */
+  /** Names of the MCPToolLocks, if any. */
   readonly locks: readonly string[]
-  /** Why the lock cannot be used. */
+  /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
-  /** There is no lock, and nothing of the backend is offered for that. */
+  /** True when nothing of the backend is offered because it has no lock. */
   readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend was listed. */
   readonly observed: boolean
-  /** The items that are not pinned: changed, new and removed ones, by kind and name; at most 1000. */
+  /** Items that are not pinned: changed, new and removed ones, by kind and name; at most 1000. */
   readonly drift: readonly PinDrift[]
-  /** What differs is only observed, and the log says nothing. */
+  /** True when all differences are only observed and not logged. */
   readonly quiet: boolean
 }
 
-/** A difference with both definitions and what differs between them. */
+/** A difference with both definitions and their diff. */
 export interface PinDetail extends PinDrift {
-  /** JSON text of what was approved; undefined for a new item. */
+  /** JSON text of the approved definition; undefined for a new item. */
   readonly approved: string | undefined
-  /** Of what was approved; undefined for a new item. */
+  /** Digest of the approved definition; undefined for a new item. */
   readonly approvedDigest: string | undefined
-  /** JSON text of what is offered; undefined for a removed item. */
+  /** JSON text of the offered definition; undefined for a removed item. */
   readonly offered: string | undefined
   readonly diff: readonly PartDiff[]
 }
 
-/** More are counted, and not named. */
+/** Further items are only counted. */
 const maxDrift = 1_000
 
-/** What was found of one name. */
+/** The state of one name. */
 type Found =
   | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: EvaluatedItem }
   | { readonly state: 'removed'; readonly item: Approved }
 
-/** `perCaller`: the backend shows callers different things. */
+/** `perCaller`: the backend returns different items to different callers. */
 export function gather(
   backend: string,
   evaluations: readonly Evaluation[],
@@ -63,7 +63,7 @@ export function gather(
   return { counts, drift: named.flatMap((found) => driftOf(backend, found) ?? []) }
 }
 
-/** One difference in full; undefined when there is none of that name. */
+/** Returns a difference with both definitions; undefined when the item does not differ. */
 export function detailOf(
   backend: string,
   evaluations: readonly Evaluation[],

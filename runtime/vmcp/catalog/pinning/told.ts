@@ -1,4 +1,4 @@
-/** Tells the event stream how backends compare with their locks: when that changes, not each time it is looked at. */
+/** Reports to the event stream how backends compare with their locks, when that changes. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { PinReport } from './report.ts'
 import type { PinDrift } from './types.ts'
@@ -21,12 +21,12 @@ export class PinsTold {
     this.#events = events
   }
 
-  /** Something was told and not taken back. */
+  /** True while a problem is reported. */
   get isOpen(): boolean {
     return this.#drifted.size + this.#failures.size > 0
   }
 
-  /** `reports` are those of all backends; empty while pinning is off. */
+  /** `reports` covers all backends; empty while pinning is off. */
   note(reports: readonly PinReport[]): void {
     for (const report of reports) {
       const failure = report.closed ? 'there is none, and pinning.noLock is block' : report.failure
@@ -77,7 +77,7 @@ export class PinsTold {
     })
   }
 
-  /** Nothing differs, or nothing is compared any more. */
+  /** Reports that nothing differs, or that nothing is compared any more. */
   #over(backend: string, { compared }: { readonly compared: boolean }): void {
     if (!this.#drifted.delete(backend)) return
     this.#events.emit('tools_drifted', {
@@ -92,7 +92,7 @@ export class PinsTold {
   }
 }
 
-/** In words: `tool x changed (text, input)`. */
+/** Describes a difference, such as `tool x changed (text, input)`. */
 function describe({ kind, name, state, parts, renamedFrom }: PinDrift): string {
   const what = name === '' ? inOrder[kind] : `${inOrder[kind]} ${shown(name)}`
   if (state === 'changed') return `${what} changed (${parts.join(', ')})`

@@ -1,33 +1,33 @@
-/** Shapes of tool pinning: what is compared, what came out, and what an approval consists of. */
+/** Types of tool pinning: compared items, results, and approvals. */
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import type { ArgumentCheck, PinnedPart, PinDigests, PinKind } from '../../model/catalog/pinning.ts'
 
-/** `new`: not in the lock; `removed`: in the lock, and not offered. */
+/** `new`: not in the lock. `removed`: in the lock, but not offered. */
 export type PinState = 'pinned' | 'new' | 'changed' | 'removed'
 
-/** One item that differs from the lock. Plain data. */
+/** An item that differs from the lock. Plain data. */
 export interface PinDrift {
   readonly backend: string
   readonly kind: PinKind
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
-  /** Parts that differ; all parts of a new item, none of a removed one. */
+  /** Parts that differ: all parts of a new item, none of a removed one. */
   readonly parts: readonly PinnedPart[]
-  /** Of what the backend offers; of the approved form when it is removed. */
+  /** Digest of the offered definition, or of the approved one for a removed item. */
   readonly digest: string
-  /** Name of a removed item with the same definition: this one may be it under another name. */
+  /** Name of a removed item with the same definition, which may have been renamed to this one. */
   readonly renamedFrom?: string
 }
 
 export interface ApprovedForm {
   readonly digests: PinDigests
-  /** As it is listed when it stands in for what the backend offers. */
+  /** The item to list in place of a changed definition. */
   readonly item: CatalogItem | ToolItem
-  /** Of arguments, while the backend offers another form; undefined: it cannot stand in for that. */
+  /** Checks arguments while the backend offers another form. Undefined: the form cannot replace another one. */
   readonly check: ArgumentCheck | undefined
 }
 
-/** What was approved under one name: the definition, and variants that are as good. */
+/** The approved forms of one name: the definition and equivalent variants. */
 export interface Approved {
   readonly kind: PinKind
   readonly name: string
@@ -38,20 +38,20 @@ export type OnChanged = 'observe' | 'warn' | 'freeze' | 'block'
 export type OnNew = 'observe' | 'warn' | 'block'
 export type OnRemoved = 'observe' | 'warn'
 
-/** What a lock says of one backend. */
+/** The combined locks of a backend. */
 export interface CompiledLock {
   readonly backend: string
-  /** Names of the MCPToolLocks that it is made of. */
+  /** Names of the MCPToolLocks. */
   readonly names: readonly string[]
   /** By `<kind> <name>`. */
   readonly items: ReadonlyMap<string, Approved>
-  /** Differences of these sorts count as none. */
+  /** Kinds of differences that are ignored. */
   readonly accept: ReadonlySet<string>
-  /** Settings of the lock itself; they go before those of the server. */
+  /** Settings of the lock, which take precedence over those of the server. */
   readonly onChanged: OnChanged | undefined
   readonly onNew: OnNew | undefined
   readonly onRemoved: OnRemoved | undefined
-  /** Why nothing of it can be relied on; undefined when it is in order. */
+  /** Reason why the lock cannot be used; undefined for a valid lock. */
   readonly failure: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Which guardrails concern a call, for operators. Nothing is looked through. */
+/** Lists the guardrails that apply to a call, for operators. Scans nothing. */
 import type { Guardrails } from '../../../../schemas/index.ts'
 import { compileMarks, delimitedBy } from './mark.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from './rules.ts'
 import { compileSizes, limitsFor } from './sizes.ts'
 
-/** One line for each, in the order in which they act. */
+/** Returns one line per guardrail, in the order of their application. */
 export function explainGuardrails(guardrails: Guardrails | undefined, subject: Subject): readonly string[] {
   const { redact = [], sizes = [], mark = [] } = guardrails ?? {}
   const { hidden, delimited } = compileMarks(mark)

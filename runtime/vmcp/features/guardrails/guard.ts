@@ -1,10 +1,10 @@
 /**
- * The guardrails around one call of a backend: arguments before it is made, then what the backend says and asks on its way,
- * and what it answers. And around what a backend says and asks of a session outside of calls.
+ * Applies the guardrails to a call of a backend: to its arguments, to messages and requests of the backend during the
+ * call, and to its result. Also applies them to messages and requests of a backend outside of calls.
  *
- * Stands directly around the backend, so that everything that leads there passes: plain calls, tool search, scripts, steps of
- * workflows, calls of the console. It sees arguments as webhooks of phase request have made them, and webhooks of phase
- * response see what it has left of a result. Fails closed: what cannot be looked through is refused.
+ * Runs directly around the backend, so that every call passes it: plain calls, tool search, scripts, workflow steps,
+ * calls of the console. It sees the arguments after request webhooks; response webhooks see the filtered result. Fails
+ * closed: data that cannot be scanned is refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -31,40 +31,40 @@ import type { ScanOptions } from './look/scan.ts'
 import { fitsOutput } from './output.ts'
 import { argumentBytes, type CompiledSize, limitsFor, type SizeLimit, tooLarge } from './sizes.ts'
 
-/** What came of looking through something. */
+/** The outcome of a scan. */
 export interface GuardrailDecision extends Subject {
   readonly direction: Direction
-  /** Undefined rule: the guardrails failed. */
+  /** The finding; undefined when the guardrails failed. */
   readonly finding: GuardrailFinding | undefined
   readonly error?: unknown
 }
 
 export interface GuardrailParts {
   readonly observe: (decision: GuardrailDecision) => void
-  /** Checks values of somebody's call against schemas. */
+  /** Returns the schema matcher for a call. */
   readonly matcherFor: (operation: Pick<Operation, 'client' | 'context'>, entry: CatalogEntry) => MatchSchemas
 }
 
-/** Names what is called and what is asked of users: a change would make another call of it. */
+/** Members that identify the target of a call or of a request to users. Changing them would change the call. */
 const fixed = [['name'], ['uri'], ['ref']] as const
 
-/** Methods that backends use outside of calls; any other is told as `other`. */
+/** Methods that backends use outside of calls. All others are reported as `other`. */
 const saidUnasked: ReadonlySet<string> = new Set([
   'notifications/message',
   'notifications/elicitation/complete',
   updatedMethod,
 ])
 
-/** Its text is for clients. */
+/** A refusal whose text is for clients. */
 class Refusal extends GatehouseError {}
 
-/** A result that the transport stopped reading. */
+/** The transport stopped reading a result that is too large. */
 class ResultTooLarge extends Refusal {}
 
 export interface GuardRules {
   readonly redact: readonly CompiledRule[]
   readonly sizes: readonly CompiledSize[]
-  /** For hidden characters. */
+  /** Rules for hidden characters. */
   readonly hidden: readonly CompiledRule[]
   readonly delimited: readonly CompiledRule[]
 }
@@ -72,7 +72,7 @@ export interface GuardRules {
 export class Guard {
   readonly #rules: GuardRules
   readonly #parts: GuardrailParts
-  /** What backends say outside of calls, by session and backend. */
+  /** Notes of backends outside of calls, by session and backend. */
   readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
 
   constructor(rules: GuardRules, parts: GuardrailParts) {
@@ -80,7 +80,10 @@ export class Guard {
     this.#parts = parts
   }
 
-  /** Checks a call and its result. A refused tool call returns a result; other methods reject with FORBIDDEN. */
+  /**
+   * Checks a call and its result. A refused tool call returns a result that a model can read; other methods reject with
+   * FORBIDDEN.
+   */
   readonly link: Link = (operation, next) => {
     const { target } = operation
     return target ? this.#around(operation, target, next) : next(operation)
@@ -91,7 +94,7 @@ export class Guard {
     const { context } = operation
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
-    // A program reads texts as they are.
+    // Programs read texts literally, so they get no delimiters.
     const isForProgram = operation.isForProgram === true || isStep === true
     const delimited = isForProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)
@@ -128,7 +131,7 @@ export class Guard {
     }
   }
 
-  /** A session as a backend speaks to it outside of calls: rules for some tools do not concern that. */
+  /** Wraps a session for messages of a backend outside of calls. Rules for specific tools do not apply to them. */
   outsideCalls(backend: string, session: ClientSession): SessionListener {
     const subjectOf = (method: string): Subject => ({ method, backend, original: undefined })
     return {
@@ -159,7 +162,7 @@ export class Guard {
     }
   }
 
-  /** The same for all messages of a backend to a session, so that they stay in their order. */
+  /** Returns one instance per session and backend, so that its messages stay in order. */
   #sessionNotes(session: ClientSession, rules: readonly ActiveRule[], subject: Subject): Notes {
     const known = this.#notesOf.get(session) ?? new Map<string, Notes>()
     this.#notesOf.set(session, known)
@@ -190,7 +193,7 @@ export class Guard {
     })
   }
 
-  /** What a backend asks goes to the client, and the client's response to the backend. */
+  /** Scans a request of a backend on its way to the client, and the client's response on its way back. */
   async #ask(
     { method, params }: Ask,
     { ask, signal, rules: { outgoing, incoming, hidden, subject, size } }: AskOptions,
@@ -223,7 +226,7 @@ export class Guard {
     )
       throw new Refusal('FORBIDDEN', {
         detail:
-          'the result was withheld: without what guardrails have changed in it it does not fit the output schema of the tool',
+          'result withheld: after changes by guardrails it does not match the output schema of the tool',
       })
     return { kind: outcome.kind, result: bytes }
   }
@@ -234,14 +237,17 @@ export class Guard {
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<Outcome> {
-    // What is asked is for users.
+    // Requests for input are addressed to users, so they get no delimiters.
     if (rules.length === 0 || outcome.kind === 'input') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
     const { bytes } = await this.#look(bodyOf(outcome), rules, options)
     return outcome.kind === 'error' ? { kind: 'error', error: bytes } : { kind: 'result', result: bytes }
   }
 
-  /** One after the other: hidden characters within a secret would hide it, and are gone before. Rejects with Refusal. */
+  /**
+   * Applies the rules one after the other: hidden characters are removed first, because they could hide a secret.
+   * Rejects with Refusal.
+   */
   async #passes(
     body: Buffer,
     passes: readonly (readonly ActiveRule[])[],
@@ -304,7 +310,7 @@ interface Directions {
   readonly incoming: readonly ActiveRule[]
   readonly hidden: readonly ActiveRule[]
   readonly subject: Subject
-  /** Of what the client responds. */
+  /** Size limit of the client's response. */
   readonly size?: SizeLimit | undefined
 }
 
@@ -314,7 +320,7 @@ interface LookOptions extends ScanOptions {
   readonly signal: AbortSignal
 }
 
-/** By which the transport stops reading. */
+/** Returns the limit at which the transport stops reading. */
 function responseLimit(limit: SizeLimit | undefined, subject: Subject): ResponseLimit | undefined {
   if (!limit) return undefined
   const error = (): GatehouseError =>

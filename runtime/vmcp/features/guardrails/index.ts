@@ -1,4 +1,4 @@
-/** Guardrails: what is found in arguments and results of calls, and what becomes of it. */
+/** Public API of the guardrails, which scan the arguments and results of calls. */
 export { explainGuardrails } from './explain.ts'
 export type { Guard } from './guard.ts'
 export { ListMarks } from './lists/list-marks.ts'

@@ -1,6 +1,6 @@
 /**
- * `mark`: what becomes of characters that hide instructions, and delimiters around the texts of tools, which tell a model where
- * a text comes from. No defence alone: a model may follow what it reads all the same.
+ * `mark`: rules for characters that hide instructions, and delimiters around the texts of tools, which show a model
+ * where a text comes from. They are no complete defence: a model may still follow the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'
@@ -29,14 +29,14 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
   }
 }
 
-/** The rule for the texts of a call: the first of those that fit. Only tools are marked by delimiters. */
+/** Returns the rule for the texts of a call: the first that applies. Only tools get delimiters. */
 export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): readonly ActiveRule[] {
   return subject.method === 'tools/call' ? rulesFor(rules, 'results', subject).slice(0, 1) : []
 }
 
-/** What is put around texts at exactly these places, as it stands within a JSON string. */
+/** Text to put around the texts at certain paths, escaped for a JSON string. */
 export interface TextFrame {
-  /** Where delimiters can be forged: all that a model may be shown as text. */
+  /** Paths where delimiters can be forged: everything that a model may see as text. */
   readonly within: readonly PointerPattern[]
   readonly pointers: readonly PointerPattern[]
   readonly before: string
@@ -47,7 +47,7 @@ const framed: readonly PointerPattern[] = [
   ['content', undefined, 'text'],
   ['content', undefined, 'resource', 'text'],
 ]
-/** Of a result, and of an error. */
+/** Paths in results and in errors. */
 const shownToModels: readonly PointerPattern[] = [['content'], ['message'], ['data']]
 const maxName = 256
 
@@ -64,7 +64,7 @@ export function frameOf({ backend, original = '' }: Subject): TextFrame {
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '"': '&quot;', '<': '&lt;', '>': '&gt;' }
 
-/** A backend may call its tools anything. */
+/** Escapes a tool name, which may contain any characters. */
 function attribute(name: string): string {
   return visibleText(name.slice(0, maxName)).replaceAll(/[&"<>]/g, (one) => entities[one] ?? '')
 }

@@ -1,7 +1,7 @@
 /**
- * Progress and log messages of one call, or of one session outside of calls, looked through before they go on: in their order,
- * those of a call before its result. What is
- * refused or cannot be looked through is left out. Little waits: what is more than that is left out too.
+ * Scans progress and log messages of a call, or of a session outside of calls, before they are forwarded. Keeps their
+ * order, and forwards the messages of a call before its result. Drops messages that are refused, cannot be scanned, or
+ * exceed the small queue.
  */
 import { inTurns, type TurnWork } from '../../../mcp/index.ts'
 import type { OperationContext } from '../../model/operation.ts'
@@ -31,7 +31,7 @@ export class Notes {
     this.#tells = tells
   }
 
-  /** Returns checked replacements for the progress and log functions of a context. */
+  /** Returns functions for a context that scan progress and log messages before forwarding them. */
   sinksOf(context: OperationContext): { readonly progress: Send; readonly log: Send } {
     return {
       progress: (params) => this.take(params, (bytes) => context.progress(bytes)),
@@ -39,7 +39,7 @@ export class Notes {
     }
   }
 
-  /** Settles when all has gone on. Never rejects. */
+  /** Resolves when all messages have been forwarded. Never rejects. */
   async end(): Promise<void> {
     await this.#waiting
   }
@@ -51,7 +51,7 @@ export class Notes {
       return
     }
     try {
-      // Most are small: what is done with the first slice goes on at once.
+      // Most messages are small: forward those that are scanned in the first slice immediately.
       const first = work.next()
       if (first.done) this.#done(first.value, send)
       else this.#wait(params, send, work)
@@ -62,7 +62,7 @@ export class Notes {
 
   #wait(params: Buffer, send: Send, work: TurnWork<Looked>): void {
     if (this.#waitingBytes + params.length > maxWaitingBytes) {
-      this.#tells.failed(new ScanLimit('more progress and log messages than can be looked through'))
+      this.#tells.failed(new ScanLimit('too many progress and log messages to scan'))
       return
     }
     this.#waitingBytes += params.length
@@ -88,7 +88,7 @@ export class Notes {
   }
 }
 
-/** The resource that has changed: clients know it by its URI. */
+/** The changed resource, which clients identify by its URI. */
 const fixed = [['uri']] as const
-/** It is the client's own. */
+/** The progress token belongs to the client. */
 const noteSkips = [['progressToken']] as const

@@ -1,17 +1,19 @@
-/** Whether a result that was masked is still what its tool promises. */
+/** Checks that a masked result still matches the output schema of its tool. */
 import { JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
 import type { MatchSchemas } from '../../model/catalog/pinning.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import { resultMisfits, resultSchema } from '../../catalog/result-misfits.ts'
 
-/** True when nothing of the structured content was masked, or the tool says nothing of it. Rejects as `match` does. */
+/**
+ * True when the structured content is unchanged, or the tool has no output schema. Rejects with the errors of `match`.
+ */
 export async function fitsOutput(
   { json, mirrored }: CatalogEntry,
   before: Buffer,
   masked: Buffer,
   match: MatchSchemas,
 ): Promise<boolean> {
-  // Of tools alone.
+  // Only tools have output schemas.
   if (!mirrored || resultSchema(json) === undefined) return true
   await Promise.all([workOn(before, readMembers(before)), workOn(masked, readMembers(masked))])
   const value = new JsonObject(masked).raw('structuredContent')

@@ -1,20 +1,20 @@
 /**
- * Masks in what is recorded of calls: the audit log, spans and the console. By all rules, whatever their action, direction,
- * place and exceptions: a call may be recorded before it is known where it goes, and although it was refused.
+ * Masks records of calls: audit log, spans and console. Applies all rules regardless of action, direction, scope and
+ * exceptions, because a call may be recorded before its target is known, or although it was refused.
  *
- * Works within the turn, so that there is little it may do for one record; what is left then is not recorded.
+ * Runs within one turn, so the work per record is limited; the rest of a record beyond the limit is omitted.
  */
 import { atOnce, type TurnWork } from '../../../mcp/index.ts'
 import type { MaskText } from '../../../observe/index.ts'
 import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './look/matches.ts'
 import type { CompiledRule } from './rules.ts'
 
-/** Some 10 ms. */
+/** About 10 ms. */
 const maxSteps = 120_000
 const leftOut = '[redacted]'
 
 export function recordMask(rules: readonly CompiledRule[]): () => MaskText {
-  // Shared by all records: one is masked after the other.
+  // Shared by all records, which are masked one after the other.
   const searches = rules.map(
     ({ settings: { name, action }, searched }) => new RuleSearch({ name, action, searched, except: [] }),
   )

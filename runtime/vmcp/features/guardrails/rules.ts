@@ -1,17 +1,17 @@
-/** The rules of the configuration, ready for use: where each applies, what it looks for, what it leaves alone. */
+/** The compiled rules of the configuration: scope, patterns and exceptions. */
 import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
 import { type PointerPattern, pointerPattern } from './look/pointers.ts'
 
-/** What a call is about. */
+/** The subject of a call. */
 export interface Subject {
   readonly method: string
   readonly backend: string
-  /** What the backend calls it; undefined where nothing is called. */
+  /** Name at the backend; undefined when nothing is called. */
   readonly original: string | undefined
 }
 
-/** What goes to backends, or what comes from them. */
+/** `arguments` go to backends, `results` come from them. */
 export type Direction = 'arguments' | 'results'
 
 export type GuardrailAction = RedactRule['action'] | 'mark' | 'strip' | 'escape'
@@ -36,12 +36,12 @@ export interface Scope {
   readonly tools: ReadonlySet<string> | undefined
 }
 
-/** A rule as it concerns one call. */
+/** A rule as it applies to a call. */
 export interface ActiveRule {
   readonly name: string
   readonly action: GuardrailAction
   readonly searched: readonly Searched[]
-  /** What it leaves alone in this call. */
+  /** Exceptions in this call. */
   readonly except: readonly PointerPattern[]
 }
 
@@ -56,7 +56,7 @@ export function compileRules(rules: readonly RedactRule[]): readonly CompiledRul
   })
 }
 
-/** A rule that says where it applies, and searches for nothing. */
+/** Compiles the scope of a rule without patterns. */
 export function scopedRule(settings: RuleSettings): CompiledRule {
   return {
     settings,
@@ -69,7 +69,7 @@ export function scopedRule(settings: RuleSettings): CompiledRule {
   }
 }
 
-/** The rules that concern what is sent in one direction of a call. */
+/** Returns the rules that apply to one direction of a call. */
 export function rulesFor(
   rules: readonly CompiledRule[],
   direction: Direction,
@@ -95,7 +95,7 @@ export function scopeOf({
   return { backends: backends && new Set(backends), tools: tools && new Set(tools) }
 }
 
-/** Where tools are named it is about calls of them alone. */
+/** A scope with tools only matches calls of these tools. */
 export function isWithin({ backends, tools }: Scope, { method, backend, original }: Subject): boolean {
   if (backends && !backends.has(backend)) return false
   if (!tools) return true

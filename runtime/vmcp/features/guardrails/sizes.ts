@@ -1,10 +1,10 @@
-/** The largest arguments and results of a call: which rule holds, and what the arguments of a call are. */
+/** Size limits of arguments and results: selects the applicable rule, and measures the arguments of a call. */
 import type { SizeRule } from '../../../../schemas/index.ts'
 import type { JsonObject } from '../../../mcp/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import { type Direction, isWithin, scopeOf, type Scope, type Subject } from './rules.ts'
 
-/** The limit in force, and the rule that it comes from. */
+/** The applicable limit and its rule. */
 export interface SizeLimit {
   readonly rule: string
   readonly bytes: number
@@ -26,7 +26,7 @@ export function compileSizes(rules: readonly SizeRule[]): readonly CompiledSize[
   }))
 }
 
-/** The smallest numbers of all rules that fit a call; of equal ones the first. */
+/** Returns the smallest limits of all applicable rules; of equal limits, the first. */
 export function limitsFor(rules: readonly CompiledSize[], subject: Subject): CallSizes {
   let [given, received]: (SizeLimit | undefined)[] = []
   for (const { settings, scope, except } of rules) {
@@ -48,7 +48,7 @@ function smaller(
 
 const maxName = 128
 
-/** What a client is told. */
+/** Returns the error message for a client. */
 export function tooLarge({ rule, bytes }: SizeLimit, direction: Direction, subject: Subject): string {
   const { method, backend, original = '' } = subject
   const called = method === 'tools/call' ? `tool ${visibleText(original.slice(0, maxName))}` : method
@@ -57,10 +57,10 @@ export function tooLarge({ rule, bytes }: SizeLimit, direction: Direction, subje
   return `${where}: ${what} larger than guardrail ${rule} allows (${bytes} bytes)`
 }
 
-/** Members of params with which a client says something of its own to a backend; `_meta` belongs to the protocol. */
+/** Members of params that contain data of the client for a backend; `_meta` belongs to the protocol. */
 const argumentMembers = ['arguments', 'argument', 'context', 'uri', 'inputResponses'] as const
 
-/** Bytes of JSON of the arguments. */
+/** Returns the size of the arguments in bytes of JSON. */
 export function argumentBytes(params: JsonObject): number {
   return argumentMembers.reduce((sum, name) => sum + (params.raw(name)?.length ?? 0), 0)
 }

@@ -1,4 +1,4 @@
-/** The guard in force: made again when its settings change, so that a reload that leaves them alone compiles nothing. */
+/** Holds the current guard, and creates a new one only when its settings change. */
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Events, Instruments, RecordMask } from '../../../observe/index.ts'
 import { Guard, type GuardrailParts } from './guard.ts'
@@ -12,7 +12,7 @@ export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
   readonly events: Events
   readonly observation: {
     readonly telemetry: Instruments
-    /** What is recorded of calls is masked by the same rules. */
+    /** Masks records of calls by the same rules. */
     readonly mask: RecordMask
   }
 }
@@ -28,7 +28,7 @@ export class GuardSlot {
     this.#mask = mask
   }
 
-  /** Undefined: nothing is guarded. */
+  /** Returns undefined when no guardrails are configured. */
   for({ guardrails }: VmcpConfig): Guard | undefined {
     const settings = JSON.stringify(guardrails)
     if (settings === this.#settings) return this.#guard

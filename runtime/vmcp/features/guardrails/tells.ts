@@ -1,4 +1,4 @@
-/** Tells what guardrails found: metric, event and audit line. Never what it was. */
+/** Reports findings of guardrails as metric, event and audit record, without the matched text. */
 import {
   annotateDenial,
   annotateGuardrail,
@@ -16,7 +16,7 @@ export interface GuardrailTells {
 
 const maxName = 128
 
-/** In a call: its audit line says so too. */
+/** Reports findings in a call, also in its audit record. */
 export function tellGuardrails(tells: GuardrailTells): (decision: GuardrailDecision) => void {
   return function tell(decision) {
     tellFinding(tells, decision)
@@ -32,7 +32,7 @@ export function tellGuardrails(tells: GuardrailTells): (decision: GuardrailDecis
   }
 }
 
-/** Outside of calls. */
+/** Reports a finding outside of calls. */
 export function tellFinding(
   { server, telemetry, events }: GuardrailTells,
   { method, backend, original, direction, finding, error }: GuardrailDecision,

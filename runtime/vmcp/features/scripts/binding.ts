@@ -1,8 +1,8 @@
 /**
- * Which tools a script calls by which names.
+ * Determines the names by which a script calls tools.
  *
- * A tool is a function of its own name, with everything that no identifier may hold replaced by `_`. Names of the
- * language are never taken, and a name that two tools would have belongs to neither; `call_tool` reaches all of them.
+ * A tool becomes a function with the tool's name; characters that are illegal in an identifier are replaced by `_`.
+ * Names of the language are never overridden. A name shared by two tools is not bound; `call_tool` reaches all tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { keywordTable, reserved } from '../../../expr/starlark/index.ts'
@@ -14,7 +14,7 @@ import type { ToolBinding, ScriptTool } from './messages.ts'
 export interface CallableTool extends ScriptTool {
   readonly description: string
   readonly required: ReadonlySet<string>
-  /** Undefined: reachable by `call_tool` only. */
+  /** Undefined: reachable only by `call_tool`. */
   readonly fn: string | undefined
 }
 
@@ -33,7 +33,7 @@ function isFree(name: string): boolean {
   return !isTaken(name) && !keywordTable.has(name) && !Object.hasOwn(reserved, name)
 }
 
-/** `listed`: raw tool objects as the caller sees them. A tool named `hidden` is left out. */
+/** `listed`: raw tool objects as the caller sees them. Omits the tool named `hidden`. */
 export function bindTools(listed: readonly JsonObject[], hidden: string): ToolSet {
   const read = listed.map(readTool).filter(({ name }) => name !== hidden && name !== '')
   const claims = Map.groupBy(read.keys(), (i) => functionName(read[i]?.name ?? ''))

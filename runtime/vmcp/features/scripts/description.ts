@@ -1,5 +1,5 @@
 /**
- * What a model is told about scripts: made for each caller, because it names the tools that this one may use.
+ * The description of the script tool for models. It is specific to the caller, because it lists the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { serverTools } from '../../../../schemas/index.ts'
@@ -7,7 +7,7 @@ import type { CallableTool } from './binding.ts'
 
 export const executeToolScriptName = serverTools.executeToolScript
 
-/** Longer lists are cut: they are read with every request of a model. */
+/** Longer lists are truncated, because the description is part of every request of a model. */
 const maxListed = 60
 const maxTextLength = 8_000
 const maxDescription = 80
@@ -45,7 +45,7 @@ const introduction = `Runs a Starlark script that calls several tools and return
 - print(...) writes a log line that is returned beside the result.
 - An error of a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`
 
-/** The tool as tools/list shows it to a caller with these tools. */
+/** Returns the tool as tools/list shows it to a caller with these tools. */
 export function describeTool(tools: readonly CallableTool[]): string {
   return JSON.stringify({
     name: executeToolScriptName,

@@ -1,9 +1,10 @@
 /**
  * Code mode: the tool execute_tool_script, which runs a script that calls other tools.
  *
- * The surface stands outside of the guards and adds the tool to what the caller may see. The tool itself stands behind
- * them; the calls of a script go through them again, one by one, so that a script reaches no more than its caller.
- * Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints" (execute_tool_script).
+ * The list handler runs outside of the guards and adds the tool to the caller's list. The tool itself runs behind the
+ * guards, and each call of a script passes them again, so a script can only use what its caller can use.
+ * Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints"
+ * (execute_tool_script).
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -27,16 +28,16 @@ import { ToolCalls } from './tool-calls.ts'
 export interface CodeModeParts {
   readonly audit: AuditTrail
   readonly log: Log
-  /** False: a policy forbids this caller the tool, and it is not listed. Default: always true. */
+  /** Returns false when a policy forbids the tool to this caller; it is then not listed. Default: always true. */
   readonly permits?: ((caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>) | undefined
   readonly pool?: WorkerPool | undefined
 }
 
-/** Cached sets of tools, measured by their lists. */
+/** Maximum total size of the lists of cached tool sets. */
 const maxCachedBytes = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {
-  /** The tool as it is listed. */
+  /** The tool as listed. */
   readonly shown: Buffer
   readonly bytes: number
 }
@@ -48,7 +49,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     maxSize: maxCachedBytes,
     sizeCalculation: ({ bytes }) => bytes,
   })
-  /** First pages of lists with the tool in them: most requests ask for one that was made before. */
+  /** Cached first pages that include the tool. */
   const lists = new WeakMap<Buffer, Buffer>()
   const end = new AbortController()
 
@@ -108,10 +109,10 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
       signal.throwIfAborted()
       return render(ended)
     } catch (error) {
-      if (!signal.aborted && deadline.signal.aborted) return failure('no worker was free in time', [])
+      if (!signal.aborted && deadline.signal.aborted) return failure('no worker became available in time', [])
       throw error
     } finally {
-      // Whatever the script left in flight ends with it.
+      // Calls in flight end with the script.
       deadline.abort(new Error('the script has ended'))
       deadline.end()
     }
@@ -124,7 +125,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     async close() {
       end.abort(
         new GatehouseError('SHUTTING_DOWN', {
-          detail: 'the script was ended: the server is shutting down or its configuration has changed',
+          detail: 'script cancelled: the server is shutting down or its configuration changed',
         }),
       )
       await pool.close()
@@ -138,8 +139,7 @@ function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings)
   const args = params.object('arguments')
   const text = args?.text('script')
   const data = args?.raw('data')
-  if (text === undefined || text.trim() === '')
-    return { failure: "'script' argument must be a string with a script" }
+  if (text === undefined || text.trim() === '') return { failure: "'script' argument must be a string" }
   if (text.length > maxScriptLength)
     return {
       failure: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'`,

@@ -1,6 +1,5 @@
 /**
- * What a script can reach: one function for each tool, `call_tool`, `parallel`, and the data of the caller. Runs in the
- * worker.
+ * The globals of a script: one function per tool, `call_tool`, `parallel`, and the caller's data. Runs in the worker.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import {
@@ -30,7 +29,7 @@ import {
   type ToolResponse,
 } from './messages.ts'
 
-/** Calls a tool outside; `settle` is called once. */
+/** Calls a tool outside of the worker. `settle` is called once. */
 export type CallScriptTool = (
   tool: string,
   args: Uint8Array,
@@ -65,7 +64,7 @@ function refuse(name: string, tools: readonly string[]): never {
   throw new StarlarkError(`${name} is the name of several tools: use ${calls.join(' or ')}`)
 }
 
-/** The entries of `data` become names; the whole is there as `data`. */
+/** Binds the entries of `data` to their names, and the whole object to `data`. */
 function addData(
   globals: Map<string, StarlarkValue>,
   data: Uint8Array | undefined,
@@ -76,8 +75,7 @@ function addData(
   try {
     value = readJson(bytesOf(data, meter), meter)
   } catch (error) {
-    if (error instanceof JsonTextError)
-      throw new StarlarkError(`the 'data' argument cannot be used: ${error.message}`)
+    if (error instanceof JsonTextError) throw new StarlarkError(`invalid 'data' argument: ${error.message}`)
     throw error
   }
   if (!(value instanceof Dict)) throw new StarlarkError("'data' argument must be an object")
@@ -109,7 +107,7 @@ function callByName(
   const name = decode(first)
   const tool = tools.get(name)
   if (!tool && (rest.length > 0 || name.length > maxName)) throw unknownTool(name.slice(0, maxName))
-  // A tool that is not listed may be one whose backend is down: the response says which it is.
+  // An unlisted tool may belong to an unavailable backend; the response distinguishes the two cases.
   return callBound(call, tool ?? { name, parameters: [] }, rest, callTool)
 }
 
@@ -127,7 +125,7 @@ function* callBound(
   const json = writeJson(argumentsOf(call, tool, args), meter)
   if (json.length > maxArgumentBytes)
     throw new StarlarkError(
-      `${tool.name}: the arguments have ${json.length} bytes of JSON; at most ${maxArgumentBytes} are possible`,
+      `${tool.name}: the arguments have ${json.length} bytes of JSON; the limit is ${maxArgumentBytes}`,
     )
   const response: { got: ToolResponse } = { got: { kind: 'nothing' } }
   yield {
@@ -142,15 +140,15 @@ function* callBound(
   return valueOf(tool.name, response.got, meter)
 }
 
-/** Arguments without names are taken in the order of the tool's schema. */
+/** Positional arguments are assigned in the order of the tool's schema. */
 function argumentsOf(call: NativeCall, tool: ScriptTool, args: readonly StarlarkValue[]): Dict {
   const all = new Dict()
   if (args.length > tool.parameters.length) {
     const most = tool.parameters.length
     const takes =
       most === 0
-        ? 'takes keyword arguments only'
-        : `takes at most ${most} positional argument${most === 1 ? '' : 's'} (${tool.parameters.join(', ')})`
+        ? 'accepts keyword arguments only'
+        : `accepts at most ${most} positional argument${most === 1 ? '' : 's'} (${tool.parameters.join(', ')})`
     throw new StarlarkError(`${tool.name}: ${takes}`)
   }
   args.forEach((value, i) => all.set(encode(tool.parameters[i] ?? ''), value, call.meter))
@@ -175,17 +173,17 @@ function valueOf(tool: string, response: ToolResponse, meter: ScriptMeter): Star
     return response.kind === 'content' ? contentValue(value, meter) : value
   } catch (error) {
     if (!(error instanceof JsonTextError)) throw error
-    throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
+    throw new StarlarkError(`${tool}: cannot parse the result: ${error.message}`)
   }
 }
 
-/** The text in a JSON string. Without escapes its bytes are what stands between the quotes. */
+/** Returns the text of a JSON string. Without escapes its bytes are the text between the quotes. */
 function stringIn(json: string, meter: ScriptMeter): string {
   const value = json.includes('\\') ? readJson(json, meter) : json.slice(1, -1)
   return typeof value === 'string' ? value : ''
 }
 
-/** JSON is parsed; any other text is itself. */
+/** Parses JSON; other text is returned unchanged. */
 function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   try {
     return readJson(bytes, meter)
@@ -195,7 +193,7 @@ function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   }
 }
 
-/** Texts as they are alone, everything else as the object that it is; one that stands alone without the list. */
+/** Returns texts as strings, other content as objects, and a single item without the list. */
 function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {
@@ -207,7 +205,7 @@ function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue
   return values.length === 1 ? only : new List(values)
 }
 
-/** `parallel([f, g])`: runs functions without arguments side by side; the responses are in the order of the list. */
+/** `parallel([f, g])`: runs functions without arguments concurrently and returns the results in list order. */
 function* parallel(call: NativeCall): ScriptWork {
   const [list = null] = positional(call, 1, 1)
   const callables = elementsOf(list, call.meter, 'parallel')
@@ -218,7 +216,7 @@ function* parallel(call: NativeCall): ScriptWork {
   return yield { kind: 'parallel', callables }
 }
 
-/** Names that no tool may take from the language. */
+/** True for names of the language, which tools must not override. */
 export function isTaken(name: string): boolean {
   return universalNames.has(name) || fixedGlobals.some((fixed) => fixed === name)
 }

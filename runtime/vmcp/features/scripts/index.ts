@@ -9,11 +9,11 @@ import { scriptSettings } from './settings.ts'
 const fingerprints = new WeakMap<Feature, string>()
 
 export interface CodeModeOptions extends CodeModeParts {
-  /** The features in force until now: one with the same settings goes on. */
+  /** The current features. A feature with unchanged settings is reused. */
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Code mode as a configuration asks for it; nothing when it does not. */
+/** Returns code mode as configured; empty when it is disabled. */
 export function codeModeFeature(config: CodeMode | undefined, options: CodeModeOptions): readonly Feature[] {
   if (!config?.enabled) return []
   const fingerprint = JSON.stringify(config)
@@ -24,7 +24,7 @@ export function codeModeFeature(config: CodeMode | undefined, options: CodeModeO
   return [feature]
 }
 
-/** What keeps code mode from running although it is asked for. */
+/** Returns the reasons why an enabled code mode cannot run. */
 export function codeModeViolations(config: CodeMode | undefined): string[] {
   return config?.enabled ? workerViolations(scriptWorker).map((line) => `codeMode: ${line}`) : []
 }

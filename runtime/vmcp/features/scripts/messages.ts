@@ -1,26 +1,26 @@
-/** What passes between the server and the worker that runs a script. JSON travels as bytes of UTF-8. */
+/** Messages between the server and the worker that runs a script. JSON is sent as UTF-8 bytes. */
 
-/** A tool as scripts see it. */
+/** A tool for scripts. */
 export interface ScriptTool {
-  /** As the tool is called in a list. */
+  /** Name in the tool list. */
   readonly name: string
-  /** Its arguments in the order of its schema, for calls without names. */
+  /** Parameters in schema order, for positional arguments. */
   readonly parameters: readonly string[]
 }
 
-/** What a script can name. */
+/** The tools available to a script, by name. */
 export interface ToolBinding {
   readonly tools: readonly ScriptTool[]
-  /** Function names, and the index of the tool behind each. */
+  /** Function names with the index of their tool. */
   readonly functions: readonly (readonly [name: string, tool: number])[]
-  /** Function names that several tools would have, with the names of those. */
+  /** Ambiguous function names with the names of their tools. */
   readonly ambiguous: readonly (readonly [name: string, tools: readonly string[]])[]
 }
 
 export interface ScriptLimits {
   readonly maxSteps: number
   readonly maxBytes: number
-  /** Tool calls in flight at once. */
+  /** Maximum number of tool calls in flight. */
   readonly maxCalls: number
 }
 
@@ -34,18 +34,19 @@ export type ToScriptWorker =
     }
   | { readonly kind: 'response'; readonly id: number; readonly response: ToolResponse }
 
-/** A call that a script makes. */
+/** A tool call of a script. */
 export interface ScriptCall {
   readonly tool: string
   /** Raw JSON object. */
   readonly args: Uint8Array
-  /** Bytes that the script may hold while it waits, as its meter has them. */
+  /** Bytes that the script may hold while it waits, according to its meter. */
   readonly held: number
 }
 
 /**
- * How an inner call ended: a value, a text (as a JSON string) that may be JSON, content of other kinds or several ones (a list of MCP content
- * objects), nothing, or an error that ends the script; `unknown`: there is no such tool for the caller.
+ * Result of an inner call: a value, a text (as a JSON string) that may be JSON, other or several content items (a list
+ * of MCP content objects), nothing, or an error that ends the script. `unknown`: the tool does not exist for the
+ * caller.
  */
 export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
@@ -60,21 +61,21 @@ export type FromWorker =
   | { readonly kind: 'print'; readonly line: string; readonly path: readonly number[] }
   | {
       readonly kind: 'done'
-      /** The JSON of the value as a JSON string. */
+      /** JSON of the value as a JSON string. */
       readonly text: Uint8Array
-      /** The JSON of the value, when it is an object. */
+      /** JSON of the value if it is an object. */
       readonly structured: Uint8Array | undefined
     }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** What leaves a worker at most: the arguments of a call, the result of a script (bytes), a message (characters). */
+/** Limits of worker output: arguments of a call, result of a script (bytes), message (characters). */
 export const maxArgumentBytes = 8 * 1024 * 1024
 export const maxResultBytes = 16 * 1024 * 1024
-/** Whoever reads the result goes through what is escaped in it one by one. */
+/** Limit on escapes in a result, because reading it processes each escape separately. */
 export const maxResultEscapes = 2 * 1024 * 1024
 export const maxMessageCharacters = 64 * 1024
-/** The name of a tool in a message, in characters. */
+/** Maximum length of a tool name in a message, in characters. */
 export const maxName = 1024
 
-/** Lines of logs that are returned, and their sum in characters. */
+/** Maximum total length of the returned log lines, in characters. */
 export const maxLogCharacters = 64 * 1024

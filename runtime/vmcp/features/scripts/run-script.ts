@@ -1,6 +1,6 @@
 /**
- * One script, seen from the server: gives it to a worker, carries its tool calls out, keeps its log lines, and ends it
- * when it takes too long, too much, or nobody waits for it any more.
+ * Runs a script from the server's side: submits it to a worker, executes its tool calls, collects its log lines, and
+ * ends it when it exceeds its limits or the caller goes away.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../../schemas/index.ts'
@@ -28,7 +28,7 @@ export interface ScriptEnd {
   readonly result:
     | { readonly kind: 'done'; readonly text: Buffer; readonly structured: Buffer | undefined }
     | { readonly kind: 'failed'; readonly message: string }
-  /** What the script printed, in the order of a run one after another. */
+  /** Printed lines in the order of a sequential run. */
   readonly logs: readonly string[]
 }
 
@@ -39,7 +39,7 @@ export interface ScriptRunOptions {
   readonly log: Log
 }
 
-/** Resolves when the script has ended, however it did. Gives the lease back. */
+/** Resolves when the script has ended in any way. Returns the lease. */
 export async function runScript(
   script: SubmittedScript,
   lease: Lease,
@@ -48,7 +48,7 @@ export async function runScript(
   const { worker } = lease
   const { settings, deadline, calls } = options
   const lines: Line[] = []
-  // Messages arrive in the context of the worker's making; what they lead to belongs to this request.
+  // Messages arrive in the async context that created the worker; run their handlers in the context of this request.
   const inContext = AsyncLocalStorage.snapshot()
   const ended = Promise.withResolvers<ScriptEnd['result']>()
   let usable = false
@@ -59,7 +59,7 @@ export async function runScript(
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
   const send = (message: ToScriptWorker): void => worker.postMessage(message)
 
-  // What waits in the worker for being read is outside of its heap and its meter.
+  // Responses queued in the worker are outside of its heap and its meter.
   const bounded = (response: ToolResponse): ToolResponse => {
     if (!('bytes' in response)) return response
     received += response.bytes.length
@@ -94,7 +94,7 @@ export async function runScript(
   }
   const onError = (error: Error): void =>
     ended.resolve({ kind: 'failed', message: errorOf(error, options.log) })
-  const onExit = (): void => ended.resolve({ kind: 'failed', message: 'the script was ended' })
+  const onExit = (): void => ended.resolve({ kind: 'failed', message: 'the script was terminated' })
   const onAbort = (): void =>
     ended.resolve({
       kind: 'failed',
@@ -119,7 +119,7 @@ export async function runScript(
 
 const tooLarge: ToolResponse = {
   kind: 'error',
-  message: 'the results of the calls take more memory than a script may use',
+  message: 'the results of the calls exceed the memory limit of a script',
 }
 
 function requestOf({ text, data, binding }: SubmittedScript, settings: ScriptSettings): ToScriptWorker {

@@ -5,12 +5,12 @@ import type { PoolOptions } from '../../../process/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number
-  /** Tool calls of one script that are in flight at once. */
+  /** Maximum number of tool calls of a script in flight. */
   readonly parallelMaxConcurrency: number
   readonly toolCallTimeoutMs: number
-  /** For a whole script, waiting for a worker included; elicitations are not counted. */
+  /** Timeout of a script, including the wait for a worker but not elicitations. */
   readonly scriptTimeoutMs: number
-  /** What a script may ask for in memory, in estimated bytes and all in all. */
+  /** Maximum total memory of a script in estimated bytes. */
   readonly maxBytes: number
   readonly maxScriptLength: number
 }
@@ -23,7 +23,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
-    // Zero means that nothing was said, as for workflows.
+    // Zero means unset, as for workflows.
     toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
     scriptTimeoutMs: defaultScriptTimeoutMs,
     maxBytes: maxHeldBytes,
@@ -31,7 +31,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   }
 }
 
-/** Code mode of which nothing was said: the defaults of the schema. */
+/** Returns the schema defaults of code mode. */
 function blank(): CodeMode {
   const kind = 'VirtualMCPServer' as const
   const doc = { kind, spec: { incomingAuth: { type: 'anonymous' }, config: { codeMode: {} } } }
@@ -42,12 +42,12 @@ function blank(): CodeMode {
 
 const heapLimitMb = 192
 const maxRunning = 8
-/** What a parked script holds besides what it asked for: its thread and the language. */
+/** Memory of a parked script in addition to its own allocations: its thread and the interpreter. */
 export const parkedBytes = 12 * 1024 * 1024
 
 /**
- * As many scripts at a time as half of the memory (bytes) can hold when all of them use theirs up: 8 from 3 GiB on, and at
- * least one. Those that wait for answers may hold a quarter.
+ * Returns the number of concurrent scripts that fit into half of the memory (bytes) at their limit: 8 from 3 GiB on,
+ * and at least one. Scripts that wait for responses may hold a quarter.
  */
 export function scriptPool(memory = ownMemory()): PoolOptions {
   const held = Math.floor(memory / 2 / (heapLimitMb * 1024 * 1024))

@@ -1,9 +1,10 @@
 /**
- * The calls of tools from within one script: each goes the way of any call, guards included, under its own time limit.
+ * Executes the tool calls of a script. Each is a regular call, including guards, with its own timeout.
  *
- * Questions of backends reach the client, and the clocks stand still meanwhile. Progress is counted again, because several
- * calls report under the one token of the client.
- * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
+ * Requests of backends for input reach the client, and timeouts pause meanwhile. Progress is renumbered, because
+ * several calls share the client's token.
+ * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors"
+ * (toolCallTimeout).
  */
 import { formatDuration, GatehouseError } from '../../../../schemas/index.ts'
 import { type Ask, JsonError, JsonObject, protocolError, respondToInputRequests } from '../../../mcp/index.ts'
@@ -20,38 +21,38 @@ import { parkedBytes } from './settings.ts'
 export interface ToolCallsOptions {
   readonly operation: Operation
   readonly inside: Perform
-  /** The script's worker: its slot is free for others while a question is open. */
+  /** Lease of the script's worker. Its slot is free for other scripts while a request for input is open. */
   readonly lease: Pick<Lease, 'park' | 'resume'>
-  /** Tools that the caller was listed. */
+  /** Tools in the caller's list. */
   readonly listed: ReadonlySet<string>
-  /** Clock of the whole script. */
+  /** Deadline of the whole script. */
   readonly script: Deadline
   readonly timeoutMs: number
   readonly audit: AuditTrail
   readonly log: Log
 }
 
-/** A call that a script made. */
+/** A call made by a script. */
 interface MadeCall extends ScriptCall {
-  /** Where it was taken to; undefined before that, and for what no backend answers. */
+  /** The selected backend; undefined before routing, and for calls without a backend. */
   backend: string | undefined
   policy: PolicyRecord | undefined
 }
 
-/** Rounds of questions within one call. */
+/** Maximum rounds of input requests in one call. */
 const maxRounds = 16
 
 export class ToolCalls {
   readonly #options: ToolCallsOptions
   #progress = 0
-  /** Questions that are open. */
+  /** Number of open requests for input. */
   #questions = 0
 
   constructor(options: ToolCallsOptions) {
     this.#options = options
   }
 
-  /** Never rejects: what goes wrong is what the script is told. */
+  /** Never rejects: errors become responses to the script. */
   async call({ tool, args, held }: ScriptCall): Promise<ToolResponse> {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
@@ -91,7 +92,7 @@ export class ToolCalls {
       params = new JsonObject(new JsonObject(plain).with(responses))
       stateFor = outcome.backend
     }
-    throw protocolError('the backend asks without end')
+    throw protocolError('the backend requested input too many times')
   }
 
   #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
@@ -106,7 +107,10 @@ export class ToolCalls {
     return { ...operation, isForProgram: true, context }
   }
 
-  /** While a question is open the clocks stand still, and others use the slot. Waiting for a slot again counts. */
+  /**
+   * While a request for input is open, timeouts pause and other scripts may use the slot. Waiting for a slot afterwards
+   * counts towards the timeout.
+   */
   async #waiting<T>({ held }: MadeCall, deadline: Deadline, question: () => Promise<T>): Promise<T> {
     const { lease, script } = this.#options
     if (this.#questions === 0) lease.park(parkedBytes + held)
@@ -124,7 +128,7 @@ export class ToolCalls {
     }
   }
 
-  /** Progress of several calls has no common measure: it only counts. */
+  /** Progress of several calls has no common unit, so it is only counted. */
   #report(params: Buffer): void {
     try {
       this.#options.operation.context.progress(
@@ -151,12 +155,12 @@ export class ToolCalls {
   }
 }
 
-/** The tool does not exist for the caller: which of the two reasons it is is not told. */
+/** True when the tool does not exist for the caller. The script does not learn whether it is forbidden or absent. */
 function isAbsence(error: unknown): boolean {
   return error instanceof GatehouseError && (error.code === 'FORBIDDEN' || error.code === 'INVALID_PARAMS')
 }
 
-/** The client's progress token is all that an inner call takes over of the client's `_meta`. */
+/** Copies only the progress token from the client's `_meta` to an inner call. */
 function callParams({ tool, args }: MadeCall, token: string | undefined): Buffer {
   const meta = token === undefined ? '' : `,"_meta":{"progressToken":${token}}`
   const [head, tail] = [`{"name":${JSON.stringify(tool)},"arguments":`, `${meta}}`]

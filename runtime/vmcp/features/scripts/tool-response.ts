@@ -1,13 +1,13 @@
 /**
- * What a script gets of a tool's result: the structured content, or else all of the content. Texts are parsed when they
- * are JSON, which the worker finds out.
+ * Converts a tool result for a script: the structured content, or else the whole content. The worker parses texts that
+ * are JSON.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { ToolResponse } from './messages.ts'
 
-const unreadable: ToolResponse = { kind: 'error', message: 'the tool gave an unusable result' }
+const unreadable: ToolResponse = { kind: 'error', message: 'the tool returned an invalid result' }
 
 export function responseOf(outcome: Outcome): ToolResponse {
   try {
@@ -23,7 +23,7 @@ export function responseOf(outcome: Outcome): ToolResponse {
   }
 }
 
-/** Of a large result only what has to be: the worker reads the rest. */
+/** Reads only the necessary members of a large result; the worker reads the rest. */
 function fromResult(result: JsonObject): ToolResponse {
   const isError = result.raw('isError')?.[0] === 0x74
   const structured = isError ? undefined : result.raw('structuredContent')
@@ -40,7 +40,7 @@ function fromResult(result: JsonObject): ToolResponse {
   return { kind: 'content', bytes: copy(usable.length === items.length ? content : listOf(usable)) }
 }
 
-/** What a script, or a model that reads its error, needs of a long one. */
+/** Limits a long error to what a script or a model needs. */
 const maxErrorItems = 100
 
 function errorText(items: readonly Buffer[]): string {
@@ -56,7 +56,7 @@ function listOf(items: readonly Buffer[]): Buffer {
   ])
 }
 
-/** Frameworks put a result that is no object into one with the single key `result`. */
+/** Frameworks wrap a result that is not an object in an object with the single key `result`. */
 function unwrapped(structured: Buffer): Buffer {
   if (structured[0] !== 0x7b) return structured
   const object = new JsonObject(structured)
@@ -64,7 +64,7 @@ function unwrapped(structured: Buffer): Buffer {
   return (names.length === 1 ? object.raw('result') : undefined) ?? structured
 }
 
-/** Raw JSON string of a text item. */
+/** Returns the raw JSON string of a text item. */
 function rawTextOf(item: Buffer): Buffer | undefined {
   if (item[0] !== 0x7b) return undefined
   const object = new JsonObject(item)
@@ -77,7 +77,7 @@ function textOf(item: Buffer): string | undefined {
   return raw && String(JSON.parse(raw.toString()))
 }
 
-/** Bytes of their own: a message takes all of the memory that its bytes lie in. */
+/** Copies the bytes: posting a message transfers the whole underlying buffer. */
 function copy(bytes: Buffer): Uint8Array {
   return Uint8Array.from(bytes)
 }

@@ -1,8 +1,8 @@
 /**
- * The worker thread in which scripts run, one at a time. It has no access to anything but its messages: tool calls leave
- * as messages and their responses come back as such.
+ * The worker thread that runs scripts, one at a time. It communicates only by messages, including tool calls and their
+ * responses.
  *
- * This file is bundled by itself, beside the program; see workers/worker-file.ts.
+ * This file is bundled separately from the program; see workers/worker-file.ts.
  */
 import { parentPort } from 'node:worker_threads'
 import {
@@ -84,7 +84,7 @@ function callTool(meter: ScriptMeter): CallScriptTool {
   }
 }
 
-/** Lines leave at once, so that they are not lost when the script is ended from outside. */
+/** Sends lines immediately, so that they are not lost when the script is terminated. */
 function printer(): (line: string, path: readonly number[]) => void {
   let left = maxLogCharacters
   return (line, path) => {
@@ -97,9 +97,7 @@ function printer(): (line: string, path: readonly number[]) => void {
 
 function bounded(json: string): string {
   if (json.length <= maxResultBytes) return json
-  throw new StarlarkError(
-    `the result has ${json.length} bytes as JSON text; at most ${maxResultBytes} are possible`,
-  )
+  throw new StarlarkError(`the result has ${json.length} bytes as JSON text; the limit is ${maxResultBytes}`)
 }
 
 function bytesOf(text: string): Uint8Array {
@@ -116,7 +114,7 @@ function serialized(value: StarlarkValue, meter: ScriptMeter): string {
   }
 }
 
-/** Messages hold bytes of the script where they quote it. */
+/** Messages contain raw bytes of the script when they quote it. */
 function textOf(error: unknown): string {
   if (error instanceof StarlarkError) return error.describe(scriptFile).slice(0, maxMessageCharacters)
   return error instanceof RangeError ? 'a value is too deep or too large' : 'internal error'

@@ -1,13 +1,14 @@
 /**
- * Vectors of tools and of queries, as far as the embedding service is there.
+ * Provides vectors of tools and queries while the embedding service is available.
  *
- * Vectors of tools are cached, by a hash of the text and of what made the vector (provider, address, model), within a
- * bound. The model is asked for again after each run of requests: when it has changed in between, everything is done
- * once more, and a second time is an error. While the model is unknown, vectors are used and not cached.
+ * Vectors of tools are cached within a limit, keyed by a hash of the text and of the provider, address and model. After
+ * each run of requests the embedder queries the model again. If the model changed, it repeats all requests once; a
+ * second change is an error. While the model is unknown, vectors are used but not cached.
  *
- * A failure makes it `failing`: nobody waits for the service then, a probe tries again with growing pauses until it
- * answers. The log says once when it begins and once when it is over.
- * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer (embeddingService, embeddingServiceTimeout).
+ * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays retry
+ * until it responds. The log reports the start and the end of a failure once.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer (embeddingService,
+ * embeddingServiceTimeout).
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -16,31 +17,31 @@ import type { Clock } from '../../model/time/clock.ts'
 import { EmbeddingError, type EmbeddingService, type ServiceFacts } from './embedding-service.ts'
 
 export interface Vectors {
-  /** The model that made them, as far as it is known. */
+  /** The model that created them, if known. */
   readonly model: string | undefined
-  /** One for each text, in order, all of one length. */
+  /** One vector per text, in order, all of the same length. */
   readonly list: readonly Float32Array[]
 }
 
 export interface QueryVector {
   readonly vector: Float32Array
-  /** The model that was known then. */
+  /** The model known at that time. */
   readonly model: string | undefined
 }
 
 export interface EmbedderOptions {
   readonly service: EmbeddingService
-  /** Tells services apart whose vectors must not be mixed. */
+  /** Identifies services whose vectors must not be mixed. */
   readonly identity: string
   readonly clock: Clock
   readonly log: Log
-  /** Does what is still to be done, when the service is tried again. Never rejects. */
+  /** Completes pending work when the service is retried. Never rejects. */
   readonly retry: () => Promise<void>
 }
 
 const cacheBytes = 64 * 1_048_576
 const bytesPerNumber = 4
-/** Requests between two looks at the model. */
+/** Requests between two checks of the model. */
 const runRequests = 8
 const firstPauseMs = 1_000
 const longestPauseMs = 60_000
@@ -57,7 +58,7 @@ export class Embedder {
   #model: string | undefined
   #modelAskedAt = Number.NEGATIVE_INFINITY
   #failing = false
-  /** Requests that were answered. */
+  /** Number of answered requests. */
   #responses = 0
   #pauseMs = firstPauseMs
   #recoveredAt = Number.NEGATIVE_INFINITY
@@ -68,19 +69,19 @@ export class Embedder {
     this.#options = options
   }
 
-  /** True while the service is not to be waited for. */
+  /** True while searches should not wait for the service. */
   get failing(): boolean {
     return this.#failing
   }
 
-  /** The model that answered last, when the service says. */
+  /** The model of the last response, if the service reports it. */
   get model(): string | undefined {
     return this.#model
   }
 
   /**
-   * Vectors of tools; `length` is that of the vectors they have to go with, when there are some. Ends with the embedder
-   * only: several clients may be waiting. Rejects with EmbeddingError.
+   * Returns vectors of tools. `length` is the required length, if other vectors exist. Runs until the embedder closes,
+   * because several clients may wait for it. Rejects with EmbeddingError.
    */
   async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
     const { signal } = this.#end
@@ -93,19 +94,19 @@ export class Embedder {
     })
   }
 
-  /** The vector of a query. Rejects with EmbeddingError or the signal's reason. */
+  /** Returns the vector of a query. Rejects with EmbeddingError or the signal's reason. */
   async ofQuery(text: string, signal: AbortSignal): Promise<QueryVector> {
     this.#lookAtModel()
     const either = AbortSignal.any([signal, this.#end.signal])
     return this.#watched(either, async () => {
-      // A refused query is the client's own doing and must not take the service away from others.
+      // A rejected query is the client's fault and must not disable the service for other clients.
       const [vector] = await this.#embed([text], 1, either)
-      if (!vector) throw new EmbeddingError('the embedding service gave no vector')
+      if (!vector) throw new EmbeddingError('the embedding service returned no vector')
       return { vector, model: this.#model }
     })
   }
 
-  /** Undefined: the model changed in between. */
+  /** Returns undefined when the model changed meanwhile. */
   async #attempt(
     texts: readonly string[],
     wanted: number | undefined,
@@ -128,11 +129,14 @@ export class Embedder {
     }
     const list = texts.map((text, i) => made.get(text) ?? known[i] ?? new Float32Array())
     if (list.some((vector) => vector.length !== (wanted ?? list[0]?.length)))
-      throw new EmbeddingError('the embedding service gives vectors of different lengths')
+      throw new EmbeddingError('the embedding service returned vectors of different lengths')
     return { model, list }
   }
 
-  /** Embeds in runs; undefined: the model changed. What a run has made stays even when a later one fails. */
+  /**
+   * Embeds in runs. Returns undefined when the model changed. Vectors of a successful run are kept when a later one
+   * fails.
+   */
   async #make(
     texts: readonly string[],
     facts: ServiceFacts,
@@ -163,7 +167,7 @@ export class Embedder {
     return facts
   }
 
-  /** A service may be given another model while it runs; looked for now and then, beside the searches. */
+  /** Checks for a changed model from time to time, in parallel with searches. */
   #lookAtModel(): void {
     if (this.#failing || this.#options.clock.now() - this.#modelAskedAt < modelCheckMs) return
     this.#facts(this.#end.signal).catch(() => {})
@@ -181,8 +185,7 @@ export class Embedder {
   }
 
   /**
-   * Notes how a call ended. One that its caller gave up says nothing about the service, nor does one that had no need
-   * of it.
+   * Records the outcome of a call. A call that its caller cancelled, or that did not use the service, is not recorded.
    */
   async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const responses = this.#responses
@@ -200,9 +203,9 @@ export class Embedder {
     if (this.#end.signal.aborted) return
     if (!this.#failing) {
       this.#failing = true
-      // One that recovers for moments only is not tried ever more often.
+      // A service that recovers only briefly must not reset the delay.
       if (this.#options.clock.now() - this.#recoveredAt > longestPauseMs) this.#pauseMs = firstPauseMs
-      this.#options.log.warn('tools are searched by keywords alone: the embedding service fails', {
+      this.#options.log.warn('the embedding service fails; tools are searched by keywords only', {
         err: error,
       })
     }
@@ -220,10 +223,10 @@ export class Embedder {
     this.#recoveredAt = this.#options.clock.now()
     this.#cancelRetry?.()
     this.#cancelRetry = undefined
-    this.#options.log.info('the embedding service answers again')
+    this.#options.log.info('the embedding service is available again')
   }
 
-  /** Never rejects; leaves it working, or with another retry to come. */
+  /** Never rejects. Afterwards the service works, or another retry is scheduled. */
   async #probe(): Promise<void> {
     await this.#options.retry()
     if (!this.#failing || this.#cancelRetry) return
@@ -242,7 +245,7 @@ export class Embedder {
   }
 }
 
-/** Tools are the same for everybody: a service that refuses them is of no use now. */
+/** Tools are the same for all callers: a service that rejects them is currently unusable. */
 function ofService(error: unknown): never {
   throw error instanceof EmbeddingError ? new EmbeddingError(error.message, { cause: error }) : error
 }

@@ -1,10 +1,10 @@
 /**
- * Speaks to an embedding service: texts in, vectors out, in one of two protocols.
+ * Client of an embedding service: sends texts and receives vectors, in one of two protocols.
  *
- * `tei`: POST {base}/embed, GET {base}/info tells the model and how many texts one request may have. `compat`: POST
- * {base}/embeddings with the model's name and a bearer token. Requests of one call go one after another and the first
- * failure ends it. The address is the operator's own and may be private; responses are bounded in size and time.
- * Every failure is an EmbeddingError: its text is for the log, never for clients, and repeats nothing that was sent.
+ * `tei`: POST {base}/embed; GET {base}/info returns the model and the batch limit. `compat`: POST {base}/embeddings
+ * with the model's name and a bearer token. The requests of a call are sequential, and the first failure ends it. The
+ * operator configures the address, which may be private. Responses are limited in size and time. Every failure is an
+ * EmbeddingError. Its text is for the log, never for clients, and contains no request data.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
@@ -12,7 +12,7 @@ import { type Fetch, FetchRefusedError, makeFetch } from '../../../net/index.ts'
 import type { ServiceSettings } from './settings.ts'
 
 export class EmbeddingError extends ModuleError {
-  /** True when the service answers and only does not take this text. */
+  /** True when the service is available but rejects this text. */
   readonly ofInput: boolean
 
   constructor(message: string, options: { cause?: unknown; ofInput?: boolean } = {}) {
@@ -22,28 +22,31 @@ export class EmbeddingError extends ModuleError {
 }
 
 export interface ServiceFacts {
-  /** Which model answers; undefined when the service does not say at the moment. */
+  /** The current model; undefined when the service does not report it. */
   readonly model: string | undefined
-  /** Texts in one request, at most. */
+  /** Maximum number of texts per request. */
   readonly batch: number
 }
 
 export interface EmbeddingService {
-  /** Never rejects but with the signal's reason. */
+  /** Rejects only with the signal's reason. */
   facts(signal: AbortSignal): Promise<ServiceFacts>
-  /** One vector for each text, in order. Rejects with EmbeddingError or the signal's reason. */
+  /** Returns one vector per text, in order. Rejects with EmbeddingError or the signal's reason. */
   embed(texts: readonly string[], batch: number, signal: AbortSignal): Promise<Float32Array[]>
   close(): Promise<void>
 }
 
-/** What a `tei` service takes that does not say. */
+/** Batch limit of a `tei` service that does not report one. */
 const defaultBatch = 32
-/** More would make answers whose parsing holds up everybody else. */
+/** Larger responses would take too long to parse. */
 const maxBatch = 64
 const maxResponseBytes = 16 * 1_048_576
 const maxConnections = 32
 const maxDimensions = 16_384
-/** Longer texts are cut: `compat` services refuse them, and the beginning says what a tool is for. */
+/**
+ * Longer texts are truncated: `compat` services reject them, and the start of a description explains the purpose of a
+ * tool.
+ */
 const maxTextChars = 8_000
 
 export function openEmbeddingService(settings: ServiceSettings): EmbeddingService {
@@ -84,14 +87,14 @@ export function openEmbeddingService(settings: ServiceSettings): EmbeddingServic
         )
       }
       if (vectors.some(({ length }) => length !== vectors[0]?.length))
-        throw new EmbeddingError('the embedding service gave vectors of different lengths')
+        throw new EmbeddingError('the embedding service returned vectors of different lengths')
       return vectors
     },
     close: () => fetch.close(),
   }
 }
 
-/** What an operator wrote never replaces what this module has to say. */
+/** Configured headers never override those of this module. */
 function headersOf({ headers, apiKey }: ServiceSettings): Record<string, string> {
   const own = Object.entries(headers).filter(([name]) => !/^(?:authorization|content-type)$/i.test(name))
   return {
@@ -136,7 +139,7 @@ async function call(
 interface Codec {
   readonly path: string
   request(inputs: readonly string[], settings: ServiceSettings): unknown
-  /** Throws EmbeddingError unless there is one vector for each of `count` inputs. */
+  /** Throws EmbeddingError unless the response contains one vector for each of `count` inputs. */
   read(response: unknown, count: number): Float32Array[]
 }
 
@@ -159,11 +162,11 @@ const compat: Codec = {
     for (const item of data) {
       const index = memberOf(item, 'index')
       if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= count)
-        throw new EmbeddingError('the embedding service gave an index that is out of range')
+        throw new EmbeddingError('the embedding service returned an index out of range')
       vectors[index] = readVector(memberOf(item, 'embedding'))
     }
     return vectors.map((vector) => {
-      if (!vector) throw new EmbeddingError('the embedding service left an input out')
+      if (!vector) throw new EmbeddingError('the embedding service returned no vector for an input')
       return vector
     })
   },
@@ -178,20 +181,21 @@ function readInfo(response: unknown): ServiceFacts {
   }
 }
 
-/** Of length one, so that a product of two is their cosine; all zero stays so. */
+/** Normalizes a vector to length one, so that a dot product is the cosine. A zero vector stays zero. */
 function readVector(value: unknown): Float32Array {
   if (!Array.isArray(value) || value.length === 0 || value.length > maxDimensions)
-    throw new EmbeddingError('the embedding service gave something that is not a vector')
+    throw new EmbeddingError('the embedding service returned an invalid vector')
   const vector = new Float32Array(value.length)
   let square = 0
   for (const [i, item] of value.entries()) {
     if (typeof item !== 'number' || !Number.isFinite(item))
-      throw new EmbeddingError('the embedding service gave a vector with something that is not a number')
+      throw new EmbeddingError('the embedding service returned a vector with an invalid number')
     vector[i] = item
     square += item * item
   }
   const length = Math.sqrt(square)
-  if (!Number.isFinite(length)) throw new EmbeddingError('the embedding service gave a vector without end')
+  if (!Number.isFinite(length))
+    throw new EmbeddingError('the embedding service returned a vector of infinite length')
   if (length > 0) for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) / length
   return vector
 }
@@ -204,5 +208,5 @@ function memberOf(value: unknown, name: string): unknown {
 
 function wrongCount(value: unknown, count: number): EmbeddingError {
   const found = Array.isArray(value) ? `${value.length} vectors` : 'no vectors'
-  return new EmbeddingError(`the embedding service gave ${found} for ${count} texts`)
+  return new EmbeddingError(`the embedding service returned ${found} for ${count} texts`)
 }

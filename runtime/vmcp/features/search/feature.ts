@@ -1,10 +1,11 @@
 /**
  * Tool search: clients see find_tool and call_tool instead of all tools.
  *
- * The surface stands outside of the guards. It answers tools/list, turns call_tool into a call of the tool that it
- * names, so that policies, rate limits and the rule for hidden tools check that one, and knows no other name: nothing
- * can be learnt by trying. find_tool itself stands behind the guards and searches what this caller may use.
- * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool, call_tool).
+ * The list handler runs outside of the guards. It answers tools/list and converts call_tool to a call of the named
+ * tool, so that policies, rate limits and hidden-tool rules apply to that tool. It rejects all other names, so that
+ * guessing names reveals nothing. find_tool itself runs behind the guards and searches the caller's tools.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
+ * call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -32,7 +33,7 @@ import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
   readonly observer: Pick<Observer, 'attributeTo'>
-  /** False: a policy forbids this caller a tool of the gateway itself. */
+  /** Returns false when a policy forbids the gateway's own tool to this caller. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly telemetry: Instruments
   readonly clock: Clock
@@ -48,7 +49,7 @@ export function makeOptimizer(
   const measure = new Measure(telemetry)
   const end = new AbortController()
 
-  /** A client that lists its tools will search them soon. */
+  /** Prepares the index: a client that lists its tools will probably search them soon. */
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()
@@ -56,7 +57,7 @@ export function makeOptimizer(
       const own = { ...inner, context: deriveContext(inner.context, { signal: end.signal }) }
       await search.prepare(await visible.read(own, inside))
     } catch (error) {
-      // The search itself will say what is wrong.
+      // The search reports the error.
       log.debug('tools could not be prepared for searches', { err: error })
     }
   }
@@ -87,7 +88,7 @@ export function makeOptimizer(
     const { name, parameters } = named
     const absent = isAbsence(name)
     parts.observer.attributeTo(name, parameters)
-    // Everything else of the request belongs to the named call: responses of a stateless client, for instance.
+    // Other members of the request, such as responses of a stateless client, belong to the named call.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
     )
@@ -123,7 +124,7 @@ export function makeOptimizer(
     tools: [{ name: findToolName, run: find }],
     problems: () =>
       search.degraded
-        ? ['tool search: the embedding service fails; tools are searched by keywords alone']
+        ? ['tool search: the embedding service fails; tools are searched by keywords only']
         : [],
     close: async () => {
       end.abort(new Error('tool search is closed'))
@@ -132,7 +133,7 @@ export function makeOptimizer(
   }
 }
 
-/** What a model can put right is told to it as a result of the tool. */
+/** Converts errors that a model can correct to a result of the tool. */
 async function responded(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work()
@@ -142,14 +143,14 @@ async function responded(tool: string, work: () => Promise<Outcome>): Promise<Ou
   }
 }
 
-/** Recognises the core's error for an unknown tool. */
+/** True for the core's error for an unknown tool. */
 function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
   return (failure) =>
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-/** The tools as they were listed, byte for byte, and what the search saved. */
+/** Returns the tools in their listed form, with the token savings. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
   const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100

@@ -1,13 +1,16 @@
 /**
- * Makes one ranking out of two: what was found by meaning and what was found by words.
+ * Combines the rankings by meaning and by keywords.
  *
- * The tool at rank r of a ranking with weight w scores w / r, and one that stands in both scores for both. So the first
- * n of the result hold tools of each ranking about in the proportion of the weights, agreement moves a tool up, and
- * where one ranking ends the other fills the rest.
+ * A tool at rank r of a ranking with weight w scores w / r; a tool in both rankings gets the sum. The first n results
+ * therefore contain tools of each ranking roughly in proportion to the weights, agreement raises a tool, and where one
+ * ranking ends the other one continues.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.hybridSearchSemanticRatio.
  */
 
-/** Positions, best first, at most `limit`. `ratio` is the weight of `semantic`, 0 to 1; a ranking of weight 0 is out. */
+/**
+ * Returns at most `limit` positions, best first. `ratio` is the weight of `semantic`, from 0 to 1; a ranking with
+ * weight 0 is ignored.
+ */
 export function fuse(
   semantic: readonly number[],
   keyword: readonly number[],
@@ -23,7 +26,7 @@ export function fuse(
     for (const [i, position] of ranking.entries())
       scores.set(position, (scores.get(position) ?? 0) + weight / (i + 1))
   }
-  // The sort is stable: of equal scores the one found by meaning comes first.
+  // The sort is stable: of equal scores, the one found by meaning comes first.
   return [...scores]
     .sort(([, a], [, b]) => b - a)
     .slice(0, limit)

@@ -11,11 +11,11 @@ const fingerprints = new WeakMap<Feature, string>()
 
 export interface OptimizerOptions extends OptimizerParts {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The features in force until now: one with the same settings goes on, with all that it has indexed. */
+  /** The current features. A feature with unchanged settings is reused with its indexes. */
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Tool search as a configuration asks for it; nothing when it does not. */
+/** Returns tool search as configured; empty when it is disabled. */
 export function optimizerFeature(
   config: Optimizer | undefined,
   options: OptimizerOptions,

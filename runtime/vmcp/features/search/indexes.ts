@@ -1,7 +1,7 @@
 /**
- * The indexes in use, by set of visible tools: shared by all sessions and both eras, each built once, within a bound.
+ * The cached indexes, by set of visible tools. All sessions and both eras share them; each is built once.
  *
- * A set that has changed has another key; the index of the old one goes when module is needed.
+ * A changed set has another key. The old index is evicted when space is needed.
  */
 import { LRUCache } from 'lru-cache'
 import { buildIndex, type ToolIndex } from './tool-index.ts'
@@ -9,12 +9,12 @@ import type { VisibleTools } from './visible-tools.ts'
 
 const maxIndexes = 256
 const maxHeldBytes = 256 * 1_048_576
-/** What an index needs for each byte of its list, roughly; and for the vector of each of about 500 bytes. */
+/** Approximate index size per byte of its list, including a vector per tool of about 500 bytes. */
 const bytesPerByte = 8
 
 interface Slot {
   readonly ready: Promise<ToolIndex>
-  /** Set once it is built. */
+  /** Set when the index has been built. */
   index: ToolIndex | undefined
 }
 
@@ -30,7 +30,7 @@ export class Indexes {
     this.#hidden = hidden
   }
 
-  /** Whoever waits for the same set waits for the same build. */
+  /** Returns the index of a set. Concurrent callers share one build. */
   of(visible: VisibleTools): Promise<ToolIndex> {
     const known = this.#slots.get(visible.key)
     if (known) return known.ready
@@ -48,7 +48,7 @@ export class Indexes {
     return slot.ready
   }
 
-  /** Those that are built, the one used last first. */
+  /** Returns the built indexes, most recently used first. */
   *all(): Iterable<ToolIndex> {
     for (const { index } of this.#slots.values()) if (index) yield index
   }
@@ -58,7 +58,7 @@ export class Indexes {
   }
 }
 
-/** Whoever has just got hold of the index searches it before anything else happens. */
+/** Closes the index later: callers that just received it search it synchronously. */
 function closeLater({ keywords }: ToolIndex): void {
   setImmediate(() => keywords.close())
 }

@@ -1,10 +1,11 @@
 /**
- * The keyword side of a search: a full-text index in memory, with stemming, best match first.
+ * Keyword search: a full-text index in memory with stemming, best match first.
  *
- * Words match in any form (`creating issues` finds `create_issue`), names also by their parts. A word with separators
- * is a phrase. Nothing that is searched for is query syntax: every word is quoted. The engine is synchronous, so
- * queries are short and rows are added a few at a time by the caller.
- * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter, unicode61).
+ * Words match in any form (`creating issues` finds `create_issue`); names also match by their parts. A word with
+ * separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
+ * queries are short and callers add rows in small batches.
+ * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter,
+ * unicode61).
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { partWords } from './words.ts'
@@ -16,10 +17,10 @@ export interface KeywordRow {
   readonly parameters: readonly string[]
 }
 
-/** A hit in the name counts more than one in the description, one among the parameters less. */
+/** A hit in the name has more weight than one in the description; a hit in the parameters has less. */
 const weights = '3.0, 1.0, 0.5'
 
-/** Ranking a hit takes about half a microsecond. */
+/** Ranking one hit takes about half a microsecond. */
 const maxHits = 30_000
 
 export class KeywordIndex {
@@ -49,12 +50,12 @@ export class KeywordIndex {
     this.#insert.run(at, withParts(name), description, parameters.map(withParts).join(' '))
   }
 
-  /** No more rows; before the first search. */
+  /** Call once after the last row and before the first search. */
   finish(): void {
     this.#database.exec('COMMIT')
   }
 
-  /** Positions of the best matches, best first. */
+  /** Returns the positions of the best matches, best first. */
   search(words: readonly string[], limit: number): number[] {
     if (this.#closed) return []
     const query = this.#telling(words).join(' OR ')
@@ -62,8 +63,8 @@ export class KeywordIndex {
   }
 
   /**
-   * The queries of the words that are found at all, the rarest first: as many as can be ranked in one turn. What is left
-   * out of a long text stands in so many tools that it says little.
+   * Returns the queries of words with matches, rarest first, limited to what can be ranked in one turn. Omitted words
+   * occur in so many tools that they carry little information.
    */
   #telling(words: readonly string[]): string[] {
     const counted = words

@@ -1,8 +1,8 @@
 /**
- * What is measured of tool search: counters, durations, spans.
+ * Metrics and spans of tool search: counters, durations, spans.
  *
- * A tool's name becomes a label only once it is known to exist; clients can call anything. What a client searched for
- * is its own data: it stands on spans only where arguments of tool calls do.
+ * A tool name becomes a label only when the tool exists, because clients can call any name. Search texts are client
+ * data, and appear in spans only if tool arguments do.
  * Source: design, `observe`; docs/guides/observability.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -11,11 +11,11 @@ import type { Outcome } from '../../model/outcome.ts'
 import type { FindArguments } from './own-tools.ts'
 
 export interface Figures {
-  /** Tokens of all tools that were searched. */
+  /** Tokens of all searched tools. */
   readonly baseline: number
-  /** Tokens of those that were found. */
+  /** Tokens of the tools found. */
   readonly returned: number
-  /** 0 when nothing was searched. */
+  /** 0 when the searched set is empty. */
   readonly savings: number
   readonly results: number
   readonly degraded: boolean
@@ -32,7 +32,7 @@ export class Measure {
     this.#telemetry = telemetry
   }
 
-  /** A search; `work` says what it found. */
+  /** Measures a search; `work` reports the results. */
   async search<T>(work: (done: (query: FindArguments, figures: Figures) => void) => Promise<T>): Promise<T> {
     const { metrics, tracer } = this.#telemetry
     return tracer.internal('optimizer.FindTool', undefined, async (span) => {
@@ -70,7 +70,10 @@ export class Measure {
     if (figures.degraded) span.fail('EMBEDDING_FAILED')
   }
 
-  /** A call; `exists` tells whether a tool of that name is known anyway, `absent` whether an error says that it is not. */
+  /**
+   * Measures a call. `exists` returns whether a tool with this name is known, `absent` whether an error means that it
+   * does not exist.
+   */
   async call(
     name: string,
     {

@@ -1,17 +1,20 @@
 /**
- * The semantic side of a search: the vectors nearest to that of the query. All vectors have length one or are zero, so
- * a product of two is their cosine; distance is 1 - cosine, 0 identical to 2 opposite.
+ * Semantic search: finds the vectors nearest to the query's. All vectors have length one or zero, so their dot product
+ * is the cosine. Distance is 1 - cosine, from 0 (identical) to 2 (opposite).
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.semanticDistanceThreshold.
  */
 
-/** Positions in ascending distance, none farther than `maxDistance`, at most `limit`; other dimensions are no match. */
+/**
+ * Returns at most `limit` positions in ascending distance, up to `maxDistance`. Vectors with other dimensions never
+ * match.
+ */
 export function nearest(
   query: Float32Array,
   vectors: readonly Float32Array[],
   maxDistance: number,
   limit: number,
 ): number[] {
-  // The best so far, in order; there are few, so that finding the place of another one is cheap.
+  // The best results so far, in order. There are few, so insertion is cheap.
   const found: { readonly at: number; readonly distance: number }[] = []
   let farthest = maxDistance + rounding
   for (const [at, vector] of vectors.entries()) {
@@ -26,10 +29,10 @@ export function nearest(
   return found.map(({ at }) => at)
 }
 
-/** Vectors have single precision: what is identical may seem this far away. */
+/** Vectors have single precision, so identical ones may appear this far apart. */
 const rounding = 1e-6
 
-/** Four sums at a time, because additions that need not wait for one another are faster. */
+/** Computes four sums in parallel, because independent additions are faster. */
 function product(a: Float32Array, b: Float32Array): number {
   const whole = a.length - (a.length % 4)
   let [s, t, u, v] = [0, 0, 0, 0]

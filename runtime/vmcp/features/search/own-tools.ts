@@ -1,8 +1,8 @@
 /**
- * The two tools that clients see with tool search: what they say of themselves, and how their arguments are read.
+ * The two tools that clients see with tool search: their descriptions, and the parsing of their arguments.
  *
- * Names of fields match whatever their case, and a `tool_name` that stands among the parameters is taken out of there:
- * models write it so. Arguments are read once; what is read here is what policies check and what is carried out.
+ * Field names match case-insensitively, and a `tool_name` among the parameters is moved out, because models write it
+ * there. Arguments are parsed once: policies check the same values that are executed.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools, ModuleError } from '../../../../schemas/index.ts'
@@ -52,15 +52,15 @@ const definitions = [
   },
 ] as const
 
-/** The raw result of tools/list. */
+/** Raw result of tools/list. */
 export const toolList: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
 
-/** The same for a caller whom a policy forbids to search. */
+/** Raw result of tools/list for callers whom a policy forbids to search. */
 export const callOnly: Buffer = Buffer.from(
   JSON.stringify({ tools: definitions.filter(({ name }) => name === callToolName) }),
 )
 
-/** What was asked for cannot be read; the text is for the model. */
+/** The arguments are invalid; the text is for the model. */
 export class ArgumentError extends ModuleError {}
 
 export interface FindArguments {
@@ -68,7 +68,7 @@ export interface FindArguments {
   readonly keywords: readonly string[]
 }
 
-/** What is longer says no more about the tool that is wanted. */
+/** Longer texts add no information about the tool. */
 const maxTextChars = 8_000
 const maxKeywords = 100
 
@@ -110,10 +110,10 @@ export function readCall(raw: Buffer | undefined): CallArguments {
   throw new ArgumentError(`tool_name is required: ${shape}, got ${seen.join(', ') || 'no fields'}`)
 }
 
-/** Fields by lower-case name; a null counts as absent. */
+/** Returns the fields by lower-case name. A null is treated as absent. */
 function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
   if (raw === undefined) return new Map()
-  if (raw[0] !== openObject) throw new ArgumentError('invalid arguments: an object is expected')
+  if (raw[0] !== openObject) throw new ArgumentError('invalid arguments: expected an object')
   const fields = objectOf(raw, { ignoreCase: true }).entries()
   return new Map(
     fields.flatMap(([name, value]) =>
@@ -126,8 +126,7 @@ function objectOf(raw: Buffer, { ignoreCase = false }: { readonly ignoreCase?: b
   try {
     return new JsonObject(raw, { ignoreCase })
   } catch (error) {
-    if (error instanceof DuplicateMember)
-      throw new ArgumentError('invalid arguments: a field stands there twice')
+    if (error instanceof DuplicateMember) throw new ArgumentError('invalid arguments: duplicate field')
     throw error
   }
 }
@@ -138,7 +137,7 @@ function text(raw: Buffer, name: string): string {
   return value
 }
 
-/** A list of strings; a single string will do. */
+/** Reads a list of strings; a single string is accepted as well. */
 function texts(raw: Buffer, name: string): string[] {
   const value: unknown = JSON.parse(raw.toString())
   if (typeof value === 'string') return [value.slice(0, maxTextChars)]

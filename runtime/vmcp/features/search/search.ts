@@ -1,9 +1,9 @@
 /**
- * Searches a set of tools by words, by meaning, or by both.
+ * Searches a set of tools by keywords, by meaning, or by both.
  *
- * The search by words always works. The one by meaning is left out while the embedding service fails, while it takes
- * too long, and while the vectors of a new set of tools are still being made: then the response is by words alone, and
- * marked so. Nothing here rejects because of the service.
+ * Keyword search always works. Semantic search is skipped while the embedding service fails or is too slow, and while
+ * the vectors of a new set of tools are being created. The response then comes from keywords only and is marked as
+ * degraded. Failures of the service never cause a rejection.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { hash } from 'node:crypto'
@@ -20,29 +20,29 @@ import type { VisibleTools } from './visible-tools.ts'
 import { searchWords } from './words.ts'
 
 export interface Query {
-  /** What the client wants to do. */
+  /** The client's task. */
   readonly description: string
-  /** Words that it chose for the search by words. */
+  /** Keywords chosen by the client. */
   readonly keywords: readonly string[]
 }
 
 export interface Found {
   readonly tools: readonly IndexedTool[]
-  /** Tokens of all tools that were searched. */
+  /** Tokens of all searched tools. */
   readonly tokens: number
-  /** True when the search by meaning was wanted and had to be left out. */
+  /** True when semantic search was configured but skipped. */
   readonly degraded: boolean
 }
 
 export interface ToolSearchOptions {
   readonly settings: SearchSettings
-  /** Names that no tool is found by. */
+  /** Names that searches never return. */
   readonly hidden: ReadonlySet<string>
   readonly clock: Clock
   readonly log: Log
 }
 
-/** How long searches wait for the vectors of a set of tools, from when their making began. */
+/** Maximum time that searches wait for the vectors of a set, counted from the start of their creation. */
 const maxWaitMs = 5_000
 
 export class ToolSearch {
@@ -67,29 +67,29 @@ export class ToolSearch {
       })
   }
 
-  /** True while searches go by words alone although they should not. */
+  /** True while semantic search is configured but unavailable. */
   get degraded(): boolean {
     return this.#embedder?.failing ?? false
   }
 
-  /** True for a tool of a set that is in use. */
+  /** True for a tool of a cached set. */
   knows(name: string): boolean {
     for (const { names } of this.#indexes.all()) if (names.has(name)) return true
     return false
   }
 
-  /** Gets the index of a set ready before it is searched. */
+  /** Prepares the index of a set before it is searched. */
   async prepare(visible: VisibleTools): Promise<void> {
     const index = await this.#indexes.of(visible)
     if (this.#embedder && !this.#embedder.failing) await this.#vectorsOf(this.#embedder, index)
   }
 
-  /** Rejects with the signal's reason only. */
+  /** Rejects only with the signal's reason. */
   async find(visible: VisibleTools, query: Query, signal: AbortSignal): Promise<Found> {
     const { maxTools, semanticRatio } = this.#settings
     const index = await this.#indexes.of(visible)
     const byWords = index.keywords.search(searchWords(query.description, query.keywords), maxTools)
-    // What says nothing has no meaning to search by.
+    // An empty description has no meaning to search by.
     const embedder = query.description.trim() === '' ? undefined : this.#embedder
     const byMeaning = embedder && (await this.#byMeaning(embedder, index, query.description, signal))
     signal.throwIfAborted()
@@ -101,7 +101,7 @@ export class ToolSearch {
     }
   }
 
-  /** Undefined when there is no saying. */
+  /** Returns undefined when semantic search is not possible. */
   async #byMeaning(
     embedder: Embedder,
     index: ToolIndex,
@@ -110,13 +110,13 @@ export class ToolSearch {
   ): Promise<number[] | undefined> {
     if (embedder.failing) return undefined
     const { maxDistance, maxTools } = this.#settings
-    // Both are in flight at once; neither rejects.
+    // Both run concurrently; neither rejects.
     const making = this.#vectorsInTime(embedder, index)
     const query = await queryVector(embedder, description, signal)
     if (!query) return undefined
     const vectors = await making
     if (!vectors) return undefined
-    // The model was changed in the meantime: the query is asked about once more.
+    // The model changed meanwhile, so embed the query again.
     const { vector } = isFrom(vectors, query.model)
       ? query
       : ((await queryVector(embedder, description, signal)) ?? query)
@@ -128,7 +128,7 @@ export class ToolSearch {
     return nearest(vector, vectors.list, maxDistance, maxTools)
   }
 
-  /** The vectors of a set, or undefined when they are not there soon. Never rejects. */
+  /** Returns the vectors of a set, or undefined when they are not available in time. Never rejects. */
   async #vectorsInTime(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
     const vectors = this.#vectorsOf(embedder, index)
     const since = index.embedding?.since
@@ -146,7 +146,7 @@ export class ToolSearch {
     }
   }
 
-  /** Makes the vectors of a set unless they are there or being made. Never rejects; undefined: it failed. */
+  /** Creates the vectors of a set unless they exist or are being created. Never rejects; undefined after a failure. */
   async #vectorsOf(embedder: Embedder, index: ToolIndex, length?: number): Promise<Vectors | undefined> {
     const { vectors } = index
     if (vectors && isFrom(vectors, embedder.model)) return vectors
@@ -166,7 +166,7 @@ export class ToolSearch {
     })
   }
 
-  /** Makes vectors for the set used last that has none; the others follow when they are searched. */
+  /** Creates vectors for the most recently used set without any; other sets follow when they are searched. */
   async #retry(): Promise<void> {
     for (const index of this.#indexes.all()) {
       if (index.vectors || !this.#embedder) continue
@@ -189,7 +189,7 @@ async function queryVector(
   try {
     return await embedder.ofQuery(description, signal)
   } catch {
-    // The embedder has taken note of it.
+    // The embedder has recorded the failure.
     return undefined
   }
 }

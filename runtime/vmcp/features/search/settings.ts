@@ -1,8 +1,8 @@
 /**
- * The settings of tool search as the rest of this module uses them, and what can be wrong with them beyond their schema.
+ * The settings of tool search, and checks beyond their schema.
  *
- * The schema has checked the shapes already: decimal numbers within their ranges, `compat` with a service and a model,
- * header names. Here follows what needs the environment or a URL parser.
+ * The schema has already checked the form: decimal numbers within their ranges, `compat` with a service and a model,
+ * header names. This file checks what needs the environment or a URL parser.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { addressViolation, isHeaderValue, type Optimizer, timerMs } from '../../../../schemas/index.ts'
@@ -10,26 +10,26 @@ import { Secret } from '../../../observe/index.ts'
 import { vmcpEnvironment } from '../../../config/index.ts'
 
 export interface SearchSettings {
-  /** Tools in one response, at most. */
+  /** Maximum number of tools in a response. */
   readonly maxTools: number
-  /** 0: keywords alone; 1: meaning alone. Always 0 without a service. */
+  /** 0: keywords only; 1: meaning only. Always 0 without a service. */
   readonly semanticRatio: number
-  /** Largest cosine distance of a result found by meaning, 0 to 2. */
+  /** Maximum cosine distance of a semantic result, from 0 to 2. */
   readonly maxDistance: number
-  /** Undefined: nothing is embedded. */
+  /** Undefined: semantic search is disabled. */
   readonly service: ServiceSettings | undefined
 }
 
 export interface ServiceSettings {
   readonly protocol: 'tei' | 'compat'
-  /** Base URL without a slash at the end. */
+  /** Base URL without trailing slash. */
   readonly url: string
   /** Empty for `tei`, which serves one model. */
   readonly model: string
   readonly headers: Readonly<Record<string, string>>
   /** Sent as a bearer token to a `compat` service. */
   readonly apiKey: Secret | undefined
-  /** For one request, and for the time that a search waits. */
+  /** Timeout of a request, and of the wait of a search. */
   readonly timeoutMs: number
 }
 
@@ -48,7 +48,7 @@ export function searchSettings(config: Optimizer, env: Environment): SearchSetti
 }
 
 function serviceSettings(config: Optimizer, url: string, env: Environment): ServiceSettings {
-  // `openai` is another name of `compat`.
+  // `openai` is an alias of `compat`.
   const compat = config.embeddingProvider !== 'tei'
   const apiKey = env[vmcpEnvironment.embeddingApiKey]
   return {
@@ -61,14 +61,14 @@ function serviceSettings(config: Optimizer, url: string, env: Environment): Serv
   }
 }
 
-/** What keeps these settings from working, each with the field's path. */
+/** Returns the errors in these settings, each with the field's path. */
 export function optimizerViolations(config: Optimizer | undefined, env: Environment): string[] {
   if (!config) return []
   const { embeddingService: url, embeddingProvider } = config
   const problems = url === undefined || url === '' ? [] : urlViolations(url)
   const key = env[vmcpEnvironment.embeddingApiKey] ?? ''
   if (embeddingProvider !== 'tei' && !isHeaderValue(key))
-    problems.push(`${vmcpEnvironment.embeddingApiKey}: holds characters that cannot stand in a header`)
+    problems.push(`${vmcpEnvironment.embeddingApiKey}: contains characters that are not allowed in a header`)
   return problems
 }
 
@@ -79,7 +79,7 @@ function urlViolations(url: string): string[] {
   const { username, password, search, hash } = new URL(url)
   const problems: string[] = []
   if (username !== '' || password !== '')
-    problems.push(`${path}: must not carry credentials; use ${vmcpEnvironment.embeddingApiKey}`)
+    problems.push(`${path}: must not contain credentials; use ${vmcpEnvironment.embeddingApiKey}`)
   else if (violation !== undefined) problems.push(`${path}: ${violation}`)
   if (search !== '' || hash !== '') problems.push(`${path}: must be a base URL without query or fragment`)
   return problems

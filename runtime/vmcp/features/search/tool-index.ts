@@ -1,8 +1,8 @@
 /**
- * One set of tools, ready to be searched: the tools as they were listed, what they would cost a client to read, and the
- * index over their words. Vectors are added when there are some.
+ * A set of tools prepared for searching: the listed tools, their token cost for a client, and the keyword index.
+ * Vectors are added when available.
  *
- * Built in slices, so that a long list does not hold up other requests.
+ * Built in slices, so that a long list does not delay other requests.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
@@ -14,34 +14,34 @@ import type { VisibleTools } from './visible-tools.ts'
 
 export interface IndexedTool {
   readonly name: string
-  /** The tool object as it was listed. */
+  /** The tool object as listed. */
   readonly json: Buffer
-  /** What is embedded. */
+  /** Text to embed. */
   readonly text: string
-  /** Rough number of tokens of the tool object. */
+  /** Approximate number of tokens of the tool object. */
   readonly tokens: number
 }
 
 export interface ToolIndex {
   readonly tools: readonly IndexedTool[]
   readonly names: ReadonlySet<string>
-  /** Tokens of all tools together. */
+  /** Total tokens of all tools. */
   readonly tokens: number
   readonly keywords: KeywordIndex
-  /** Vectors of the tools, in their order. */
+  /** Vectors of the tools, in order. */
   vectors: Vectors | undefined
-  /** The making of them, while it lasts. */
+  /** Pending creation of the vectors. */
   embedding: { readonly since: number; readonly done: Promise<Vectors | undefined> } | undefined
 }
 
-/** After so long others have a turn. */
+/** Milliseconds after which the build yields to other work. */
 const sliceMs = 2
 const maxTextChars = 8_000
 const maxParameters = 200
 const maxParameterDepth = 3
 const bytesPerToken = 4
 
-/** Tools by a name in `hidden` are left out: they could not be called. */
+/** Omits tools with a name in `hidden`, because they cannot be called. */
 export async function buildIndex(
   { pages }: VisibleTools,
   hidden: ReadonlySet<string> = new Set(),
@@ -78,7 +78,7 @@ export async function buildIndex(
   return { tools, names, tokens, keywords, vectors: undefined, embedding: undefined }
 }
 
-/** Lets others have a turn when it is time; what it returns costs nothing when it is not. */
+/** Returns a function that yields to other work at the end of a slice, and otherwise costs almost nothing. */
 function makeTurn(): () => Promise<void> | undefined {
   let began = performance.now()
   return () =>
@@ -89,7 +89,7 @@ function makeTurn(): () => Promise<void> | undefined {
         })
 }
 
-/** The script tool goes on to list all other tools, which would make it a match for everything. */
+/** Uses only the first paragraph: the script tool lists all other tools after it, and would match every search. */
 function beginning(description: string): string {
   return description.split('\n\n', 1)[0] ?? ''
 }
@@ -101,7 +101,7 @@ interface ReadTool {
   readonly parameters: readonly string[]
 }
 
-/** Undefined for what has no readable name. */
+/** Returns undefined for tools without a readable name. */
 function readTool(json: Buffer): ReadTool | undefined {
   if (json[0] !== 0x7b) return undefined
   try {
@@ -120,7 +120,7 @@ function readTool(json: Buffer): ReadTool | undefined {
   }
 }
 
-/** Names of the properties of a schema, those of objects and lists in it included. */
+/** Yields the names of the properties of a schema, including those of nested objects and lists. */
 function* parameterNames(schema: unknown, depth = 0): Iterable<string> {
   if (typeof schema !== 'object' || schema === null || depth > maxParameterDepth) return
   const { properties, items } = schema as { readonly properties?: unknown; readonly items?: unknown }

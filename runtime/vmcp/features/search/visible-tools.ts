@@ -1,9 +1,7 @@
 /**
- * The tools that a caller may use, as the pages of the list that the inside gives, and a key that is equal for equal
- * lists.
+ * The tools that a caller may use, as list pages from behind the guards, and a key that is equal for equal lists.
  *
- * Pages that were seen before are recognised by their buffer or their hash, so that a search does not take a long list
- * apart again.
+ * Known pages are recognized by their buffer or hash, so that a search does not parse a long list again.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (tools/list: hidden tools are omitted).
  */
 import { hash } from 'node:crypto'
@@ -29,7 +27,7 @@ export class VisibleToolsReader {
   readonly #byBuffer = new WeakMap<Buffer, PageFacts>()
   readonly #byDigest = new LRUCache<string, PageFacts>({ max: maxKnown })
 
-  /** Rejects with what the list is refused with. */
+  /** Rejects with the error of the list. */
   async read(operation: Operation, inside: Perform): Promise<VisibleTools> {
     const pages: Buffer[] = []
     const digests: string[] = []

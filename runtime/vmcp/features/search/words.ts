@@ -1,12 +1,12 @@
 /**
- * Words of a search and of tools: which ones count, and how names made of several words come apart.
+ * Selects the words of a search, and splits names that consist of several words.
  *
- * Words that nearly every tool description holds are left out, common English words only of a task description: what a
- * client gives as keywords it has chosen. When nothing would be left, everything is taken.
+ * Words that occur in nearly every tool description are dropped. Common English words are dropped only from a task
+ * description, because a client chooses its keywords deliberately. If nothing would remain, all words are used.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 
-/** Say nothing about a tool, because they stand in nearly every one. */
+/** Words that occur in nearly every tool and therefore carry no information. */
 const emptyWords: ReadonlySet<string> = new Set(
   (
     'name description schema input output type properties required title id tool server meta data content text ' +
@@ -22,12 +22,12 @@ const commonWords: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** More than a long description has; the index takes the most telling of them (keywords.ts). */
+/** More than the words of a long description; the index uses the rarest of them (keywords.ts). */
 const maxWords = 100
 const maxWordChars = 128
 const maxTextChars = 8_000
 
-/** The words by which a search goes, each once, in order. */
+/** Returns the distinct words of a search, in order. */
 export function searchWords(description: string, keywords: readonly string[]): string[] {
   const chosen = wordsIn(keywords)
   const own = chosen.filter((word) => !emptyWords.has(word.toLowerCase()))
@@ -37,7 +37,7 @@ export function searchWords(description: string, keywords: readonly string[]): s
   return (telling.length > 0 ? telling : [...chosen, ...told]).slice(0, maxWords)
 }
 
-/** Words with a letter or digit, each once whatever its case. */
+/** Returns the distinct words that contain a letter or digit, ignoring case. */
 function wordsIn(texts: readonly string[]): string[] {
   const words = new Map<string, string>()
   for (const word of texts.flatMap((text) => text.slice(0, maxTextChars).split(/\s+/u))) {
@@ -48,12 +48,12 @@ function wordsIn(texts: readonly string[]): string[] {
   return [...words.values()]
 }
 
-/** Without the punctuation around it, which a sentence brings along. */
+/** Removes surrounding punctuation. */
 function bare(word: string): string {
   return word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '')
 }
 
-/** `getUserById` and `HTTPServer2` with their parts apart; the same text when there is nothing to part. */
+/** Splits `getUserById` and `HTTPServer2` into their parts. Returns other texts unchanged. */
 export function partWords(text: string): string {
   return text.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
 }

@@ -1,8 +1,8 @@
 /**
- * A workflow made ready to run: the order of its steps, durations, retries, and the program of what is computed for it
- * (evaluation/). Once per configuration.
+ * Compiles a workflow: step order, durations, retries, and the program of its templates and schemas (evaluation/). Runs
+ * once per configuration.
  *
- * Expects a definition without violations (schemas/workflow); what only compiling a schema finds is an error too.
+ * Expects a definition without violations (schemas/workflow). Errors found only by compiling a schema are thrown.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../../schemas/index.ts'
@@ -13,10 +13,10 @@ import type { Retry } from './limits.ts'
 export type Reaction = 'abort' | 'continue' | 'skip_remaining'
 
 export interface ToolCall {
-  /** As the definition names it. */
+  /** Name in the definition. */
   readonly tool: string
   readonly retry: Retry
-  /** How long one call may take; undefined: as long as the backend has. */
+  /** Timeout of a call; undefined: the backend's timeout. */
   readonly timeoutMs: number | undefined
 }
 
@@ -27,7 +27,7 @@ export type StepWork =
       /** Raw JSON. */
       readonly schema: string
       readonly onDecline: Reaction
-      /** undefined: not said. */
+      /** Undefined: not specified. */
       readonly onCancel: Reaction | undefined
     }
   | {
@@ -42,7 +42,7 @@ export interface CompiledStep {
   readonly id: string
   readonly dependsOn: readonly string[]
   readonly timeoutMs: number
-  /** Goes on after a failure. */
+  /** True when the workflow continues after a failure of the step. */
   readonly continues: boolean
   readonly work: StepWork
 }
@@ -53,7 +53,7 @@ export interface Workflow {
   readonly steps: readonly CompiledStep[]
   readonly timeoutMs: number
   readonly program: WorkflowProgram
-  /** Tools that steps name, each once. */
+  /** Distinct tools that steps use. */
   readonly tools: ReadonlySet<string>
   /** Tools of steps that continue with `defaultResults` when the tool fails. */
   readonly optionalTools: ReadonlySet<string>
@@ -62,12 +62,12 @@ export interface Workflow {
 
 const workflowMs = 30 * 60_000
 const stepMs = 5 * 60_000
-/** Nobody is waited for longer than this. */
+/** Maximum time to wait for a user. */
 const questionMs = 10 * 60_000
 const maxRetries = 10
 const retryMs = 1_000
 
-/** Throws what is wrong with a schema or template, which is an Error with a message for operators. */
+/** Throws an Error with a message for operators when a schema or template is invalid. */
 export function compileWorkflow(definition: CompositeTool): Workflow {
   const steps = definition.steps.map(compileStep)
   return {
@@ -140,7 +140,7 @@ function compileCall(step: Pick<WorkflowStep, 'tool' | 'onError' | 'timeout'>): 
   }
 }
 
-/** Milliseconds; nothing and zero mean that nothing was said. */
+/** Returns milliseconds. Zero is treated like an absent value. */
 function durationOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : parseDuration(text) || undefined
 }

@@ -18,7 +18,7 @@ import { runWorkflow } from './run.ts'
 import { ownName } from '../../catalog/tools.ts'
 import { once } from '../../model/once.ts'
 
-/** A workflow that cannot be offered, whatever tools there are. */
+/** A workflow that can never be offered. */
 export interface LeftOut {
   readonly name: string
   readonly reason: string
@@ -84,7 +84,7 @@ interface MadeEntry {
   readonly without: readonly string[]
 }
 
-/** The entry of a workflow; a string says why there is none. */
+/** Returns the entry of a workflow, or a string with the reason why it cannot be offered. */
 function entryOf(workflow: Workflow, find: Find, findAbsent: Find, parts: WorkflowParts): MadeEntry | string {
   const bound = new Map<string, WorkflowTool>()
   const missing: string[] = []
@@ -96,7 +96,7 @@ function entryOf(workflow: Workflow, find: Find, findAbsent: Find, parts: Workfl
       bound.set(name, { entry, inputSchema: once(() => new JsonObject(entry.json).value('inputSchema')) })
     else (isOptional ? without : missing).push(name)
   }
-  if (missing.length > 0) return `there is no tool ${missing.join(', ')}`
+  if (missing.length > 0) return `unknown tool ${missing.join(', ')}`
   const known = [...bound.values()].map(({ entry }) => entry.annotations)
   const annotations = annotationsOf(workflow, [...known, ...without.map(() => ({}))])
   if (typeof annotations === 'string') return annotations
@@ -138,7 +138,7 @@ function annotationsOf(
   if (hints.length === 0) return own
   const floor = {
     readOnlyHint: hints.every(({ readOnlyHint }) => readOnlyHint === true),
-    // A tool that only reads destroys nothing, unless it says so.
+    // A read-only tool is not destructive unless its annotations claim otherwise.
     destructiveHint: hints.some(({ readOnlyHint, destructiveHint }) =>
       readOnlyHint === true ? destructiveHint === true : destructiveHint !== false,
     ),
@@ -149,6 +149,7 @@ function annotationsOf(
     ...(own['destructiveHint'] === false && floor.destructiveHint ? ['destructiveHint false'] : []),
     ...(own['openWorldHint'] === false && floor.openWorldHint ? ['openWorldHint false'] : []),
   ]
-  if (claims.length > 0) return `its annotations claim ${claims.join(', ')}, which its tools do not bear out`
+  if (claims.length > 0)
+    return `its annotations claim ${claims.join(', ')}, which the annotations of its tools contradict`
   return { ...floor, ...own }
 }

@@ -1,6 +1,4 @@
-/**
- * What everything in one execution of a workflow works with.
- */
+/** The shared state of a workflow execution. */
 import type { AuditTrail, AuditOutcome, Instruments, WorkflowEventType } from '../../../observe/index.ts'
 import type { Log } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
@@ -18,7 +16,7 @@ import {
 } from './evaluation/index.ts'
 import { StepError } from './errors.ts'
 
-/** Calls a tool of a backend, hidden ones too; `timeoutMs` is the least that the backend has for it. */
+/** Calls a tool of a backend, including hidden ones. `timeoutMs` is a lower bound for the backend's timeout. */
 export type CallWorkflowTool = (
   operation: Operation,
   entry: ToolEntry,
@@ -28,36 +26,36 @@ export type CallWorkflowTool = (
 export interface WorkflowParts {
   readonly call: CallWorkflowTool
   readonly clock: Clock
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly log: Log
-  /** Computes what executions need; shared by all workflows of a server. */
+  /** Evaluates templates and schemas; shared by all workflows of a server. */
   readonly evaluator: Evaluator
 }
 
-/** A tool of a step, as the catalog has it. */
+/** A tool of a step, from the catalog. */
 export interface WorkflowTool {
   readonly entry: ToolEntry
-  /** Its input schema; read when it is needed first. */
+  /** Parses its input schema on first use. */
   readonly inputSchema: () => unknown
 }
 
-/** One execution. */
+/** An execution of a workflow. */
 export interface WorkflowContext {
-  /** Of the execution; random. */
+  /** Random id of the execution. */
   readonly id: string
   readonly workflow: Workflow
   readonly tools: ReadonlyMap<string, WorkflowTool>
   /** The client's call. */
   readonly operation: Operation
   readonly parts: WorkflowParts
-  /** What the execution has used of what it may use. */
+  /** Resources that the execution has used. */
   readonly used: { spent: number; bytes: number }
 }
 
-/** Has something computed for an execution. Rejects with StepError, WorkflowError, or the reason of the signal. */
+/** Evaluates a task of an execution. Rejects with StepError, WorkflowError, or the signal's reason. */
 export function compute<K extends TaskKind>(
   { workflow, operation, parts, used }: WorkflowContext,
   state: ExecutionState,
@@ -68,14 +66,14 @@ export function compute<K extends TaskKind>(
   return parts.evaluator.evaluate(workflow.program, state, task, { client, signal, budget: used })
 }
 
-/** What one execution may hold of arguments and results. */
+/** Maximum total size of arguments and results that an execution keeps. */
 const maxHeldBytes = 32 * 1024 * 1024
 
-/** Keeps bytes for the time of an execution. Throws StepError when it holds too much. */
+/** Keeps bytes until the execution ends. Throws StepError when it keeps too many. */
 export function keep({ used }: WorkflowContext, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
   if (used.bytes > maxHeldBytes)
-    throw new StepError(`the results of the workflow are larger than ${maxHeldBytes / 2 ** 20} MiB together`)
+    throw new StepError(`the results of the workflow exceed ${maxHeldBytes / 2 ** 20} MiB in total`)
   return bytes.buffer instanceof SharedArrayBuffer ? (bytes as SharedBytes) : shared(bytes)
 }
 

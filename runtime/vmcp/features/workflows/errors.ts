@@ -1,12 +1,12 @@
 /**
- * How a workflow goes wrong. Messages are for clients: ids of steps and names of tools, what a backend said, never
+ * Errors of workflows. The messages are for clients: they contain step ids, tool names and backend messages, but never
  * expanded arguments or addresses.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
 
 /** A step failed. */
 export class StepError extends ModuleError {
-  /** True when trying again may help. */
+  /** True when a retry may succeed. */
   readonly retryable: boolean
 
   constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
@@ -15,7 +15,7 @@ export class StepError extends ModuleError {
   }
 }
 
-/** A step, or one iteration, took longer than it may. */
+/** A step or an iteration exceeded its timeout. */
 export class StepTimeout extends StepError {
   constructor(timeoutMs: number, formatted: string) {
     super(`timed out after ${formatted}`)
@@ -25,12 +25,12 @@ export class StepTimeout extends StepError {
   readonly timeoutMs: number
 }
 
-/** The whole workflow took longer than it may. */
+/** The whole workflow exceeded its timeout. */
 export class WorkflowTimeout extends ModuleError {
   constructor(formatted: string) {
     super(`after ${formatted}`)
   }
 }
 
-/** The call as a whole cannot be answered otherwise than with this. */
+/** An error that ends the whole call. */
 export class WorkflowError extends ModuleError {}

@@ -1,9 +1,10 @@
 /**
- * One execution of a workflow: starts each step as soon as its own dependencies have ended, in the order of the
- * definition, no more than ten at a time; stops at the first failure that is not tolerated.
+ * Executes a workflow: starts each step when its dependencies have ended, in the order of the definition, at most ten
+ * at a time. Stops at the first failure that is not tolerated.
  *
- * Nothing outlives it: what runs when it stops is cancelled, and it ends when all of that has ended.
- * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition, onError, timeout).
+ * Nothing outlives the execution: it cancels running steps when it stops, and waits for them.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition,
+ * onError, timeout).
  */
 import { reasonOf } from '../../../net/index.ts'
 import { formatDuration } from '../../../../schemas/index.ts'
@@ -55,7 +56,7 @@ export class Execution {
     )
   }
 
-  /** The step that completed last. */
+  /** The most recently completed step. */
   get last(): string | undefined {
     return this.#last
   }
@@ -64,12 +65,12 @@ export class Execution {
     return [...this.#statuses.values()].filter((status) => status === 'completed').length
   }
 
-  /** What templates see while steps run. */
+  /** State for templates while steps run. */
   get state(): ExecutionState {
     return this.#stateAs('pending', 0, 0)
   }
 
-  /** What templates see when all steps have ended. */
+  /** State for templates after all steps have ended. */
   get finalState(): ExecutionState {
     const { clock } = this.#context.parts
     return this.#stateAs('completed', this.completed, clock.now() - this.#startedAt)
@@ -89,13 +90,13 @@ export class Execution {
     }
   }
 
-  /** How far each step came, for people. */
+  /** Readable status of each step. */
   get progress(): string {
     const words: Partial<Record<Status, string>> = { pending: 'not started', running: 'cancelled' }
     return [...this.#statuses].map(([id, status]) => `${id} ${words[status] ?? status}`).join(', ')
   }
 
-  /** Rejects with WorkflowError, WorkflowTimeout, or the reason for which the client's call was cancelled. */
+  /** Rejects with WorkflowError, WorkflowTimeout, or the reason why the client's call was cancelled. */
   async run(): Promise<void> {
     const { signal } = this.#limit
     const onAbort = () => {
@@ -144,7 +145,7 @@ export class Execution {
         this.#advance()
       })
       .catch((error: unknown) => {
-        // Whatever a listener does wrong, the call gets a response.
+        // Respond to the call even when a listener throws.
         this.#stop(error instanceof Error ? error : new Error('cancelled'))
         if (this.#running === 0) this.#finish?.()
       })
@@ -160,7 +161,7 @@ export class Execution {
     this.#limit.abort(error)
   }
 
-  /** Never rejects for what the definition tolerates. */
+  /** Does not reject for failures that the definition tolerates. */
   async #runStep(step: CompiledStep): Promise<void> {
     const { clock } = this.#context.parts
     const startedAt = clock.now()
@@ -222,7 +223,7 @@ export class Execution {
     if (work.type === 'forEach' && plan.kind === 'loop')
       return { output: await runForEach(context, { step, work, plan, state, signal, onRetry }) }
     if (work.type !== 'tool' || plan.kind !== 'call') throw new TypeError('the plan is not for this step')
-    // The step's own time is what the call has; only one that the definition names wins over the backend's.
+    // The step's own timeout limits the call; it overrides the backend's only when the definition sets it.
     const bytes = await callTool(context, work, { args: plan.args, state, signal, onRetry })
     return { output: { kind: 'result', bytes } }
   }
@@ -238,12 +239,12 @@ export class Execution {
     const message = isKnown ? error.message : 'internal error'
     this.#put(step, 'failed', step.continues ? defaultResults : noOutput, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
-    // What concerns the workflow as a whole is not tolerated by a step.
+    // Errors of the whole workflow are not tolerated by a step.
     if (!step.continues || error instanceof WorkflowError)
       this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
   }
 
-  /** Every step that has not started yet is skipped; what runs goes on. */
+  /** Skips every step that has not started. Running steps continue. */
   #skipRemaining(): void {
     for (const step of this.#context.workflow.steps) {
       if (this.#statuses.get(step.id) !== 'pending') continue
@@ -253,7 +254,7 @@ export class Execution {
     }
   }
 
-  /** Progress of the workflow is the number of steps that have ended. */
+  /** Reports progress as the number of ended steps. */
   #told({ id }: CompiledStep): void {
     const { operation, workflow } = this.#context
     const { progressToken } = operation.context

@@ -1,7 +1,7 @@
 /**
- * Composite tools: workflows over the tools of backends, offered as tools of their own.
+ * Composite tools: workflows over the tools of backends, offered as tools.
  *
- * The engine asks for a Composer and gives it to the catalog; nothing else enters here.
+ * The engine creates a Composer and passes it to the catalog; there is no other entry point.
  */
 import { type CompositeTool, formatViolations } from '../../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../../schemas/workflow/index.ts'
@@ -13,7 +13,10 @@ import type { WorkflowParts } from './context.ts'
 export { Evaluator } from './evaluation/index.ts'
 export { workflowWorker } from './worker-program.ts'
 
-/** undefined when there is nothing to offer. Expects definitions without errors; those beyond the budget are left out. */
+/**
+ * Returns undefined when no workflow can be offered. Expects valid definitions. Definitions beyond the check budget are
+ * omitted.
+ */
 export function makeWorkflows(
   definitions: readonly CompositeTool[] | undefined,
   parts: WorkflowParts,
@@ -23,12 +26,12 @@ export function makeWorkflows(
   return makeComposer(usable.map(compileWorkflow), beyond, parts)
 }
 
-/** One line for every error of the definitions, with its path: the same checks as at admission, and compiling them. */
+/** Returns one line per error of the definitions, with its path: the checks of admission, and compilation. */
 export function workflowErrors(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).errors
 }
 
-/** One line for every definition that is left out, because all together would take too much to be checked. */
+/** Returns one line per definition that is omitted because all definitions together exceed the check budget. */
 export function workflowsBeyond(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).beyond.map(({ reason }) => reason)
 }
@@ -39,7 +42,7 @@ interface Checked {
   readonly beyond: readonly LeftOut[]
 }
 
-/** The check may take long, and the same definitions are asked about several times. */
+/** Cached, because the check may be slow and the same definitions are checked several times. */
 const known = new WeakMap<readonly CompositeTool[], Checked>()
 
 function checked(definitions: readonly CompositeTool[]): Checked {
@@ -71,6 +74,6 @@ function violationsOf(definition: CompositeTool, path: string, budget: CheckBudg
     compileWorkflow(definition)
     return []
   } catch (error) {
-    return [`${path}: ${error instanceof Error ? error.message : 'cannot be used'}`]
+    return [`${path}: ${error instanceof Error ? error.message : 'invalid definition'}`]
   }
 }

@@ -1,11 +1,9 @@
-/**
- * Waiting within bounds: a signal that also ends after a time, pauses, retries.
- */
+/** Time limits: a signal with a timeout, pauses, and retries. */
 import { reasonOf } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import { StepError } from './errors.ts'
 
-/** A signal that fires with `outer`, when told to, or after a time. */
+/** A signal that fires with `outer`, on request, or after a timeout. */
 export class Limit {
   readonly #controller = new AbortController()
   readonly #end: () => void
@@ -30,16 +28,16 @@ export class Limit {
     this.#controller.abort(reason)
   }
 
-  /** Lets go of the timer and of the outer signal. */
+  /** Releases the timer and the outer signal. */
   end(): void {
     this.#end()
   }
 }
 
-/** Longest time that a timer can wait. */
+/** Maximum delay of a timer. */
 const longestMs = 2 ** 31 - 1
 
-/** Waits; rejects with the reason of the signal when that fires. */
+/** Waits. Rejects with the signal's reason. */
 function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(reasonOf(signal))
@@ -62,23 +60,23 @@ export interface Retry {
   readonly delayMs: number
 }
 
-/** Growth and bounds of the pauses; each is spread by half to both sides, so that callers do not come back together. */
+/** Growth and limits of the pauses. Each pause varies by up to half, so that callers do not retry at the same time. */
 const growth = 1.5
 const largestFactor = 60
 const jitterShare = 0.5
-/** No attempt begins later than this after the first. */
+/** No attempt starts later than this after the first one. */
 const totalMs = 15 * 60_000
 
 export interface RetryParts {
   readonly clock: Clock
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number
   readonly signal: AbortSignal
-  /** Told before each attempt but the first. */
+  /** Called before each attempt except the first. */
   readonly onRetry: () => void
 }
 
-/** Does something again while it fails in a way that may pass. Rejects with the last failure. */
+/** Repeats `work` while it fails with a retryable error. Rejects with the last failure. */
 export async function retrying<T>(retry: Retry, parts: RetryParts, work: () => Promise<T>): Promise<T> {
   const { clock, random, signal, onRetry } = parts
   const startedAt = clock.now()

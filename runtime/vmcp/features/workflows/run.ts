@@ -1,8 +1,8 @@
 /**
- * Answers one call of a composite tool: arguments, execution, output, audit and telemetry.
+ * Handles a call of a composite tool: arguments, execution, output, audit and telemetry.
  *
- * Whatever goes wrong in the workflow is a result that a model can read (`isError`), never an error of the protocol; only a
- * call that its client gave up is rejected.
+ * Every failure of the workflow becomes a result that a model can read (`isError`), never a protocol error. Only a call
+ * that its client cancelled rejects.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'

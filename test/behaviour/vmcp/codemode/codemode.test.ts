@@ -148,7 +148,7 @@ t.test('errors: of the text, of names, of tools, of what cannot be answered', as
     ['return call_tool("nope")', 'script.star:1:17: call_tool: unknown tool "nope"'],
     ['return call_tool()', 'script.star:1:17: call_tool: requires at least 1 argument'],
     ['return call_tool(5)', 'script.star:1:17: call_tool: first argument must be a string'],
-    ['return get_it(1)', 'script.star:1:14: get-it: takes keyword arguments only'],
+    ['return get_it(1)', 'script.star:1:14: get-it: accepts keyword arguments only'],
     ['return get_it(x=len)', /cannot convert a value of type builtin_function_or_method to JSON/],
     ['return len', /^failed to serialize script result: a value of type builtin_function_or_method/],
     ['x = [1]\nx.append(x)\nreturn x', /^failed to serialize script result: a value that contains itself/],
@@ -197,7 +197,7 @@ t.test('binding: cleaned names, none taken from the language, shared names are n
   t.match(description, /^- _2nd\(\)$/m)
   t.match(description, /^- call_tool\("list"\)$/m)
   t.same(texts(await run('return get_weather("Oslo", days=2)')), ['{"city":"Oslo","days":2}'])
-  t.match(texts(await run('get_weather(1, 2, 3)'))[0], /takes at most 2 positional arguments \(city, days\)/)
+  t.match(texts(await run('get_weather(1, 2, 3)'))[0], /accepts at most 2 positional arguments \(city, days\)/)
   t.match(texts(await run('get_weather("a", city="b")'))[0], /multiple values for argument "city"/)
   t.same(
     texts(

@@ -44,12 +44,12 @@ const rows: Readonly<Record<string, Row>> = {
   'a definition that is no JSON': {
     toolLocks: [{ backend: 'files', tools: [{ name: 'read', definition: '{"name":"read"' }] }],
     expected: unusable,
-    problem: /the definition cannot be used/,
+    problem: /invalid definition/,
   },
   'a definition of another tool': {
     toolLocks: [{ backend: 'files', tools: [{ name: 'read', definition: other }] }],
     expected: unusable,
-    problem: /the definition is one of "list"/,
+    problem: /the definition belongs to "list"/,
   },
   'two locks with the same tool': {
     toolLocks: [
@@ -57,7 +57,7 @@ const rows: Readonly<Record<string, Row>> = {
       lockFor('files', { tools: [changed(approved, { title: 'Other' })] }),
     ],
     expected: unusable,
-    problem: /stands in the locks of this backend twice/,
+    problem: /duplicate name in the locks of this backend/,
   },
   'two locks that disagree': {
     toolLocks: [lockFor('files', offer, { onChanged: 'observe' }), { backend: 'files', onChanged: 'block' }],

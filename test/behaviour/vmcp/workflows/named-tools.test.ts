@@ -161,7 +161,7 @@ t.test('defaultResults: also when the backend has been down since the start', as
   t.match((await session.request('tools/call', { name: 'flow' })).text, 'a default')
   const { problems } = (await (await fetch(`${vmcp.origin}/status`)).json()) as { problems: string[] }
   t.match(problems.join('\n'), /workflow flow runs without unknown tools \(b\.say\)/)
-  t.match(problems.join('\n'), /workflow strict is left out: there is no tool b\.say/)
+  t.match(problems.join('\n'), /workflow strict is left out: unknown tool b\.say/)
 })
 
 t.test('defaultResults alone are not enough: a step that aborts needs its tool', async (t) => {

@@ -155,7 +155,7 @@ t.test(
     t.equal(await client.callText('echo', { a: 1 }), '{"a":1}', 'the tool of the backend')
     await t.rejects(client.callText('gone'), /not found/)
     const status = await (await fetch(`${vmcp.origin}/status`)).text()
-    t.match(status, /workflow gone is left out: there is no tool fixture\.no_such_tool/)
+    t.match(status, /workflow gone is left out: unknown tool fixture\.no_such_tool/)
     t.match(status, /tool echo is left out: fixture offers a tool of that name/)
     t.ok(fixture.state.requests.length > 0)
   },

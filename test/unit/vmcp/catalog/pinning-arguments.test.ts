@@ -158,13 +158,13 @@ t.test('arguments whose check does not come to its end do not fit', async (t) =>
   const lines: Record<string, unknown>[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(JSON.parse(line)) } })
   t.same(await violations(file, fits, matcher(t, { taskWork: 1 }, {}, log)), [
-    'they take too much work to be checked',
+    'the check exceeds the work limit',
   ])
-  t.same(await violations(file, fits, matcher(t, { taskMs: 0 }, {}, log)), ['they could not be checked'])
+  t.same(await violations(file, fits, matcher(t, { taskMs: 0 }, {}, log)), ['the check failed'])
   const subject = { backend: 'files', tool: 'read' }
   t.match(lines, [
     { level: 'warn', ...subject },
-    { level: 'error', ...subject, reason: 'it takes too long for what it works on' },
+    { level: 'error', ...subject, reason: 'time limit exceeded' },
   ])
   const crowded = matcher(t, {}, { maxWorkers: 1, maxPerCaller: 1, maxWaiting: 0 })
   const [first, second] = await Promise.allSettled([

@@ -172,9 +172,9 @@ t.test('at the start: every error of the settings is named', async (t) => {
   refused({ ...compat, embeddingHeaders: { 'a b': 'x' } }, /not an HTTP header name/)
   refused(
     { ...compat, embeddingService: 'http://user:word@h/v1?q=1' },
-    /optimizer\.embeddingService: must not carry credentials/,
+    /optimizer\.embeddingService: must not contain credentials/,
     /optimizer\.embeddingService: must be a base URL without query or fragment/,
-    /GATEHOUSE_EMBEDDING_API_KEY: holds characters/,
+    /GATEHOUSE_EMBEDDING_API_KEY: contains characters/,
   )
   checkStart(vmcpConfig({}, { optimizer: {} }), { env: {} })
   checkStart(vmcpConfig({}, { optimizer: compat }), { env: { GATEHOUSE_EMBEDDING_API_KEY: 'key' } })

@@ -227,7 +227,7 @@ t.test('evaluation: the budget of an execution ends it, whatever a step tolerate
     ),
   })
   const r = await rig(definition, { evaluator })
-  t.match(await r.run(list(50_000)), { isError: true, text: /it takes too much work for what it works on/ })
+  t.match(await r.run(list(50_000)), { isError: true, text: /work limit exceeded/ })
   t.notOk((await r.run(list(10))).isError, 'others have their own budget')
 })
 
@@ -235,7 +235,7 @@ t.test('evaluation: a task that takes too long is ended, and the next one has an
   const evaluator = evaluatorFor(t, { ...IN_WORKER, taskMs: 50, taskWork: 1e12, executionWork: 1e12 })
   const definition = workflow({ steps: [step('a', { v: 'x{{range .params.n}}{{end}}' })] })
   const r = await rig(definition, { evaluator })
-  t.match(await r.run({ n: 1e12 }), { isError: true, text: /it takes too long for what it works on/ })
+  t.match(await r.run({ n: 1e12 }), { isError: true, text: /time limit exceeded/ })
   const ample = evaluatorFor(t, { ...IN_WORKER })
   t.notOk((await (await rig(definition, { evaluator: ample })).run({ n: 3 })).isError)
 })
@@ -245,7 +245,7 @@ t.test('evaluation: data that no worker can hold fail the one execution', async 
   const definition = workflow({ steps: [step('a', { n: '{{len .params.l}}' })] })
   const r = await rig(definition, { evaluator })
   const text = `{"l":[${'[],'.repeat(900_000)}0]}`
-  t.match(await r.run(text), { isError: true, text: /it works on too much data/ })
+  t.match(await r.run(text), { isError: true, text: /memory limit exceeded/ })
   t.notOk((await r.run('{"l":[1]}')).isError)
 })
 
@@ -257,7 +257,7 @@ t.test('evaluation: what an execution holds is bounded', async (t) => {
   const r = await rig(workflow({ steps }), { response: () => ({ big }), evaluator: evaluatorFor(t) })
   t.match(await r.run(), {
     isError: true,
-    text: /step "s4": tool x\.a: the results of the workflow are larger than 32 MiB together/,
+    text: /step "s4": tool x\.a: the results of the workflow exceed 32 MiB in total/,
   })
 })
 

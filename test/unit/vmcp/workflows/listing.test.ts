@@ -47,9 +47,9 @@ t.test('listing: a tool is found by its listed name, by workload and own name, h
   for (const name of ['github_new_issue', 'github.create_issue', 'github.new_issue', 'a.b.c'])
     t.equal((await item({ steps: [step(name)] }, tools)).name, 'w', name)
   for (const name of ['create_issue', 'git.create_issue', 'w'])
-    t.equal(await item({ steps: [step(name)] }, tools), `workflow w is left out: there is no tool ${name}`)
+    t.equal(await item({ steps: [step(name)] }, tools), `workflow w is left out: unknown tool ${name}`)
   const inner = { id: 'e', type: 'forEach', collection: '[]', step: { tool: 'x.gone' } }
-  t.match(await item({ steps: [step(), inner] }), /there is no tool x\.gone/)
+  t.match(await item({ steps: [step(), inner] }), /unknown tool x\.gone/)
   const asking = {
     id: 'e',
     type: 'elicitation',
@@ -84,7 +84,7 @@ t.test('listing: annotations are no milder than those of the tools', async (t) =
   })
   t.equal(
     await hints([{}], { readOnlyHint: true, destructiveHint: false }),
-    'workflow w is left out: its annotations claim readOnlyHint true, destructiveHint false, which its tools do not bear out',
+    'workflow w is left out: its annotations claim readOnlyHint true, destructiveHint false, which the annotations of its tools contradict',
   )
   t.match(await hints([mild], { openWorldHint: false }), { openWorldHint: false })
 })

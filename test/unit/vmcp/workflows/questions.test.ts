@@ -143,7 +143,7 @@ t.test('elicitation: responses that cannot be used', async (t) => {
   const error = await rig(workflow({ steps: [ask()] }), {
     ask: () => Promise.resolve({ error: Buffer.from('{"code":-1,"message":"no"}') }),
   })
-  t.match(await error.run(), { isError: true, text: /the client answered with an error/ })
+  t.match(await error.run(), { isError: true, text: /the client returned an error/ })
 })
 
 t.test('elicitation: a client that cannot be asked makes it fail at once', async (t) => {

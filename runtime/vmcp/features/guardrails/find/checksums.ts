@@ -1,11 +1,11 @@
-/** Checksums that tell numbers of accounts and cards from others. Separators may stand in them. */
+/** Checksums of account and card numbers. The numbers may contain separators. */
 
-/** Blanks and hyphens, also those at which no line breaks; for a class of a regular expression. */
+/** Spaces and hyphens, including non-breaking ones, for a character class of a regular expression. */
 export const separators = ' \\u00a0\\u202f\\u2011-'
 const separator = new RegExp(`[${separators}]`, 'g')
 const lastGroup = new RegExp(`[${separators}][^${separators}]*$`)
 
-/** Countries of the IBAN registry, with the length of an IBAN there. */
+/** Countries of the IBAN registry, with their IBAN length. */
 const ibanLengths: Readonly<Record<string, number>> = Object.fromEntries(
   (
     'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24 ' +
@@ -20,7 +20,7 @@ const ibanLengths: Readonly<Record<string, number>> = Object.fromEntries(
 const zero = 0x30
 const beforeA = 0x41 - 10
 
-/** How much of a text is an IBAN; 0 when it does not begin with one. */
+/** Returns the length of the IBAN at the start of a text, or 0. */
 export function ibanLength(text: string): number {
   const wanted = ibanLengths[text.slice(0, 2).toUpperCase()]
   if (wanted === undefined) return 0
@@ -44,17 +44,19 @@ function isRight(iban: string): boolean {
   return rest === 1
 }
 
-/** First digits that issuers of payment cards have. */
+/** First digits of payment card issuers. */
 const issuers = /^(?:4|5[0-8]|2[2-7]|3[0-9]|6)/
 
-/** How much of a text is the number of a card; a last group may be another number that follows it. */
+/**
+ * Returns the length of the card number at the start of a text. The last group may be another number that follows it.
+ */
 export function cardLength(text: string): number {
   if (isCard(text)) return text.length
   const shorter = text.slice(0, Math.max(text.search(lastGroup), 0))
   return isCard(shorter) ? shorter.length : 0
 }
 
-/** Luhn's formula (ISO/IEC 7812-1, annex B); not one digit again and again. */
+/** Luhn's formula (ISO/IEC 7812-1, annex B). Rejects numbers that repeat one digit. */
 function isCard(text: string): boolean {
   const digits = text.replaceAll(separator, '')
   if (digits.length < 13 || digits.length > 19 || !issuers.test(digits)) return false

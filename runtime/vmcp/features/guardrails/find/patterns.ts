@@ -1,9 +1,9 @@
 /**
- * The built-in patterns. Each reads a text once, whatever it holds: repetitions are bounded, or begin where nothing before
- * them could have, and no two of them share characters.
+ * The built-in patterns. Each scans a text in linear time: repetitions are bounded or cannot start within an earlier
+ * one, and adjacent repetitions share no characters.
  *
- * Sources: the documentation of the vendors; RFC 7468, RFC 4880 section 6.2; RFC 7515, RFC 7516; RFC 5321 section 4.5.3.1;
- * ISO 13616 (IBAN, registry of 2025); ISO/IEC 7812-1 (card numbers).
+ * Sources: the documentation of the vendors; RFC 7468, RFC 4880 section 6.2; RFC 7515, RFC 7516; RFC 5321 section
+ * 4.5.3.1; ISO 13616 (IBAN, registry of 2025); ISO/IEC 7812-1 (card numbers).
  */
 import type { RedactRule } from '../../../../../schemas/index.ts'
 import { cardLength, ibanLength, separators } from './checksums.ts'
@@ -11,19 +11,19 @@ import { cardLength, ibanLength, separators } from './checksums.ts'
 export type PatternName = NonNullable<RedactRule['patterns']>[number]
 
 export interface BuiltInPattern {
-  /** Global: used with lastIndex. */
+  /** Global, and used with lastIndex. */
   readonly regExp: RegExp
-  /** The shortest text that can match. */
+  /** Length of the shortest possible match. */
   readonly minLength: number
-  /** A text without it has no match. */
+  /** A text without this string has no match. */
   readonly needs?: string
-  /** How much of what looks right is right; 0: nothing, and the search goes on after its first character. */
+  /** Returns the length of the valid part of a candidate; with 0, the search continues after its first character. */
   readonly exact?: (found: string) => number
-  /** The first group ends where a match begins, and belongs to what is found. */
+  /** True when a match starts at the end of the first group, which is part of the finding. */
   readonly leads?: boolean
 }
 
-/** Prefix and what follows; the character before is no letter or digit. */
+/** Prefixes and what follows. No letter or digit may precede them. */
 const vendorKeys = [
   'gh[pousr]_[A-Za-z0-9]{36,255}',
   'github_pat_[A-Za-z0-9_]{22,255}',
@@ -75,7 +75,7 @@ export const patterns: Readonly<Record<PatternName, BuiltInPattern>> = {
     minLength: 20,
   },
   privateKey: {
-    // Without an end it goes on as far as a key can: what was cut is a secret too.
+    // Without an end marker, matches as far as a key can extend, because a truncated key is a secret too.
     regExp: new RegExp(
       `-----BEGIN ${armored}(?:[^-]|-(?!----)){0,12000}(?:-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)?`,
       'g',
@@ -84,14 +84,14 @@ export const patterns: Readonly<Record<PatternName, BuiltInPattern>> = {
     needs: '-----BEGIN ',
   },
   jwt: {
-    // One that was cut within its second part is a secret too.
+    // A token truncated within its second part is a secret too.
     regExp:
       /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4096}\.(?:[A-Za-z0-9_-]{0,16384}\.[A-Za-z0-9_-]{0,4096}(?:\.[A-Za-z0-9_-]{1,4096}){0,2}|eyJ[A-Za-z0-9_-]{4,16384})/g,
     minLength: 13,
     needs: 'eyJ',
   },
   email: {
-    // Looks back from each @: however long what stands before the address is.
+    // Looks back from each @, so that the length of the preceding text does not matter.
     regExp:
       /(?<=([\p{L}\p{N}_][\p{L}\p{N}._%+'-]{0,63}))(?:[@＠]|%40)(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}(?:xn--[a-z0-9-]{1,59}|\p{L}{2,24})(?![\p{L}\p{N}])/giu,
     leads: true,

@@ -1,25 +1,28 @@
 /**
- * A search for one thing through texts that come in pieces: a built-in pattern or an expression. What is found is told as
- * ranges of characters from the beginning of the text.
+ * Searches texts that arrive in pieces for a built-in pattern or an expression. Reports matches as character ranges
+ * from the start of the text.
  */
 import { LinearExpression, ExpressionSearch } from '../../../../../schemas/guardrails/index.ts'
 import { type BuiltInPattern, type PatternName, patterns } from './patterns.ts'
 import { TextWindow } from './text-window.ts'
 
 export interface Search {
-  /** No shorter text has a match. */
+  /** Length of the shortest possible match. */
   readonly minLength: number
-  /** Begin and end of each match, ascending and apart. */
+  /** Start and end of each match, ascending and without overlaps. */
   readonly spans: readonly number[]
-  /** Begins another text. */
+  /** Starts another text. */
   begin(): void
-  /** The next piece; the one before must have been searched. */
+  /** Adds the next piece. The previous one must have been searched completely. */
   push(piece: string, isLast: boolean): void
-  /** Goes on for about so many steps; answers how many it took. Less than that: it is done with what it has. */
+  /**
+   * Continues for about this many steps and returns the steps taken. A smaller result means that all available text has
+   * been searched.
+   */
   advance(steps: number): number
 }
 
-/** Makes searches of one kind; several may run at a time. */
+/** Creates searches of one kind. Several may run at the same time. */
 export type Searched = () => Search
 
 export function searchedPattern(name: PatternName): Searched {
@@ -32,17 +35,17 @@ export function searchedExpression(source: string): Searched {
   return () => Object.assign(new ExpressionSearch(expression), { minLength: 1 })
 }
 
-/** No match of a built-in pattern is longer. */
+/** Maximum length of a match of a built-in pattern. */
 const longestMatch = 33_000
-/** As much of the text before as a pattern looks at. */
+/** Number of preceding characters that a pattern may look at. */
 const context = 64
 /**
- * Escapes of what a text may be in its turn (JSON, URL, output of a terminal): the letters at their end would seem to belong
- * to what follows. Not %40, the @ of an address.
+ * Escapes of formats that a text may contain (JSON, URL, terminal output). Their last letters would seem to belong to
+ * the text that follows. Excludes %40, the @ of an address.
  */
 const escape = /\\u[0-9A-Fa-f]{4}|\\[bfnrt]|%(?!40)[0-9A-Fa-f]{2}|\p{Cc}\[[0-9;]{0,16}m/gu
 const mayEscape = /[\\%]|\p{Cc}\[/u
-/** Characters for one step: patterns are read by the engine of the language. */
+/** Characters per step, for patterns that the regular expression engine evaluates. */
 const charactersPerStep = 8
 
 class PatternSearch implements Search {

@@ -1,14 +1,14 @@
-/** Of a text that comes in pieces, the part that a search still has to look at. */
+/** The part of a text that arrives in pieces which a search has not finished yet. */
 export class TextWindow {
   text = ''
-  /** Characters of the whole text before `text`. */
+  /** Number of characters before `text` in the whole text. */
   base = 0
-  /** Where the search goes on in `text`. */
+  /** Position in `text` at which the search continues. */
   from = 0
   readonly #context: number
   #isLast = false
 
-  /** `context`: how many characters before that place stay, for a search that looks back. */
+  /** `context`: number of characters to keep before that position, for lookbehind. */
   constructor(context: number) {
     this.#context = context
   }
@@ -27,7 +27,9 @@ export class TextWindow {
     this.#isLast = isLast
   }
 
-  /** A match that begins here or further on may go beyond what is there, when none is longer than `reach`. */
+  /**
+   * Returns the position from which on a match of at most `reach` characters could extend beyond the available text.
+   */
   until(reach: number): number {
     return this.#isLast ? this.text.length : this.text.length - reach
   }

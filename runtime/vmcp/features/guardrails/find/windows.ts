@@ -1,6 +1,6 @@
 /**
- * A search by one expression of the language through texts that come in pieces. The expression looks back at no more than one
- * character, and at no more than `reach` characters in all, so that its time is linear in the text.
+ * Searches texts that arrive in pieces with one regular expression. It looks back at most one character and matches at
+ * most `reach` characters, so that its time is linear in the text.
  */
 import type { Search } from './search.ts'
 import { TextWindow } from './text-window.ts'
@@ -8,17 +8,17 @@ import { TextWindow } from './text-window.ts'
 export interface WindowPattern {
   /** Global. */
   readonly regExp: RegExp
-  /** True for texts without any match; cheap, and never true by mistake. */
+  /** True for texts that certainly have no match. Cheap, and never wrong. */
   readonly isFree: (text: string) => boolean
-  /** Characters of the longest match, with what it looks ahead at. */
+  /** Length of the longest match, including lookahead. */
   readonly reach: number
-  /** Matches that follow each other become one of up to so many characters. Default: they stay apart. */
+  /** Maximum length of a match that combines adjacent matches. Default: matches are not combined. */
   readonly joins?: number
 }
 
-/** As much of the text before as an expression looks back at. */
+/** Number of preceding characters that an expression may look at. */
 const context = 4
-/** Characters for one step. */
+/** Characters per step. */
 const freePerStep = 64
 const charactersPerStep = 4
 

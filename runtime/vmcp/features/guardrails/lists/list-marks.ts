@@ -1,9 +1,8 @@
 /**
- * The rules for hidden characters as they concern lists: those in force, those of a changed configuration until every list
- * that is known was looked through by them, and reports of what they found.
+ * Applies the rules for hidden characters to lists, and reports their findings.
  *
- * A list is looked through when it was read, before any client sees it. Rules that have changed are in force once that is
- * done for all lists; until then those before are.
+ * A list is scanned after it is read, before any client sees it. Changed rules take effect once they have been applied
+ * to all known lists; until then the previous rules apply.
  */
 import type { VmcpConfig } from '../../../../config/index.ts'
 import { inTurns } from '../../../../mcp/index.ts'
@@ -18,9 +17,9 @@ export interface ListMarksParts {
   readonly events: Events
   readonly observation: { readonly telemetry: Instruments }
   readonly members: () => ReadonlyMap<string, { readonly listings: { all(): readonly Listing[] } }>
-  /** What pinning lets through of a listing. */
+  /** Returns the part of a listing that pinning allows. */
   readonly pins: { apply(listing: Listing): Listing }
-  /** Changed rules are in force: clients may see something else. */
+  /** Called when changed rules take effect, which may change what clients see. */
   readonly onChange: () => void
 }
 
@@ -28,10 +27,10 @@ export class ListMarks {
   readonly #parts: ListMarksParts
   readonly #tells: GuardrailTells
   #settings = '[]'
-  /** Undefined: lists stay as they are. */
+  /** Undefined: lists are not changed. */
   #current: MarkedLists | undefined
   #next: MarkedLists | undefined
-  /** The last report of items that are left out, by backend. */
+  /** The last report of withheld items, by backend. */
   readonly #told = new Map<string, string>()
 
   constructor(server: string, parts: ListMarksParts) {
@@ -51,7 +50,7 @@ export class ListMarks {
     void this.#changeOver(this.#next)
   }
 
-  /** At once where nothing is listed yet. */
+  /** Takes effect immediately when no list has been read yet. */
   async #changeOver(next: MarkedLists | undefined): Promise<void> {
     for (;;) {
       const known = [...this.#parts.members().values()].flatMap(({ listings }) => listings.all())
@@ -67,7 +66,7 @@ export class ListMarks {
     this.#parts.onChange()
   }
 
-  /** Settles once a listing that was just read can be shown. */
+  /** Resolves when a new listing may be shown. */
   async ready(listing: Listing): Promise<void> {
     for (;;) {
       const unknown = [this.#current, this.#next].find((marks) => marks && !marks.knows(listing))
@@ -76,17 +75,17 @@ export class ListMarks {
     }
   }
 
-  /** As clients see it. `offered`: what pinning lets through of the listing. */
+  /** Returns the listing as clients see it. `offered` is the part that pinning allows. */
   apply(listing: Listing, offered: Listing): Listing {
     return this.#current?.apply(listing, offered) ?? offered
   }
 
-  /** Tells what was found, when a backend says something else than before. */
+  /** Reports the findings in a backend's listing when it has changed. */
   read(backend: string, listing: Listing | undefined): void {
     if (this.#current || this.#told.has(backend)) this.#note(backend, listing ? [listing] : [])
   }
 
-  /** Each finding is counted once, with the listing that is new. */
+  /** Counts each finding once, with the listing in which it is new. */
   #note(backend: string, added: readonly Listing[]): void {
     const { members, pins } = this.#parts
     const found = (listing: Listing) => this.#current?.found(listing, pins.apply(listing))

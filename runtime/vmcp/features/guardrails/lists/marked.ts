@@ -1,9 +1,9 @@
 /**
- * Lists as clients see them under one set of rules for hidden characters: each item is looked through once, whoever asks for
- * lists afterwards. Names, and what programs compare (values of an `enum`, patterns), cannot be changed: a match in them
- * refuses the item.
+ * Lists as clients see them under one set of rules for hidden characters. Each item is scanned once, independent of the
+ * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed; a match in
+ * them refuses the item.
  *
- * Works on what may be offered: pinning compares what the backend sent.
+ * Operates on the items that pinning offers; pinning itself compares the original data of the backend.
  */
 import { atOnce, type TurnWork } from '../../../../mcp/index.ts'
 import type { Listing } from '../../../catalog/listing.ts'
@@ -13,31 +13,31 @@ import { type GuardrailFinding, look } from '../look/look.ts'
 import type { PointerPattern } from '../look/pointers.ts'
 import { type ActiveRule, type CompiledRule, rulesFor, type Subject } from '../rules.ts'
 
-/** What became of one item, or of the server's instructions. */
+/** The scan result of an item, or of the server's instructions. */
 interface Marked {
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
-  /** The rule that keeps it from clients. */
+  /** The rule that withholds it from clients. */
   readonly refusedBy: string | undefined
-  /** Why it could not be looked through. */
+  /** Why it could not be scanned. */
   readonly error?: unknown
 }
 
-/** What was found in one list of a backend. */
+/** A finding in a list of a backend. */
 export interface ListFinding {
   readonly method: string
   readonly finding: GuardrailFinding
 }
 
 export interface MarkedListing {
-  /** Added up by list and rule. */
+  /** Totals by list and rule. */
   readonly findings: readonly ListFinding[]
   readonly withheld: ListErrors
-  /** The first error, where something could not be looked through. */
+  /** The first error, if something could not be scanned. */
   readonly error: unknown
 }
 
-/** How a call of an item is named, by which rules choose. */
+/** Methods that use an item, for selecting rules. */
 const calls: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/call',
   prompts: 'prompts/get',
@@ -59,16 +59,16 @@ const fixed: readonly PointerPattern[] = [
   ['uriTemplate'],
   ['arguments', undefined, 'name'],
 ]
-/** Members of schemas whose texts programs compare. */
+/** Schema members whose texts programs compare. */
 const compared: ReadonlySet<string> = new Set(
   'enum const pattern required format type $ref $id $anchor $dynamicRef $dynamicAnchor $schema'.split(' '),
 )
-/** After so long other work has a turn. */
+/** Milliseconds after which the scan yields to other work. */
 const turnMs = 5
 
 export class MarkedLists {
   readonly #rules: readonly CompiledRule[]
-  /** Items are immutable. */
+  /** Cached by item, because items are immutable. */
   readonly #items = new WeakMap<Buffer, Marked>()
   readonly #instructions = new WeakMap<Listing, { readonly text: string; readonly marked: Marked }>()
 
@@ -80,7 +80,7 @@ export class MarkedLists {
     return this.#instructions.has(listing)
   }
 
-  /** Looks through all that a listing says. Never throws. */
+  /** Scans everything in a listing. Never throws. */
   *prepare(listing: Listing): TurnWork<void> {
     let began = performance.now()
     for (const kind of kinds) {
@@ -94,7 +94,7 @@ export class MarkedLists {
     yield* this.#say(listing, listing.server.instructions ?? '')
   }
 
-  /** `offered`: what pinning lets through of the listing. */
+  /** `offered` is the part of the listing that pinning allows. */
   apply(listing: Listing, offered: Listing): Listing {
     const { backend, server, violations } = offered
     const { instructions } = server
@@ -124,7 +124,7 @@ export class MarkedLists {
     return { ...item, json: json.bytes, ...(sessionJson ? { sessionJson: sessionJson.bytes } : {}) }
   }
 
-  /** What was found in a listing; `offered` as for `apply`. */
+  /** Returns the findings in a listing; `offered` as for `apply`. */
   found(listing: Listing, offered: Listing = listing): MarkedListing {
     const sums = new Map<string, ListFinding>()
     const withheld = new ErrorCollector(listing.backend, 'withheld')
@@ -170,7 +170,7 @@ export class MarkedLists {
   }
 }
 
-/** What cannot be looked through is refused. */
+/** Refuses items that cannot be scanned. */
 function* markedBy(rules: readonly CompiledRule[], subject: Subject, bytes: Buffer): TurnWork<Marked> {
   const active: readonly ActiveRule[] = rulesFor(rules, 'results', subject)
   const [first] = active

@@ -1,17 +1,17 @@
-/** The text of one JSON string, and where a range of its characters stands among the bytes. */
+/** Decodes the text of a JSON string, and maps ranges of its characters to bytes. */
 import { type TurnWork } from '../../../../mcp/index.ts'
 
-/** Bytes of a string that become one piece of text. */
+/** Maximum bytes of a string per piece of text. */
 const blockBytes = 32 * 1024
 
 export interface TextBlocks {
-  /** The decoded text, in pieces. */
+  /** The decoded text in pieces. */
   readonly texts: readonly string[]
-  /** The index after the closing quote. */
+  /** Index after the closing quote. */
   readonly end: number
 }
 
-/** `at` is the opening quote. `spend` is told how many bytes were read. */
+/** `at` is the index of the opening quote. `spend` receives the number of bytes read. */
 export function* textBlocks(
   bytes: Buffer,
   at: number,
@@ -24,7 +24,7 @@ export function* textBlocks(
     let hasEscapes = false
     let i = from
     let c = bytes[i]
-    // A block ends where a character does.
+    // Blocks end at character boundaries.
     while (c !== 0x22 && c !== undefined && (i < until || (c & 0xc0) === 0x80)) {
       if (c === 0x5c) {
         hasEscapes = true
@@ -40,7 +40,7 @@ export function* textBlocks(
   }
 }
 
-/** Characters of a text. */
+/** A range of characters in a text. */
 export interface TextRange {
   readonly begin: number
   readonly end: number
@@ -49,11 +49,11 @@ export interface TextRange {
 export interface RawRange {
   readonly from: number
   readonly to: number
-  /** Which of the given ones it is. */
+  /** Index of the range among the given ones. */
   readonly index: number
 }
 
-/** Where ranges, ascending and apart, stand among the bytes of a string whose text begins at `at`. */
+/** Maps ascending, separate ranges to bytes of a string whose text starts at `at`. */
 export function* rawRanges(
   bytes: Buffer,
   at: number,
@@ -80,7 +80,7 @@ class Cursor {
     this.at = at
   }
 
-  /** To the byte where this character (a unit of UTF-16) begins, or ends if it is the second half of one. */
+  /** Moves to the byte at which this UTF-16 unit starts, or to the end of the character for a second half. */
   *go(to: number): TurnWork<void> {
     const bytes = this.#bytes
     let { at } = this

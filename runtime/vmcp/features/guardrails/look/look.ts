@@ -1,11 +1,11 @@
-/** Looks through one JSON value by some rules: what was found, and the value as it goes on. */
+/** Scans a JSON value with a set of rules, and returns the findings and the resulting value. */
 import { inTurns, type TurnWork } from '../../../../mcp/index.ts'
 import type { PointerPattern } from './pointers.ts'
 import type { ActiveRule } from '../rules.ts'
 import { type Findings, JsonScan, type ScanOptions } from './scan.ts'
 import { spliced } from './splice.ts'
 
-/** What has become of matches of a rule that does not refuse the value. */
+/** Outcome of a match, by action of the rule. */
 const outcomes = {
   mask: 'masked',
   observe: 'observed',
@@ -15,7 +15,7 @@ const outcomes = {
   refuse: 'refused',
 } as const
 
-/** What came of one rule. */
+/** The matches of a rule. */
 export interface GuardrailFinding {
   readonly rule: string
   readonly outcome: 'refused' | (typeof outcomes)[ActiveRule['action']]
@@ -23,24 +23,24 @@ export interface GuardrailFinding {
 }
 
 export interface Looked {
-  /** The value with what is to be masked replaced; the same bytes when nothing is. */
+  /** The value with replacements applied; the same bytes when it is unchanged. */
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
   /** The rule that refuses the value. */
   readonly refusedBy: string | undefined
 }
 
-/** Opaque state, and what identifies messages: no texts of a call. */
+/** Opaque state and message identifiers, which are not texts of a call. */
 const skips: readonly PointerPattern[] = [['requestState'], ['progressToken'], ['_meta', 'progressToken']]
 
-/** Rejects with ScanLimit, or whatever the engine fails with; with the signal's reason when it fires before the end. */
+/** Rejects with ScanLimit or another error of the scan, or with the signal's reason. */
 export function lookThrough(
   bytes: Buffer,
   rules: readonly ActiveRule[],
   { signal, ...options }: ScanOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Looked | Promise<Looked> {
   const work = look(bytes, rules, { skips, ...options }, signal)
-  // Few bytes may be much work: what the first slice does not end goes on in later turns.
+  // A small value may still require much work. It continues in later turns when the first slice does not suffice.
   const first = work.next()
   return first.done ? first.value : inTurns(work)
 }

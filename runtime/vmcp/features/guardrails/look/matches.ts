@@ -1,4 +1,4 @@
-/** What one rule finds in a text, which may come in pieces; and ranges of several rules as one row of masks. */
+/** Finds the matches of a rule in a text that may arrive in pieces, and merges the ranges of several rules. */
 import { ModuleError } from '../../../../../schemas/index.ts'
 import type { TurnWork } from '../../../../mcp/index.ts'
 import { shownHidden } from '../find/hidden.ts'
@@ -6,20 +6,20 @@ import type { Search } from '../find/search.ts'
 import type { TextRange } from './leaf.ts'
 import type { ActiveRule } from '../rules.ts'
 
-/** The value cannot be looked through within bounds. */
+/** The scan of the value exceeds its limits. */
 export class ScanLimit extends ModuleError {}
 
-/** Steps of one slice of work, about a millisecond. */
+/** Steps per slice of work, about a millisecond. */
 export const sliceSteps = 12_000
-/** Matches in one value; each takes time to replace. */
+/** Maximum number of matches in a value, because replacing each one takes time. */
 export const maxMatches = 100_000
 
-/** Told how many steps were taken; yields when the slice is over. */
+/** Receives the number of steps taken; yields at the end of a slice. */
 export type TakeSteps = (steps: number) => TurnWork<void>
 
 export class RuleSearch {
   readonly rule: ActiveRule
-  /** No shorter text has a match. */
+  /** Length of the shortest possible match. */
   readonly minLength: number
   readonly #searches: readonly Search[]
 
@@ -29,7 +29,7 @@ export class RuleSearch {
     this.minLength = Math.min(...this.#searches.map(({ minLength }) => minLength))
   }
 
-  /** Ranges of the whole text, those of each pattern by themselves. Throws ScanLimit. */
+  /** Returns the ranges in the whole text, grouped by pattern. Throws ScanLimit. */
   *find(texts: readonly string[], spend: TakeSteps): TurnWork<readonly TextRange[]> {
     const found: TextRange[] = []
     for (const search of this.#searches) {
@@ -52,13 +52,13 @@ export class RuleSearch {
 }
 
 export interface MaskedRange extends TextRange {
-  /** Whose match it is. */
+  /** The rule of the match. */
   readonly rule: string
   /** Default: mask. */
   readonly action?: ActiveRule['action'] | undefined
 }
 
-/** Ascending; ranges that overlap become one, under the rule of the first. */
+/** Sorts ranges and merges overlapping ones under the rule of the first. */
 export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   const joined: MaskedRange[] = []
   for (const range of ranges.sort((a, b) => a.begin - b.begin || b.end - a.end)) {
@@ -70,7 +70,7 @@ export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   return joined
 }
 
-/** The text with masks in place of ranges that are ascending and apart. */
+/** Replaces ascending, separate ranges of a text by masks. */
 export function withMasks(text: string, ranges: readonly MaskedRange[]): string {
   let [masked, from] = ['', 0]
   for (const { begin, end, rule } of ranges) {
@@ -80,18 +80,18 @@ export function withMasks(text: string, ranges: readonly MaskedRange[]): string 
   return masked + text.slice(from)
 }
 
-/** What stands in place of a match. */
+/** Returns the replacement of a match. */
 export function replacementOf({ rule, action = 'mask' }: MaskedRange, matched: string): string {
   if (action === 'mark') return shownHidden(matched)
   if (action === 'strip') return ''
   return action === 'escape' ? '&lt;' : maskOf(rule)
 }
 
-/** The text of ranges that are asked for in ascending order. */
+/** The text of ranges that are requested in ascending order. */
 export class RangeTexts {
   readonly #texts: readonly string[]
   #index = 0
-  /** Characters before the piece. */
+  /** Number of characters before the piece. */
   #base = 0
 
   constructor(texts: readonly string[]) {

@@ -1,6 +1,6 @@
-/** JSON pointers (RFC 6901) of exceptions: each covers all beneath it, and the segment `*` stands for any one. */
+/** JSON pointers (RFC 6901) of exceptions. Each covers everything below it; the segment `*` matches any segment. */
 
-/** Segments, unescaped; undefined stands for any one. */
+/** Unescaped segments; undefined matches any segment. */
 export type PointerPattern = readonly (string | undefined)[]
 
 export function pointerPattern(pointer: string): PointerPattern {
@@ -10,7 +10,7 @@ export function pointerPattern(pointer: string): PointerPattern {
     .map((segment) => (segment === '*' ? undefined : segment.replaceAll('~1', '/').replaceAll('~0', '~')))
 }
 
-/** True when a value at these names and indices lies at or beneath the pointer. */
+/** True when the value at this path is at or below the pointer. */
 export function covers(pattern: PointerPattern, path: readonly (string | number)[], depth: number): boolean {
   if (pattern.length > depth) return false
   return pattern.every((segment, k) => segment === undefined || segment === String(path[k]))

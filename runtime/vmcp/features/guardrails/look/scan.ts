@@ -1,9 +1,9 @@
 /**
- * Looks through all texts of a JSON value, which stays bytes: string values, names of members, and long numbers. Answers where
- * something is to be replaced, byte by byte, so that everything else stays as it is.
+ * Scans all texts of a JSON value in its byte form: string values, member names and long numbers. Returns the byte
+ * ranges to replace, so that everything else is unchanged.
  *
- * Works in slices of about a millisecond, and gives up beyond a number of steps: what cannot be read to its end is refused.
- * The value was checked to be JSON and UTF-8 before.
+ * Works in slices of about a millisecond, and gives up after a number of steps. A value that cannot be scanned
+ * completely is refused. The value must already be validated as JSON and UTF-8.
  */
 import type { TurnWork } from '../../../../mcp/index.ts'
 import { rawRanges, textBlocks } from './leaf.ts'
@@ -22,7 +22,7 @@ import { covers, type PointerPattern } from './pointers.ts'
 import { type TextFrame, inJson } from '../mark.ts'
 import type { ActiveRule } from '../rules.ts'
 
-/** Bytes to be replaced. */
+/** A range of bytes and its replacement. */
 export interface Replacement {
   readonly from: number
   readonly to: number
@@ -30,32 +30,32 @@ export interface Replacement {
 }
 
 export interface Findings {
-  /** Ascending and apart. */
+  /** Ascending and without overlaps. */
   readonly edits: readonly Replacement[]
-  /** Matches by rule. */
+  /** Number of matches by rule. */
   readonly counts: ReadonlyMap<string, number>
-  /** The rule because of which all of it is refused. */
+  /** The rule that refuses the whole value. */
   readonly refusedBy: string | undefined
 }
 
 export interface ScanOptions {
-  /** What is no text of the call, such as opaque state. */
+  /** Parts that are not texts of the call, such as opaque state. */
   readonly skips?: readonly PointerPattern[]
-  /** What cannot be replaced: a match in it refuses. */
+  /** Parts that cannot be replaced: a match in them refuses the value. */
   readonly fixed?: readonly PointerPattern[]
-  /** Members whose texts, and those of lists in them, cannot be replaced either, wherever they stand. */
+  /** Members whose texts, including those in nested lists, cannot be replaced at any depth. */
   readonly compared?: ReadonlySet<string>
-  /** What is put around some texts; names of members, and what is not within, are not looked at then. */
+  /** Text to put around some texts. Only these are scanned then, without member names. */
   readonly frame?: TextFrame | undefined
 }
 
-/** Some seconds of work. */
+/** A few seconds of work. */
 const maxSteps = 30_000_000
 const bytesPerStep = 64
 const maxDepth = 258
-/** Numbers shorter than any that a checksum fits. */
+/** Shorter numbers cannot have a checksum. */
 const minNumber = 6
-/** Names of members that were read and hold nothing: most objects have the same. */
+/** Maximum number of cached member names without matches; most objects share their names. */
 const maxNames = 1_000
 
 export class JsonScan {
@@ -68,7 +68,7 @@ export class JsonScan {
   readonly #counts = new Map<string, number>()
   readonly #names = new Set<string>()
   #refusedBy: string | undefined
-  /** Names and indices of the containers that are open. */
+  /** Names and indices of the open containers. */
   readonly #path: (string | number)[] = []
   readonly #inObject: boolean[] = []
   #depth = 0
@@ -120,7 +120,7 @@ export class JsonScan {
     return { edits: this.#edits, counts: this.#counts, refusedBy: this.#refusedBy }
   }
 
-  /** True when the name of a member comes next. */
+  /** True when a member name comes next. */
   #next(): boolean {
     const level = this.#depth - 1
     if (this.#inObject[level] === true) return true
@@ -135,7 +135,7 @@ export class JsonScan {
     return isObject
   }
 
-  /** Yields when the slice is over. */
+  /** Yields at the end of a slice. */
   *#spend(steps: number): TurnWork<void> {
     this.#steps += steps
     if (this.#steps > maxSteps) throw new ScanLimit('the value takes too long to look through')
@@ -144,7 +144,7 @@ export class JsonScan {
     yield
   }
 
-  /** A match in a name cannot be replaced: programs read by it. */
+  /** Scans a member name. A match cannot be replaced, because programs read members by name. */
   *#name(at: number): TurnWork<number> {
     const blocks = yield* textBlocks(this.#bytes, at, (bytes) => this.#spend(bytes / bytesPerStep))
     if (blocks.end - at - 2 < this.#minLength && !this.#usesPaths) return blocks.end
@@ -153,7 +153,7 @@ export class JsonScan {
     if (this.#options.frame) return blocks.end
     if (name.length < this.#minLength || this.#names.has(name)) return blocks.end
     const rules = this.#rulesHere()
-    // An exception says nothing of the same name elsewhere.
+    // An exception applies only here, not to the same name elsewhere.
     let isClean = rules.length === this.#rules.length
     for (const one of rules) {
       const spans = yield* one.find(blocks.texts, this.#spending)
@@ -184,14 +184,14 @@ export class JsonScan {
     for (const { from, to, index } of yield* rawRanges(this.#bytes, at + 1, found)) {
       const range = found[index]
       if (!range) continue
-      // Only of marks it matters what was there.
+      // Only marks depend on the matched text.
       const text = replacementOf(range, range.action === 'mark' ? matched.of(range) : '')
       this.#edits.push({ from, to, text: inJson(text) })
       if (range.action === 'mark') yield* this.#spend(range.end - range.begin)
     }
   }
 
-  /** A number may be that of a card. */
+  /** Scans a number, which may be a card number. */
   *#number(at: number): TurnWork<number> {
     const bytes = this.#bytes
     let end = at + 1
@@ -205,7 +205,7 @@ export class JsonScan {
     return end
   }
 
-  /** What is to be replaced in a text: ranges that are ascending and apart. */
+  /** Returns the ranges to replace in a text, ascending and without overlaps. */
   *#found(texts: readonly string[]): TurnWork<readonly MaskedRange[]> {
     const ranges: MaskedRange[] = []
     for (const one of this.#rulesHere()) {
@@ -237,7 +237,7 @@ export class JsonScan {
     return this.#isWithin(fixed) || (compared !== undefined && compared.has(this.#member()))
   }
 
-  /** The nearest member that the value stands in, past a list. */
+  /** Returns the nearest enclosing member, skipping lists. */
   #member(): string {
     const last = this.#path[this.#depth - 1]
     return String(typeof last === 'number' ? this.#path[this.#depth - 2] : last)

@@ -1,10 +1,10 @@
-/** Replaces ranges of bytes; everything else stays as it is. */
+/** Replaces ranges of bytes and keeps everything else. */
 import { joined, type TurnWork } from '../../../../mcp/index.ts'
 import type { Replacement } from './scan.ts'
 
 const slicePieces = 4_000
 
-/** The edits are ascending and apart. */
+/** The edits must be ascending and without overlaps. */
 export function* spliced(bytes: Buffer, edits: readonly Replacement[]): TurnWork<Buffer> {
   if (edits.length === 0) return bytes
   const pieces: Buffer[] = []

@@ -1,6 +1,4 @@
-/**
- * Carries out one task: pure, and bounded by its meter. Runs in the server for what is small, else in a worker.
- */
+/** Evaluates a task without side effects, bounded by its meter. Small tasks run in the server, others in a worker. */
 import type { Fields } from '../../../../../schemas/index.ts'
 import { schemaCheck } from '../../../../../schemas/workflow/index.ts'
 import {
@@ -34,7 +32,7 @@ import type {
 } from './tasks.ts'
 import { failureIn } from './tool-result.ts'
 
-/** Longest text that one template makes. */
+/** Maximum size of the text of one template. */
 const maxBytes = 10 * 1024 * 1024
 
 /** Never throws. */
@@ -47,7 +45,7 @@ export function evaluate(
   return metered(maxWork, (meter) => carryOut(task, program, state, meter))
 }
 
-/** What does not match the first schema that the value does not match, one line each. Never throws. */
+/** Returns the mismatches with the first schema that the value violates, one line each. Never throws. */
 export function matchSchemas({ schemas, value }: SchemaTask, maxWork: number): Evaluated<readonly string[]> {
   return metered(maxWork, (meter) => {
     const plain: unknown = JSON.parse(textOf(value))
@@ -99,18 +97,18 @@ function carryOut(
 
 function stepOf({ steps }: WorkflowProgram, { step }: { readonly step: string }): StepProgram {
   const found = steps.get(step)
-  if (!found) throw new TypeError('there is no such step')
+  if (!found) throw new TypeError('unknown step')
   return found
 }
 
-/** Throws WorkflowError naming what does not match the parameters. */
+/** Throws WorkflowError with the mismatches between arguments and parameters. */
 function check(
   { defaults, parameters }: WorkflowProgram,
   { args }: ExecutionState,
   meter: TemplateMeter,
 ): undefined {
   const text = textOf(args)
-  // This reading finds numbers that are too long; for the schema, numbers are what JavaScript makes of them.
+  // This parser detects numbers that are too long. The schema checks use ordinary JavaScript numbers.
   const exact = asWorkflowError('invalid arguments', () => parseJson(text, meter))
   if (!isObject(exact)) throw new WorkflowError('invalid arguments: they must be an object')
   if (!parameters) return
@@ -138,7 +136,7 @@ function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): S
   }
 }
 
-/** Values of the arguments of one call: they are read again on their way to the backend. */
+/** Maximum number of values in the arguments of a call, because they are parsed again on their way to the backend. */
 const maxArgumentValues = 200_000
 
 function callArguments(args: ArgumentTemplates, scope: ExpansionScope, types: ArgumentTypes): SharedBytes {
@@ -162,7 +160,7 @@ function loop(step: Loop, scope: ExpansionScope): StepPlan {
   return { kind: 'loop', items: shared(Buffer.from(text)), count: items.length }
 }
 
-/** The list that the template gives: as a value, or as JSON text; null is an empty list. */
+/** Returns the list that the template produces, as a value or as JSON text. Null is an empty list. */
 function collectionOf({ collection }: Loop, scope: ExpansionScope): readonly TemplateValue[] {
   const single = singleValue(collection, scope, 'collection')
   if (single && isList(single.value)) return single.value
@@ -182,7 +180,7 @@ function parsed(text: string, meter: TemplateMeter): TemplateValue {
   }
 }
 
-/** As many as one task plans: a few, or what is reached first in bytes. */
+/** Limits per planning task, by number and by bytes. */
 const maxPlanned = 32
 const maxPlannedBytes = 256 * 1024
 
@@ -191,9 +189,9 @@ function iterations(
   { data, meter }: ExpansionScope,
   { items, from, types }: EvaluationTask<'iterations'>,
 ): readonly IterationPlan[] {
-  if (step.type !== 'forEach' || !isObject(data)) throw new TypeError('the step is no loop')
+  if (step.type !== 'forEach' || !isObject(data)) throw new TypeError('the step is not a loop')
   const list = parseJson(textOf(items), meter)
-  if (!isList(list)) throw new TypeError('the items are no list')
+  if (!isList(list)) throw new TypeError('the items are not a list')
   const plans: IterationPlan[] = []
   let bytes = 0
   for (
@@ -209,7 +207,7 @@ function iterations(
   return plans
 }
 
-/** The same data with the loop's own; what is made when it is read first is made once for all iterations. */
+/** Returns the data with the loop's members. Values created on first read are shared by all iterations. */
 function withMember(data: ValueObject, forEach: ValueObject): ValueObject {
   const members = Object.getOwnPropertyDescriptors(data)
   return Object.defineProperties({}, { ...members, forEach: { value: forEach, enumerable: true } })
@@ -227,17 +225,17 @@ function iteration(step: Loop, scope: ExpansionScope, types: ArgumentTypes): Ite
 
 const maxAnswerDepth = 10
 
-/** What was filled in; anything else than an object counts as nothing. Throws StepError. */
+/** Returns the content of the user's response. Anything other than an object is treated as empty. Throws StepError. */
 function response(
   program: WorkflowProgram,
   task: EvaluationTask<'response'>,
   meter: TemplateMeter,
 ): SharedBytes {
   const step = stepOf(program, task)
-  if (step.type !== 'elicitation') throw new TypeError('the step asks nobody')
+  if (step.type !== 'elicitation') throw new TypeError('the step is not an elicitation')
   const text = textOf(task.content)
   const isFilled = isObject(guarded('response', () => parseJson(text, meter)))
-  // For the schema, numbers are what JavaScript makes of them.
+  // The schema checks use ordinary JavaScript numbers.
   const plain: TemplateValue = isFilled ? JSON.parse(text) : {}
   if (isDeeper(plain, maxAnswerDepth))
     throw new StepError(`elicitation request failed: the response is nested more than ${maxAnswerDepth} deep`)
@@ -252,7 +250,7 @@ function isDeeper(value: TemplateValue, depth: number): boolean {
   return depth === 0 || Object.values(value).some((inner: TemplateValue) => isDeeper(inner, depth - 1))
 }
 
-/** The result of the call. Throws WorkflowError. */
+/** Returns the result of the call. Throws WorkflowError. */
 function output(
   program: WorkflowProgram,
   state: ExecutionState,

@@ -1,10 +1,10 @@
 /**
- * Has tasks of executions carried out: at once when they are small, in a worker when they are not, so that nothing that a
- * caller or a backend sends keeps the server from its other work.
+ * Evaluates the tasks of executions: small ones immediately, others in a worker, so that data from callers and backends
+ * cannot block the server.
  *
- * A task begins in the server under a small budget of work; when that is used up it is carried out again in a worker. Tasks
- * without budget left in this turn of the event loop go to a worker at once. An execution as a whole has a budget too.
- * Schemas that are not those of a workflow are compiled and evaluated in a worker only.
+ * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
+ * Tasks that exceed the remaining budget of this event loop turn go to a worker directly. The whole execution has a
+ * budget as well. Schemas from outside of a workflow are always compiled and evaluated in a worker.
  */
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../../schemas/index.ts'
@@ -30,13 +30,13 @@ import type {
 } from './tasks.ts'
 
 export interface EvaluatorLimits {
-  /** Units of work (about 100 ns) of one task in the server, and of all of them in one turn of the event loop. */
+  /** Units of work (about 100 ns) per task in the server, and per turn of the event loop in total. */
   readonly inlineWork: number
   readonly turnWork: number
-  /** Units of work of one task, and of all tasks of one execution. */
+  /** Units of work per task, and per execution in total. */
   readonly taskWork: number
   readonly executionWork: number
-  /** Longest time that a worker has for one task: for what the units do not tell. */
+  /** Maximum time of a task in a worker, for costs that the units do not measure. */
   readonly taskMs: number
 }
 
@@ -52,7 +52,7 @@ const maxName = 128
 const heapLimitMb = 256
 const workerCount = 2
 
-/** As many workers as a quarter of the memory (bytes) can hold, at least one. */
+/** Returns the number of workers that fit into a quarter of the memory (bytes), at least one. */
 export function evaluationPool(memory = ownMemory()): PoolOptions {
   const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
   return {
@@ -69,11 +69,11 @@ export function evaluationPool(memory = ownMemory()): PoolOptions {
   }
 }
 
-/** Who has something computed. */
+/** The client and budget of an evaluation. */
 export interface EvaluationRequester {
   readonly client: Pick<OperationClient, 'caller' | 'session'>
   readonly signal: AbortSignal
-  /** Units that the execution has used. */
+  /** Units of work that the execution has used. */
   readonly budget: { spent: number }
 }
 
@@ -92,7 +92,7 @@ export class Evaluator {
   }
 
   /**
-   * Rejects with StepError or WorkflowError (also when too much waits for a worker), and with the reason of the signal.
+   * Rejects with StepError or WorkflowError (also when too many tasks wait for a worker), and with the signal's reason.
    */
   async evaluate<K extends TaskKind>(
     program: WorkflowProgram,
@@ -119,13 +119,13 @@ export class Evaluator {
   }
 
   /**
-   * What of a value does not match the schemas, one line each; a check that does not come to its end is one too. Rejects
-   * with RATE_LIMITED when too much waits for a worker, and with the reason of the signal.
+   * Returns the mismatches between a value and the schemas, one line each. An incomplete check is a mismatch. Rejects
+   * with RATE_LIMITED when too many tasks wait for a worker, and with the signal's reason.
    */
   async violations(
     { schemas, value }: SchemaTask,
     requester: Omit<EvaluationRequester, 'budget'> & {
-      /** What the value is for, in the log. */
+      /** Subject of the check, for the log. */
       readonly subject: { readonly backend: string; readonly tool: string }
     },
   ): Promise<readonly string[]> {
@@ -137,14 +137,14 @@ export class Evaluator {
     const { backend, tool } = requester.subject
     const told = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
     if (made.error === 'limit') {
-      this.#log.warn('a value takes too much work to be checked against a schema', told)
-      return ['they take too much work to be checked']
+      this.#log.warn('checking a value against a schema exceeds the work limit', told)
+      return ['the check exceeds the work limit']
     }
-    this.#log.error('a value could not be checked against a schema', { ...told, reason: made.message })
-    return ['they could not be checked']
+    this.#log.error('cannot check a value against a schema', { ...told, reason: made.message })
+    return ['the check failed']
   }
 
-  /** Undefined: the task is not for the server. */
+  /** Returns undefined when the task must run in a worker. */
   #inline(program: WorkflowProgram, state: ExecutionState, task: EvaluationTask): EvaluatedTask | undefined {
     const { inlineWork, turnWork } = this.#limits
     const checksSchema = task.kind === 'check' || task.kind === 'response'
@@ -172,7 +172,7 @@ export class Evaluator {
   #errorOf({ error, message }: Extract<EvaluatedTask, { kind: 'failed' }>): Error {
     if (error === 'step') return new StepError(message)
     if (error === 'workflow') return new WorkflowError(message)
-    if (error === 'limit') return new WorkflowError('it takes too much work for what it works on')
+    if (error === 'limit') return new WorkflowError('work limit exceeded')
     this.#log.error('a workflow could not be evaluated', { reason: message })
     return new WorkflowError('internal error')
   }
@@ -182,7 +182,7 @@ export class Evaluator {
   }
 }
 
-/** One task in one worker. */
+/** A task in a worker. */
 class Run {
   readonly #lease: Lease
   readonly #taskMs: number
@@ -207,12 +207,12 @@ class Run {
     }
     const onError = (error: Error): void =>
       'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-        ? fail('it works on too much data')
+        ? fail('memory limit exceeded')
         : ended.resolve({ kind: 'failed', error: 'internal', message: String(error), spent: 0 })
-    const onExit = (): void => fail('it was ended')
+    const onExit = (): void => fail('the evaluation was terminated')
     const onAbort = (): void =>
       ended.reject(signal.reason instanceof Error ? signal.reason : new Error('cancelled'))
-    const timer = setTimeout(() => fail('it takes too long for what it works on'), this.#taskMs)
+    const timer = setTimeout(() => fail('time limit exceeded'), this.#taskMs)
     worker.once('message', onMessage).once('error', onError).once('exit', onExit)
     signal.addEventListener('abort', onAbort, { once: true })
     try {

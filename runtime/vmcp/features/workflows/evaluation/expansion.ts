@@ -1,6 +1,6 @@
 /**
- * Templates of one place in a workflow: expanding one, and what is said when that fails. Everything here throws
- * WorkLimitError when the meter has no more.
+ * Expands templates, and reports failures with their location in the workflow. All functions throw WorkLimitError when
+ * the meter is exhausted.
  */
 import { conditionIn, type Template } from '../../../../../schemas/workflow/index.ts'
 import {
@@ -13,18 +13,21 @@ import {
 } from '../../../../expr/template/index.ts'
 import { StepError } from '../errors.ts'
 
-/** What templates see, and the budget that they use. */
+/** Data for templates, and their work budget. */
 export interface ExpansionScope {
   readonly data: TemplateValue
   readonly meter: TemplateMeter
 }
 
-/** The text of a template. Throws StepError naming `where`. */
+/** Returns the text of a template. Throws StepError that contains `where`. */
 export function expandText(template: Template, { data, meter }: ExpansionScope, where: string): string {
   return guarded(where, () => expand(template, data, meter))
 }
 
-/** The value of a template that is one action; undefined for any other template. Throws StepError naming `where`. */
+/**
+ * Returns the value of a template with a single action, or undefined for other templates. Throws StepError that
+ * contains `where`.
+ */
 export function singleValue(
   template: Template,
   { data, meter }: ExpansionScope,
@@ -35,7 +38,7 @@ export function singleValue(
     : undefined
 }
 
-/** Turns errors of templates into errors of the step, naming `where`. */
+/** Converts template errors to StepErrors that contain `where`. */
 export function guarded<T>(where: string, work: () => T): T {
   try {
     return work()
@@ -46,9 +49,7 @@ export function guarded<T>(where: string, work: () => T): T {
   }
 }
 
-/**
- * True unless there is a condition that says otherwise. Throws StepError for one that says neither true nor false.
- */
+/** Returns the value of a condition; true without one. Throws StepError for a value other than true or false. */
 export function isWanted(condition: Template | undefined, scope: ExpansionScope): boolean {
   if (!condition) return true
   const response = conditionIn(expandText(condition, scope, 'condition'))

@@ -1,4 +1,4 @@
-/** What workflows compute: templates, schemas, results. Knows nothing of calls, clocks and clients. */
+/** Evaluation of workflows: templates, schemas, results. Independent of calls, clocks and clients. */
 export { argumentTypes, type ArgumentTypes } from './arguments.ts'
 export { type SharedBytes, shared } from './bytes.ts'
 export { Evaluator } from './evaluator.ts'

@@ -1,7 +1,7 @@
 /**
- * The output of a workflow: properties with templates, made into values of their types.
+ * The output of a workflow: converts the templates of its properties to values of their types.
  *
- * Without an output block the output of the step that finished last is returned (execution.ts).
+ * Without an output block the output of the last finished step is returned (execution.ts).
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import {
@@ -34,7 +34,7 @@ export interface OutputField {
   readonly type: JsonType
   readonly isRequired: boolean
   readonly source: { readonly template: Template } | { readonly fields: readonly OutputField[] }
-  /** Used when there is nothing else; undefined: none. */
+  /** Used when the template has no value; undefined: no default. */
   readonly fallback: TemplateValue
 }
 
@@ -62,10 +62,12 @@ function compileField(
   }
 }
 
-/** A default in the type of its property: fractions are cut off, texts are read, anything becomes a text. */
+/**
+ * Converts a default to the type of its property: truncates fractions, parses texts, and converts any value to text.
+ */
 function asType(value: TemplateValue, type: JsonType): TemplateValue {
   if (value === undefined || value === null) return undefined
-  // Configuration: its size is bounded where it is accepted.
+  // Configuration is already bounded in size.
   const meter = new TemplateMeter(defaultLimits)
   if (type === 'string') return valueText(value, meter)
   if (type === 'integer' && typeof value === 'number') return Math.trunc(value)
@@ -73,7 +75,7 @@ function asType(value: TemplateValue, type: JsonType): TemplateValue {
   return typeof value === 'string' ? fromText(value, type, meter) : undefined
 }
 
-/** Throws WorkflowError naming the property, WorkLimitError. */
+/** Throws WorkflowError with the name of the property, and WorkLimitError. */
 export function buildOutput(fields: readonly OutputField[], scope: ExpansionScope): ValueObject {
   return build(fields, scope, '')
 }
@@ -107,7 +109,7 @@ interface Attempt {
   readonly why?: string
 }
 
-/** A value of another kind than text is taken as it is when it has the right type. */
+/** Uses a value that is not a text unchanged if it has the right type. */
 function attempt(template: Template, scope: ExpansionScope, type: JsonType): Attempt {
   try {
     const single = singleValue(template, scope, 'value')
@@ -122,7 +124,7 @@ function attempt(template: Template, scope: ExpansionScope, type: JsonType): Att
   }
 }
 
-/** The JSON Schema of the output, for the list of tools. */
+/** Returns the JSON Schema of the output, for the tool list. */
 export function outputSchema({ properties, required }: WorkflowOutput): Readonly<Record<string, unknown>> {
   return {
     type: 'object',

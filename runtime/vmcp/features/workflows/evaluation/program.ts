@@ -1,8 +1,7 @@
 /**
- * The part of a workflow that is computed: its templates and schemas, compiled from its definition. Whoever runs steps
- * (execution.ts) never looks into these.
+ * The compiled templates and schemas of a workflow. The step runner (execution.ts) does not depend on their contents.
  *
- * Expects a definition without violations (schemas/workflow); what only compiling a schema finds is an error too.
+ * Expects a definition without violations (schemas/workflow). Errors found only by compiling a schema are thrown.
  */
 import { type CompositeTool, fieldsOf, isFields, type WorkflowStep } from '../../../../../schemas/index.ts'
 import {
@@ -26,24 +25,24 @@ export type StepProgram = {
       readonly collection: Template
       readonly itemVar: string
       readonly maxIterations: number
-      /** Of each iteration. */
+      /** Condition of each iteration. */
       readonly innerCondition: Template | undefined
       readonly arguments: ArgumentTemplates
     }
 )
 
 export interface WorkflowProgram {
-  /** The definition as JSON: what a worker needs to compile the same. */
+  /** The definition as JSON, from which a worker compiles the same program. */
   readonly source: string
   readonly parameters: SchemaCheck | undefined
   readonly defaults: Readonly<Record<string, unknown>>
   readonly steps: ReadonlyMap<string, StepProgram>
   readonly output: readonly OutputField[] | undefined
-  /** True when a schema can take long even for a small value. */
+  /** True when checking a schema may take long even for a small value. */
   readonly isHeavy: boolean
 }
 
-/** Throws what is wrong with a schema or template, which is an Error with a message for operators. */
+/** Throws an Error with a message for operators when a schema or template is invalid. */
 export function compileProgram(definition: CompositeTool): WorkflowProgram {
   const { parameters, output, steps } = definition
   const schema = fieldsOf(parameters)

@@ -1,7 +1,7 @@
 /**
- * What is known of one execution, as bytes: the server keeps it, templates see it as values.
+ * The state of an execution: bytes in the server, values for templates.
  *
- * Values are made when a template reads them first, so that a large result costs nothing where it is not looked at.
+ * A value is parsed when a template first reads it, so that an unused large result costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
  */
 import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'
@@ -18,7 +18,7 @@ export interface IterationState {
   readonly error?: string
 }
 
-/** Where the output of a step comes from. */
+/** Source of a step's output. */
 export type StepOutput =
   | { readonly kind: 'none' }
   | { readonly kind: 'defaults' }
@@ -52,13 +52,13 @@ export interface ExecutionState {
   }
 }
 
-/** The root of what templates see. Its members throw what `meter` throws when they are read. */
+/** Returns the root value for templates. Reading its members throws the errors of `meter`. */
 export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)
   return object(
     {
-      // Without a prototype: a step may be called anything.
+      // Without a prototype, because step ids are arbitrary.
       steps: Object.assign(Object.create(null), Object.fromEntries(members)),
       vars: {},
       workflow: {
@@ -71,7 +71,7 @@ export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: T
   )
 }
 
-/** The arguments with their defaults: one that is there, even as null, has none. */
+/** Returns the arguments with defaults. An argument that is present, even as null, overrides its default. */
 function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
   const given = parseJson(textOf(args), meter)
   return isObject(given) ? withDefaults(defaults, given) : {}
@@ -95,7 +95,7 @@ function stepData(
   )
 }
 
-/** Output and content of a step. */
+/** Returns output and content of a step. */
 export function resultOf(
   program: WorkflowProgram,
   id: string,
@@ -153,7 +153,7 @@ function loopData(
   }
 }
 
-/** An object some of whose members are made when they are read. */
+/** Returns an object with some members that are computed on first read. */
 function object(fixed: ValueObject, made: Readonly<Record<string, () => TemplateValue>>): ValueObject {
   const members = Object.entries(made).map(
     ([name, make]) => [name, { enumerable: true, get: once(make) }] as const,

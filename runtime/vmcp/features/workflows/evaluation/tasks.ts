@@ -1,14 +1,14 @@
-/** What can be computed for an execution, and what comes of it: the messages between the server and a worker. */
+/** The tasks of an execution and their results: messages between the server and a worker. */
 import type { ArgumentTypes } from './arguments.ts'
 import type { SharedBytes } from './bytes.ts'
 import type { ExecutionState } from './state.ts'
 
 export interface Tasks {
-  /** Whether the arguments of the call match the parameters. */
+  /** Checks the arguments of the call against the parameters. */
   check: { task: object; result: undefined }
-  /** What a step does now. */
+  /** Plans a step. */
   plan: { task: { readonly step: string; readonly types: ArgumentTypes }; result: StepPlan }
-  /** The next iterations of a loop, some of them. */
+  /** Plans some of the next iterations of a loop. */
   iterations: {
     task: {
       readonly step: string
@@ -18,11 +18,11 @@ export interface Tasks {
     }
     result: readonly IterationPlan[]
   }
-  /** Why a tool failed, by its own result; undefined: it did not. */
+  /** Returns the failure message in a tool's result, or undefined after success. */
   failure: { task: { readonly bytes: SharedBytes }; result: string | undefined }
-  /** Whether what a user filled in matches the schema of the question; what counts of it. */
+  /** Checks a user's response against the schema of the question, and returns the accepted content. */
   response: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
-  /** The result of the call; `last` is the step whose output is returned where the workflow has none. */
+  /** Returns the result of the call. `last` is the step whose output is returned when the workflow defines none. */
   output: { task: { readonly last: string | undefined }; result: SharedBytes }
 }
 
@@ -38,18 +38,18 @@ export type StepPlan =
   | { readonly kind: 'ask'; readonly message: string }
   /** `items` is a JSON array. */
   | { readonly kind: 'loop'; readonly items: SharedBytes; readonly count: number }
-  /** `started` false: it is the condition that failed. */
+  /** `started` false: the condition failed. */
   | { readonly kind: 'failed'; readonly message: string; readonly started: boolean }
 
 export type IterationPlan = Extract<StepPlan, { readonly kind: 'skip' | 'call' | 'failed' }>
 
-/** A value and the schemas that it must match, beside any workflow. Both are JSON; `schemas` is a list. */
+/** A value, and the schemas that it must match, independent of a workflow. Both are JSON; `schemas` is a list. */
 export interface SchemaTask<Bytes extends Uint8Array = Uint8Array> {
   readonly schemas: string
   readonly value: Bytes
 }
 
-/** `maxWork`: most units of work for one task. */
+/** `maxWork`: maximum units of work per task. */
 export type ToEvaluationWorker = { readonly maxWork: number } & (
   | { readonly source: string; readonly state: ExecutionState; readonly task: EvaluationTask }
   | SchemaTask<SharedBytes>

@@ -1,8 +1,8 @@
 /**
- * What a step makes of the result of its tool.
+ * Converts the result of a tool to the output of its step.
  *
- * Output is the structured content when that is an object, else a map of the content list: `text`, `text_1` …,
- * `image_0` …, `resource`, `resource_1` …. Text is never taken apart: templates have fromJson.
+ * The output is the structured content if it is an object, else a map of the content list: `text`, `text_1` …,
+ * `image_0` …, `resource`, `resource_1` …. Text is never parsed; templates can use fromJson.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import {
@@ -21,13 +21,13 @@ export interface ToolResult {
   readonly content: ValueObject
 }
 
-/** What a tool says about its failure; undefined when it succeeded. Throws StepError when the result is none. */
+/** Returns the failure message of a tool, or undefined after success. Throws StepError for an invalid result. */
 export function failureIn(text: string, meter: TemplateMeter): string | undefined {
   const result = parsed(text, meter)
   return result['isError'] === true ? errorText(result) : undefined
 }
 
-/** Throws StepError when the result is none. */
+/** Throws StepError for an invalid result. */
 export function readToolResult(text: string, meter: TemplateMeter): ToolResult {
   const result = parsed(text, meter)
   const content = contentMap(result['content'])
@@ -46,7 +46,7 @@ function parsed(text: string, meter: TemplateMeter): ValueObject {
   throw new StepError('the backend sent a response that is not valid MCP', { retryable: true })
 }
 
-/** First text, else what the structured content says about it. */
+/** Returns the first text, or else the message in the structured content. */
 function errorText({ content, structuredContent }: ValueObject): string {
   const texts = itemsOf(content).map(({ type, text }) => (type === 'text' ? text : undefined))
   const more = isObject(structuredContent) ? structuredContent : {}

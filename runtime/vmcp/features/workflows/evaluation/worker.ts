@@ -1,7 +1,7 @@
 /**
- * The worker thread in which large tasks are carried out, one at a time. It has no access to anything but its messages.
+ * The worker thread that evaluates large tasks, one at a time. It communicates only by messages.
  *
- * This file is bundled by itself, beside the program; see workers/worker-file.ts.
+ * This file is bundled separately from the program; see workers/worker-file.ts.
  */
 import { parentPort } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
@@ -10,7 +10,7 @@ import { evaluate, matchSchemas } from './evaluate.ts'
 import { compileProgram, type WorkflowProgram } from './program.ts'
 import type { ToEvaluationWorker } from './tasks.ts'
 
-/** Workflows that were used lately. */
+/** Recently used workflows. */
 const programs = new LRUCache<string, WorkflowProgram>({ max: 20 })
 
 function programOf(source: string): WorkflowProgram {

@@ -1,9 +1,10 @@
 /**
- * Asks the user: an elicitation step.
+ * An elicitation step: requests input from the user.
  *
- * The question goes the way of the call that runs the workflow; a client that cannot be asked makes the step fail at
- * once. The schema is the configured one, the message is a template.
- * Source: docs/reference/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP, client/elicitation.
+ * The request takes the same way as the call of the workflow. The step fails immediately for a client without
+ * elicitation. The schema is configured, and the message is a template.
+ * Source: docs/reference/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP,
+ * client/elicitation.
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
 import { GatehouseError } from '../../../../../schemas/index.ts'
@@ -17,7 +18,7 @@ const maxResponseBytes = 1024 * 1024
 
 export interface ElicitationResult {
   readonly output: StepOutput
-  /** True: no step that has not started yet does. */
+  /** True when steps that have not started are skipped. */
   readonly skipsRemaining: boolean
 }
 
@@ -31,11 +32,12 @@ export interface StepQuestion {
 
 type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 
-/** Rejects with StepError, WorkflowError, or with the reason of the signal when the workflow ends. */
+/** Rejects with StepError, WorkflowError, or with the signal's reason when the workflow ends. */
 export async function elicit(context: WorkflowContext, question: StepQuestion): Promise<ElicitationResult> {
   const { step, work, message, signal } = question
   const { operation } = context
-  // A stateless client is told what it lacks by the end of its whole request: not where the workflow can go on.
+  // Reporting the missing ability to a stateless client would end its whole request, although the workflow can
+  // continue.
   if (step.continues && !operation.client.abilities.elicitation)
     throw new StepError('elicitation request failed: the client does not support elicitation')
   const params = Buffer.from(`{"message":${JSON.stringify(message)},"requestedSchema":${work.schema}}`)
@@ -52,10 +54,10 @@ export async function elicit(context: WorkflowContext, question: StepQuestion): 
       return reaction('timeout', work.onCancel)
     if (reason instanceof StepTimeout) throw new StepError(`elicitation request ${reason.message}`)
     if (signal.aborted) throw reason
-    const why = error instanceof GatehouseError ? error.message : 'the client could not be asked'
+    const why = error instanceof GatehouseError ? error.message : 'the client cannot be prompted'
     throw new StepError(`elicitation request failed: ${why}`, { cause: error })
   }
-  if (!raw) throw new StepError('elicitation request failed: the client answered with an error')
+  if (!raw) throw new StepError('elicitation request failed: the client returned an error')
   return readResponse(context, raw, question)
 }
 
@@ -88,7 +90,7 @@ function parsed(raw: Buffer): { action: string | undefined; content: Buffer } {
     return { action: response.text('action'), content: response.raw('content') ?? Buffer.from('null') }
   } catch (error) {
     if (error instanceof JsonError)
-      throw new StepError('elicitation request failed: the response cannot be read')
+      throw new StepError('elicitation request failed: the response is malformed')
     throw error
   }
 }

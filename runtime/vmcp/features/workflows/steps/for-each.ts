@@ -1,9 +1,10 @@
 /**
- * A forEach step: one tool call for each item of a list, in list order, some at a time.
+ * A forEach step: one tool call per item of a list, in list order, with limited concurrency.
  *
- * The first failure ends the step and cancels what runs, unless failures are tolerated. Output:
- * `{iterations: [{index, item, status, output, error?}], count, completed, failed}`.
- * Source: docs/reference/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel, step).
+ * The first failure ends the step and cancels running calls, unless failures are tolerated. Output: `{iterations:
+ * [{index, item, status, output, error?}], count, completed, failed}`.
+ * Source: docs/reference/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel,
+ * step).
  */
 import { reasonOf } from '../../../../net/index.ts'
 import { formatDuration } from '../../../../../schemas/index.ts'
@@ -31,7 +32,7 @@ export interface LoopRun {
   readonly onRetry: () => void
 }
 
-/** Rejects with StepError, WorkflowError, or with the reason of the signal. */
+/** Rejects with StepError, WorkflowError, or with the signal's reason. */
 export async function runForEach(context: WorkflowContext, run: LoopRun): Promise<StepOutput> {
   const { work, signal } = run
   const { count } = run.plan
@@ -63,7 +64,7 @@ export async function runForEach(context: WorkflowContext, run: LoopRun): Promis
   return { kind: 'loop', items, iterations }
 }
 
-/** What iterations do, computed some at a time, and let go of when they begin. */
+/** Plans of iterations, computed in batches and released when the iteration starts. */
 class IterationPlans {
   readonly #context: WorkflowContext
   readonly #run: LoopRun
@@ -83,7 +84,7 @@ class IterationPlans {
     }
     const plan = this.#planned.get(index)
     this.#planned.delete(index)
-    if (!plan) throw new TypeError('an iteration is taken once')
+    if (!plan) throw new TypeError('an iteration can be taken only once')
     return plan
   }
 

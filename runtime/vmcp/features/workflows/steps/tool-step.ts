@@ -1,8 +1,8 @@
 /**
- * Calls the tool of a step, again when it fails in a way that may pass.
+ * Calls the tool of a step, with retries after temporary failures.
  *
- * The call belongs to the client's own: same caller, same credentials, and what the backend says or asks on its way goes
- * to the client. It is neither authorized nor counted again: the workflow was. It is audited.
+ * The call belongs to the client's call: it has the same caller and credentials, and messages and requests of the
+ * backend go to the client. It is neither authorized nor rate limited again, because the workflow was. It is audited.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
@@ -21,7 +21,7 @@ import {
 } from '../evaluation/index.ts'
 import { retrying } from '../limits.ts'
 
-/** Errors that come back the same however often one tries: refusals, and what is wrong with the call itself. */
+/** Errors that a retry cannot fix: refusals, and invalid calls. */
 const finalCodes: ReadonlySet<string> = new Set([
   'FORBIDDEN',
   'QUOTA_EXCEEDED',
@@ -43,7 +43,7 @@ const finalRpc: ReadonlySet<unknown> = new Set([
   403,
 ])
 
-/** A call that is ready to be made. */
+/** A call with its arguments. */
 export interface ReadyCall {
   /** A JSON object. */
   readonly args: Uint8Array
@@ -52,20 +52,20 @@ export interface ReadyCall {
   readonly onRetry: () => void
 }
 
-/** The types that the tool of a step accepts for the templates in its arguments. Throws StepError. */
+/** Returns the types that the tool of a step accepts for the templates in its arguments. Throws StepError. */
 export function typesFor(context: WorkflowContext, step: string, { tool }: ToolCall): ArgumentTypes {
   const program = context.workflow.program.steps.get(step)
-  if (!program || !('arguments' in program)) throw new TypeError('the step calls no tool')
+  if (!program || !('arguments' in program)) throw new TypeError('the step has no tool')
   return argumentTypes(boundTool(context, tool).inputSchema(), program.arguments)
 }
 
 function boundTool({ tools }: WorkflowContext, name: string): WorkflowTool {
   const bound = tools.get(name)
-  if (!bound) throw new StepError(`tool ${name}: there is no such tool`)
+  if (!bound) throw new StepError(`tool ${name}: unknown tool`)
   return bound
 }
 
-/** The raw result. Rejects with StepError, WorkflowError, or with the reason of the signal. */
+/** Returns the raw result. Rejects with StepError, WorkflowError, or with the signal's reason. */
 export async function callTool(
   context: WorkflowContext,
   call: ToolCall,
@@ -132,7 +132,7 @@ async function once(
   }
 }
 
-/** Progress of a step would not fit that of the workflow, so no token is passed on. */
+/** Drops the progress token: progress of a step would conflict with that of the workflow. */
 function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
   const made = innerOperation(operation, 'tools/call', new JsonObject(params))
   return { ...made, context: deriveContext(made.context, { signal, progressToken: undefined }) }
@@ -156,6 +156,6 @@ async function readOutcome(
       throw new StepError(message, { retryable: !finalRpc.has(error.value('code')) })
     }
     default:
-      throw new StepError('the backend asks in a way that cannot be passed on')
+      throw new StepError('the backend sent a request that cannot be forwarded')
   }
 }
