@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
 import { emptyObjectBytes } from '../json/bytes.ts'
 import { JsonObject } from '../json/object.ts'
 import type { Message } from '../message.ts'
@@ -22,8 +23,16 @@ import type { LinkRequester } from './requester.ts'
 
 const maxResources = 1_000
 const acknowledgeMs = 30_000
-const firstPauseMs = 1_000
+/** Number of pauses, each twice as long as the one before, while the server acknowledges no subscription. */
 const maxPauses = 6
+
+export interface ListenFeedOptions {
+  /** Makes the raw `_meta` of a request. */
+  readonly meta: () => string
+  readonly log: Log
+  /** Default 1 s. */
+  readonly firstPauseMs?: number | undefined
+}
 
 interface Subscription {
   readonly id: string
@@ -35,7 +44,7 @@ const none: ReadonlySet<string> = new Set()
 
 export class ListenFeed {
   readonly #requester: LinkRequester
-  readonly #meta: () => string
+  readonly #options: ListenFeedOptions
   readonly #closed = new AbortController()
   readonly #live = new Map<string, Subscription>()
   readonly #uris = new Set<string>()
@@ -44,11 +53,12 @@ export class ListenFeed {
   #speaking: Subscription | undefined
   #newest: Subscription | undefined
   #changes: Promise<unknown> = Promise.resolve()
+  /** Pauses since the last acknowledgement. */
+  #pauses = 0
 
-  /** `meta` makes the raw `_meta` of a request. */
-  constructor(requester: LinkRequester, meta: () => string) {
+  constructor(requester: LinkRequester, options: ListenFeedOptions) {
     this.#requester = requester
-    this.#meta = meta
+    this.#options = options
   }
 
   /** Sets the lists whose changes are wanted. */
@@ -106,32 +116,36 @@ export class ListenFeed {
     const late = setTimeout(() => resolve(none), acknowledgeMs)
     late.unref()
     void promise.then(() => clearTimeout(late))
-    this.#requester.request(id, 'subscriptions/listen', this.#params(), subscription.stop.signal).then(
-      ({ result }) => this.#ended(subscription, { graceful: result !== undefined }),
-      () => this.#ended(subscription, { graceful: false }),
-    )
+    const onEnd = (): void => this.#ended(subscription)
+    this.#requester
+      .request(id, 'subscriptions/listen', this.#params(), subscription.stop.signal)
+      .then(onEnd, onEnd)
     return promise
   }
 
   #params(): string {
     const filter = filterText({ kinds: this.#lists, uris: this.#uris })
-    return `{"_meta":${this.#meta()},"notifications":${filter}}`
+    return `{"_meta":${this.#options.meta()},"notifications":${filter}}`
   }
 
-  /** `graceful`: the server closed it, and may offer another one soon. */
-  #ended(subscription: Subscription, { graceful }: { readonly graceful: boolean }): void {
+  #ended(subscription: Subscription): void {
     this.#live.delete(subscription.id)
     subscription.acknowledge(none)
-    if (graceful && this.#newest === subscription) void this.#resume()
+    if (this.#newest === subscription && !this.#closed.signal.aborted) void this.#resume()
   }
 
+  /** Opens the subscription again after a pause. Gives up when the server has acknowledged none for a while. */
   async #resume(): Promise<void> {
-    for (let n = 0; n < maxPauses; n++) {
-      const pauseMs = firstPauseMs * 2 ** n
-      await sleep(pauseMs, undefined, { ref: false, signal: this.#closed.signal }).catch(() => undefined)
-      if (this.#closed.signal.aborted || this.#live.size > 0) return
-      await this.#change()
-    }
+    const { log, firstPauseMs = 1_000 } = this.#options
+    const pauses = this.#pauses++
+    if (pauses === maxPauses)
+      log.warn('the server refuses subscriptions; clients do not learn of its changes', {
+        attempts: pauses + 1,
+      })
+    if (pauses >= maxPauses) return
+    const { signal } = this.#closed
+    await sleep(firstPauseMs * 2 ** pauses, undefined, { ref: false, signal }).catch(() => undefined)
+    if (!signal.aborted && this.#live.size === 0) await this.#change()
   }
 
   /**
@@ -154,6 +168,7 @@ export class ListenFeed {
 
   #acknowledged(subscription: Subscription, honoured: JsonObject | undefined): void {
     this.#speaking = subscription
+    this.#pauses = 0
     subscription.acknowledge(new Set(honoured && readFilter(honoured).uris))
   }
 }

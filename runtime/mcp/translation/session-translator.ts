@@ -87,7 +87,7 @@ export class SessionTranslator {
   constructor(options: SessionTranslatorOptions) {
     this.#options = options
     this.#requester = new LinkRequester(options.toServer)
-    this.#feed = new ListenFeed(this.#requester, () => this.#meta())
+    this.#feed = new ListenFeed(this.#requester, { meta: () => this.#meta(), log: options.log })
   }
 
   #meta(): string {
