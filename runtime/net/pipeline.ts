@@ -119,7 +119,7 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
     stages.dispatch,
   ].filter((stage) => stage !== undefined)
 
-  return async function handleRequest(req, res, ...more) {
+  async function handleRequest(req: IncomingMessage, res: ServerResponse, ...more: More): Promise<void> {
     const exchange = new ExchangeOf(req, res, ...more)
     let failure: unknown
     try {
@@ -141,4 +141,5 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
       stages.audit?.(exchange, failure)
     }
   }
+  return (...request) => void handleRequest(...request)
 }

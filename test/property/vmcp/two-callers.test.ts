@@ -117,8 +117,8 @@ class Watch {
   request({ authorization, 'x-api-key': key, 'mcp-session-id': session }: IncomingHttpHeaders): void {
     if (session === undefined) return
     const credential = `${authorization ?? ''} ${String(key ?? '')}`
-    const before = this.#credentials.get(String(session)) ?? credential
-    this.#credentials.set(String(session), before)
+    const before = this.#credentials.get(session) ?? credential
+    this.#credentials.set(session, before)
     if (before !== credential) this.leaks.push(`one backend session for "${before}" and "${credential}"`)
   }
 

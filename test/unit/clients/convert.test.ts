@@ -13,7 +13,6 @@ import {
 import { ObjectNames } from '../../../runtime/toolkit/clients/convert/names.ts'
 import { isSecret } from '../../../runtime/toolkit/clients/convert/secrets.ts'
 import { expand } from '../../../runtime/toolkit/local/pods.ts'
-import { cpuUsage } from '../../helpers/thread-time.ts'
 
 const options: ConvertOptions = {
   group: 'imported',
@@ -337,18 +336,14 @@ t.test('names of programs: the package, the script, or the program', async (t) =
   t.equal(nameOf('/usr/bin/some-mcp'), 'some-mcp')
 })
 
-t.test('names: 10,000 servers of one name receive their names in less than 50 ms', async (t) => {
+t.test('names: many servers of one name receive unique names in linear time', async (t) => {
+  const count = 100_000
   for (const name of ['server', 'x'.repeat(63)]) {
-    const costs = Array.from({ length: 3 }, () => {
-      const names = new ObjectNames()
-      const before = cpuUsage()
-      const claimed = new Set(Array.from({ length: 10_000 }, () => names.claim(name)))
-      const cost = cpuUsage() - before
-      t.equal(claimed.size, 10_000)
-      t.notOk([...claimed].some(({ length }) => length > 63))
-      return cost
-    })
-    t.ok(Math.min(...costs) < 50_000, `${costs} µs`)
+    const names = new ObjectNames()
+    // A quadratic search exceeds the time limit of the file.
+    const claimed = new Set(Array.from({ length: count }, () => names.claim(name)))
+    t.equal(claimed.size, count)
+    t.notOk([...claimed].some(({ length }) => length > 63))
   }
 })
 

@@ -230,7 +230,7 @@ t.test('an event stream that breaks before the response is reloaded where it sto
     before: (req, res) => {
       const last = req.headers['last-event-id']
       if (req.method !== 'GET' || last === undefined) return false
-      seen.push(Buffer.from(String(last), 'latin1').toString())
+      seen.push(Buffer.from(last, 'latin1').toString())
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       res.end(
         `id: e-2\ndata: {"jsonrpc":"2.0","id":${held},"result":{"content":[{"type":"text","text":"resumed"}]}}\n\n`,
