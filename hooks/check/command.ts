@@ -35,7 +35,7 @@ export function addCheckCommand(program: Command, report: (line: string) => void
     .requiredOption('--service <name>', 'Service in front of the hooks server')
     .requiredOption('--ca-file <file>', 'CA certificate of the hooks server, PEM')
     .option('--timeout <duration>', 'time limit for all steps, such as 60s', parseDuration, 60_000)
-    .option('--kubeconfig <file>', 'kubeconfig file (default: in-cluster, then the usual locations)')
+    .option('--kubeconfig <file>', 'kubeconfig file (default: the pod, then the usual places)')
     .action(async (flags: Flags) => {
       const deadline = Date.now() + flags.timeout
       const url = `https://${flags.service}.${flags.namespace}.svc/readyz`

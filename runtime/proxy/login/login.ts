@@ -384,7 +384,7 @@ export class TargetLogin implements TokenSource {
         ? cause
         : new GatehouseError('BACKEND_AUTH_FAILED', { detail, cause })
     this.#parts.log.warn(text, { err: cause })
-    // Without an optional login, requests are forwarded as if none were configured.
+    // Without a session, an optional login is skipped and requests are forwarded.
     if (this.#parts.settings.optional && !this.#session) {
       this.#open = true
       this.#gaveUp = true
