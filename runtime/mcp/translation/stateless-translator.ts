@@ -8,6 +8,7 @@
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
 import type { StatelessMeta } from '../era.ts'
 import { abilitiesIn, withoutTasks } from '../eras/abilities.ts'
 import { AskingCall } from '../eras/asking-call.ts'
@@ -32,6 +33,7 @@ export interface StatelessTranslatorOptions {
   readonly infoFor: (clientInfo: Buffer | undefined) => string
   readonly maxLinks: () => number
   readonly now: () => number
+  readonly log: Log
   /** Returns the server's introduction when it is known without opening a session. */
   readonly introduction?: () => SessionServer | undefined
 }
@@ -144,7 +146,7 @@ export class StatelessTranslator {
       this.#lanes.set(lane, {
         capabilities: withoutTasks(declaredIn(meta)),
         info: this.#options.infoFor(meta.clientInfo),
-        watchers: new Watchers(() => this.#pool.links(lane)),
+        watchers: new Watchers(() => this.#pool.links(lane), this.#options.log),
       })
     }
     return lane

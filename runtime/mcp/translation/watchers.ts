@@ -4,6 +4,7 @@
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
 import {
   acknowledgement,
   announcedLists,
@@ -26,18 +27,22 @@ const maxResources = 100
 interface Watcher {
   readonly id: string
   readonly reply: StatelessReply
-  /** Methods of the notifications that were asked for. */
-  readonly methods: ReadonlySet<string>
+  /** Methods of the notifications that were asked for. Empty until the subscription is acknowledged. */
+  methods: ReadonlySet<string>
   uris: ReadonlySet<string>
 }
 
+const none: ReadonlySet<string> = new Set()
+
 export class Watchers {
   readonly #links: () => readonly SessionLink[]
+  readonly #log: Log
   readonly #watchers = new Set<Watcher>()
 
   /** `links`: the sessions of the lane, as they are now. */
-  constructor(links: () => readonly SessionLink[]) {
+  constructor(links: () => readonly SessionLink[], log: Log) {
     this.#links = links
+    this.#log = log
   }
 
   get size(): number {
@@ -54,25 +59,32 @@ export class Watchers {
     if (!reply.streams) throw new GatehouseError('NOT_ACCEPTABLE')
     if (this.#watchers.size >= maxWatchers)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
-    const server = await link.opened
-    const wanted = readFilter(filter)
-    const announced = announcedLists(server.capabilities)
-    const kinds = wanted.kinds.filter((kind) => announced.includes(kind))
-    const watcher: Watcher = {
-      id: request.id,
-      reply,
-      methods: new Set(kinds.map(listChangedMethod)),
-      uris: new Set(),
+    // Added before the first await, so that concurrent requests cannot exceed the maximum.
+    const watcher: Watcher = { id: request.id, reply, methods: none, uris: none }
+    this.#watchers.add(watcher)
+    try {
+      await this.#watch(watcher, readFilter(filter), link)
+    } finally {
+      this.#watchers.delete(watcher)
+      this.#unsubscribe(watcher.uris)
     }
+    if (!reply.gone.aborted) reply.drop()
+  }
+
+  /** Resolves when the client or the session has ended. */
+  async #watch(watcher: Watcher, wanted: ReturnType<typeof readFilter>, link: SessionLink): Promise<void> {
+    const { id, reply } = watcher
+    const announced = announcedLists((await link.opened).capabilities)
+    const kinds = wanted.kinds.filter((kind) => announced.includes(kind))
+    const leftOut = wanted.uris.length - maxResources
+    if (leftOut > 0)
+      this.#log.warn('a subscription names too many resources', { watched: maxResources, left_out: leftOut })
     const uris = await this.#subscribe(link, wanted.uris.slice(0, maxResources))
     watcher.uris = new Set(uris)
-    if (reply.gone.aborted) return this.#unsubscribe(uris)
-    this.#watchers.add(watcher)
-    await reply.send(acknowledgement(watcher.id, { kinds, uris }))
+    if (reply.gone.aborted) return
+    watcher.methods = new Set(kinds.map(listChangedMethod))
+    await reply.send(acknowledgement(id, { kinds, uris }))
     await Promise.race([link.ended, gone(reply.gone)])
-    this.#watchers.delete(watcher)
-    this.#unsubscribe(uris)
-    if (!reply.gone.aborted) reply.drop()
   }
 
   /** Subscribes every session of the lane; returns the resources that the watcher's own session accepted. */
@@ -84,7 +96,7 @@ export class Watchers {
     return taken.flat()
   }
 
-  #unsubscribe(uris: readonly string[]): void {
+  #unsubscribe(uris: ReadonlySet<string>): void {
     const watched = this.#watched()
     for (const uri of uris) {
       if (watched.has(uri)) continue

@@ -113,6 +113,7 @@ export class EraTranslation {
       infoFor: (info) => info?.toString() ?? ownInfo,
       maxLinks: () => maxLinks,
       now: Date.now,
+      log: this.#options.log,
     })
     try {
       await translator.open(requestOf(message))

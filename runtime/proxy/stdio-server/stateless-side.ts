@@ -126,6 +126,7 @@ export class ServedStatelessSide {
         open: (onMessage) => openings.link(onMessage, hasSameCapabilities),
         maxLinks: maxProcesses,
         now,
+        log,
         infoFor: () => info,
         // Does not use a process that the next session could use.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
