@@ -51,10 +51,7 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Called when a listing is no longer in use. */
   readonly onDropped: (listing: Listing) => void
-  /**
-   * Resolves when a new listing can be compared with the approved one and shown; false when it should be read again
-   * soon.
-   */
+  /** Compares a new listing with the approved one. Resolves to false when the listing should be read again soon. */
   readonly ready?: (listing: Listing) => Promise<boolean>
 }
 

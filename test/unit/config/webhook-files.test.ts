@@ -118,7 +118,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   [
     'trust in nobody and in somebody',
     one({ tls_config: { insecure_skip_verify: true, ca_bundle_path: 'c' } }),
-    /tls_config\.insecure_skip_verify excludes tls_config\.ca_bundle_path/,
+    /tls_config\.insecure_skip_verify cannot be combined with tls_config\.ca_bundle_path/,
   ],
   [
     'plain http',
