@@ -308,7 +308,7 @@ t.test('proxy: settings that contradict each other are refused together', async 
   const contradicting = await violations()
   t.match(contradicting, /oidc\.issuer: must be http:\/\/127\.0\.0\.1:4999/)
   t.match(contradicting, /oidc\.audience: must be one of/)
-  t.match(contradicting, /disableUpstreamTokenInjection: excludes token_exchange/)
+  t.match(contradicting, /disableUpstreamTokenInjection: conflicts with token_exchange/)
   write({ oidc: undefined }, { upstreamProviders: [upstream('corp'), upstream('code')] })
   t.match(await violations(), /upstreamProviders: at most 1 is supported here, 2 are configured/)
   write({ oidc: undefined }, {})
