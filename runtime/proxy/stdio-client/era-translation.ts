@@ -143,7 +143,13 @@ export class EraTranslation {
   #open(onMessage: (message: Message) => void): ServerLink {
     const input = new PassThrough()
     const writer: LineWriter = {
-      write: async (line) => onMessage(scanMessage(line)),
+      write: async (line) => {
+        try {
+          onMessage(scanMessage(line))
+        } catch (error) {
+          this.#options.log.warn('a message of the server could not be used; it was dropped', { err: error })
+        }
+      },
       closed: new Promise(() => undefined),
     }
     const done = this.#options.run(input, writer).catch(() => undefined)

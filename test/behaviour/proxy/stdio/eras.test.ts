@@ -1,6 +1,7 @@
 /** `proxy stdio` between a client and a server of different protocol eras, on the wire. */
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { rpc, startUpstream } from '../../../helpers/proxy/rig.ts'
 import { initialize, initialized, startStdio, statelessMeta } from '../../../helpers/proxy/stdio-rig.ts'
 
@@ -46,6 +47,33 @@ await t.test('a session client, a stateless server: initialize is answered for i
   t.notOk('resultType' in result)
   t.equal(await bridge.end(), true)
 })
+
+await t.test(
+  'a stateless client, a server of sessions: an unreadable notification fails no call',
+  async (t) => {
+    const unreadable = '"params":{"progressToken":1,"progressToken":2}'
+    const backend = await startRawBackend({
+      before(req, res, body) {
+        const isInSession = req.headers['mcp-session-id'] !== undefined || body.includes('"initialize"')
+        if (!isInSession) res.writeHead(400).end()
+        return !isInSession
+      },
+      responses: {
+        'tools/call': ({ res, id }) => {
+          res.writeHead(200, { 'content-type': 'text/event-stream' })
+          res.write(`data: {"jsonrpc":"2.0","method":"notifications/progress",${unreadable}}\n\n`)
+          res.end(`data: {"jsonrpc":"2.0","id":${id},"result":${textResult('fine')}}\n\n`)
+          return undefined
+        },
+      },
+    })
+    t.teardown(() => backend.close())
+    const bridge = startStdio(t, backend.url)
+    bridge.send(rpc(7, 'tools/call', { name: 'echo', arguments: {}, ...meta }))
+    t.match(await bridge.message(), { id: 7, result: { content: [{ text: 'fine' }] } })
+    t.equal(await bridge.end(), true)
+  },
+)
 
 await t.test('a server that speaks neither era: the client gets its own refusal', async (t) => {
   const target = await startUpstream((seen, res) => {
