@@ -150,8 +150,14 @@ t.test('errors: of the text, of names, of tools, of what cannot be answered', as
     ['return call_tool(5)', 'script.star:1:17: call_tool: first argument must be a string'],
     ['return get_it(1)', 'script.star:1:14: get-it: accepts keyword arguments only'],
     ['return get_it(x=len)', /cannot convert a value of type builtin_function_or_method to JSON/],
-    ['return len', /^failed to serialize script result: cannot convert a value of type builtin_function_or_method/],
-    ['x = [1]\nx.append(x)\nreturn x', /^failed to serialize script result: cannot convert a value that contains itself/],
+    [
+      'return len',
+      /^failed to serialize script result: cannot convert a value of type builtin_function_or_method/,
+    ],
+    [
+      'x = [1]\nx.append(x)\nreturn x',
+      /^failed to serialize script result: cannot convert a value that contains itself/,
+    ],
     ['return {1: 2}', /key of type int to JSON; use str\(key\)/],
     ['return float("nan")', /nan or infinity/],
     ['return parallel([1])', 'script.star:1:16: parallel: element 0 is not callable'],
