@@ -16,9 +16,20 @@ import { obo } from './strategies/obo.ts'
 import type { CredentialStrategy, UpstreamTokens } from './strategy.ts'
 import { regionalEndpoint } from './aws/sts.ts'
 import { tokenExchange } from './strategies/token-exchange.ts'
-import { unauthenticated } from './strategies/unauthenticated.ts'
 import { upstreamInject } from './strategies/upstream-inject.ts'
 import { xaa } from './strategies/xaa.ts'
+
+/** Adds no credential. Source: docs/reference/specification/external-auth.md (type unauthenticated). */
+const unauthenticated: StrategyModule = {
+  problems: () => [],
+  make: () => ({
+    type: 'unauthenticated',
+    perCaller: false,
+    headerNames: [],
+    apply() {},
+    refused: () => false,
+  }),
+}
 
 const strategies = {
   unauthenticated,

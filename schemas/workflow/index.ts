@@ -5,15 +5,8 @@
  */
 export { CheckBudget } from './check-budget.ts'
 export { workflowViolations } from './checks.ts'
-export {
-  type Command,
-  type FunctionName,
-  type Node,
-  type Operand,
-  parseTemplate,
-  type Pipe,
-  type Template,
-} from './template/index.ts'
+export { parseTemplate } from './template/parser.ts'
+export type { Command, FunctionName, Node, Operand, Pipe, Template } from './template/tree.ts'
 export { usableSchema } from './json-schema.ts'
 export { SchemaCheck, schemaCheck } from './schema-check.ts'
 export { maxArgumentDepth, propertyOf } from './templates.ts'
