@@ -1,5 +1,6 @@
 /**
- * Evaluates a template of a workflow to text, or a single action to its value. Pure: no clock, randomness or I/O, and bounded work.
+ * Evaluates a template of a workflow to text, or a single action to its value. Pure: no clock, randomness or I/O, and
+ * bounded work.
  *
  * Differs from Go where Go fails or prints unusable text: a field of null has no value, numbers compare by value, whole
  * numbers print without exponent and are valid indexes.

@@ -52,8 +52,8 @@ import { hash } from 'node:crypto'
 
 /**
  * The header that identifies callers for the bridge, in lower case, so that it never mixes their processes. It contains
- * a digest of the caller and is only set when the configuration marks the target as such a bridge. A client's own header
- * of that name is never forwarded.
+ * a digest of the caller and is only set when the configuration marks the target as such a bridge. A client's own
+ * header of that name is never forwarded.
  */
 export const callerHeader = 'x-gatehouse-caller'
 

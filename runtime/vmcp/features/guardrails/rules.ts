@@ -3,8 +3,8 @@ import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
 
 /**
- * Segments of a JSON pointer (RFC 6901) of an exception, unescaped. It covers everything below it; undefined, written as
- * `*`, matches any segment.
+ * Unescaped segments of the JSON pointer (RFC 6901) of an exception, which covers everything below it. Undefined,
+ * written as `*`, matches any segment.
  */
 export type PointerPattern = readonly (string | undefined)[]
 
