@@ -26,6 +26,13 @@ export function selectorLabels(app: string, name: string, component?: string): O
   }
 }
 
+/** Formats a label selector for the scale subresource. */
+export function labelSelectorText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',')
+}
+
 /** Labels of the ConfigMaps that running virtual servers write their reports to. */
 export const reportLabels = { 'app.kubernetes.io/component': 'vmcp-report' }
 

@@ -1,7 +1,7 @@
 /** Type `cloudSts`: temporary role credentials for the caller's identity, and requests signed with SigV4. */
 import { compileBoundedCel, GatehouseError, type Violation, type RoleMapping } from '../../schemas/index.ts'
-import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, subjectProvider } from './module.ts'
+import { definedFields } from '../base/kube.ts'
 
 export const cloudSts: ExternalAuthModule = {
   validate: ({ cloudSts: config }) =>

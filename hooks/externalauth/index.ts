@@ -1,4 +1,4 @@
-/** The types of MCPExternalAuthConfig, one module each. To add a type, add a file here and a row in `modules`. */
+/** The types of MCPExternalAuthConfig. To add a type, add a module in this folder and a row in `modules`. */
 import type {
   MCPExternalAuthConfig,
   MCPExternalAuthConfigSpec,
@@ -8,16 +8,12 @@ import type {
 import { variablePart } from '../runtime-config/header-forward.ts'
 import type { ConfigPart } from '../sync/conditions.ts'
 import type { HookSettings } from '../base/settings.ts'
-import { basicAuth } from './basic-auth.ts'
-import { bearerToken } from './bearer-token.ts'
 import { cloudSts } from './cloud-sts.ts'
 import { embeddedAuthServer } from './embedded-auth-server.ts'
-import { headerInjection } from './header-injection.ts'
 import type { ExternalAuthModule, Strategy, StrategyTarget } from './module.ts'
 import { obo } from './obo.ts'
+import { basicAuth, bearerToken, headerInjection, upstreamInject } from './stored-credentials.ts'
 import { tokenExchange } from './token-exchange.ts'
-import { unauthenticated } from './unauthenticated.ts'
-import { upstreamInject } from './upstream-inject.ts'
 import { xaa } from './xaa.ts'
 
 export {
@@ -37,7 +33,12 @@ const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthMo
   headerInjection,
   obo,
   tokenExchange,
-  unauthenticated,
+  /** Sends no credentials to the backend. Admission warns about it. */
+  unauthenticated: {
+    validate: () => [],
+    secrets: () => [],
+    toRuntime: () => ({ value: { type: 'unauthenticated' } }),
+  },
   upstreamInject,
   xaa,
 }

@@ -6,8 +6,8 @@
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
 import { failed } from '../sync/conditions.ts'
-import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, definedItems } from './module.ts'
+import { definedFields } from '../base/kube.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'
 

@@ -1,6 +1,6 @@
 /** Type `tokenExchange`: RFC 8693. Expands short subject token types to full URNs. */
-import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
+import { definedFields } from '../base/kube.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
 

@@ -3,8 +3,8 @@
  * upstreams.
  */
 import { failed } from '../sync/conditions.ts'
-import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
+import { definedFields } from '../base/kube.ts'
 
 export const xaa: ExternalAuthModule = {
   validate: () => [],

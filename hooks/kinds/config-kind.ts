@@ -13,17 +13,15 @@ import {
   type SecretRef,
 } from '../../schemas/index.ts'
 import type { SyncFailure } from '../sync/conditions.ts'
-import type { AnyContext, SyncContext } from '../sync/context.ts'
-import { fieldsOf } from '../base/kube.ts'
+import { type AnyContext, type SyncContext, observedFields } from '../sync/context.ts'
+import { fieldsOf, definedFields } from '../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../sync/protocol.ts'
 import { absentCaBundles, checkCaBundles, specFailure } from '../references/resolve.ts'
 import { kindsReferringTo, referrersOf } from './referrers.ts'
 import { caBundleNamesIn, secretNamesIn } from '../references/secret-names.ts'
 import type { KindHooks } from './kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../sync/rules.ts'
-import { definedFields } from '../children/defined.ts'
 import { reportProgress } from '../sync/progress.ts'
-import { observedFields } from '../sync/status.ts'
 
 interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'validate' | 'warnings'> {
   readonly validReason: string

@@ -18,7 +18,7 @@ import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import { caKey } from '../references/resolve.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
-import { definedFields } from '../children/defined.ts'
+import { definedFields } from '../base/kube.ts'
 
 export interface AuthServerTarget {
   readonly kind: string

@@ -9,8 +9,14 @@
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
 import { parseEmbeddedJson } from '../base/json-bounds.ts'
-import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../base/kube.ts'
-import { definedFields } from '../children/defined.ts'
+import {
+  type Fields,
+  fieldsOf,
+  filledTextOf,
+  isFields,
+  type KubeObject,
+  definedFields,
+} from '../base/kube.ts'
 import {
   decisionPointPart,
   isPointType,

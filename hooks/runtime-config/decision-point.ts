@@ -19,8 +19,7 @@ import {
   type Violation,
   withDefaults,
 } from '../../schemas/index.ts'
-import { definedFields } from '../children/defined.ts'
-import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
+import { type Fields, fieldsOf, isFields, definedFields } from '../base/kube.ts'
 import { caBundleFailure, caKey } from '../references/resolve.ts'
 import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'

@@ -5,7 +5,14 @@
  * `HEADER_FORWARD_<HEADER>_<OWNER>`. A proxy lists identifiers in its file. A virtual server has several remote
  * servers, each with `GATEHOUSE_HEADER_FORWARD_<OWNER>`, a JSON object with plain values and identifiers.
  */
-import { canonicalJson, envName, hashOf, type HeaderForwardConfig, type input } from '../../schemas/index.ts'
+import {
+  canonicalJson,
+  envName,
+  hashOf,
+  type HeaderForwardConfig,
+  type input,
+  type Violation,
+} from '../../schemas/index.ts'
 import type { PodNeeds } from './needs.ts'
 
 /**
@@ -63,4 +70,22 @@ export function addHeaderForward(
  */
 export function variablePart(name: string): string {
   return name.includes('.') ? `${envName(name)}_${hashOf(name).slice(0, 8).toUpperCase()}` : envName(name)
+}
+
+/** Reports headers that are set more than once, ignoring case. The schema rejects restricted names. */
+export function headerForwardViolations(config: HeaderForwardConfig | undefined, path: string): Violation[] {
+  const violations: Violation[] = []
+  const seen = new Map<string, string>()
+  const addHeader = (name: string, where: string) => {
+    const other = seen.get(name.toLowerCase())
+    if (other === undefined) seen.set(name.toLowerCase(), where)
+    else violations.push({ path: where, message: `sets the same header as ${other}` })
+  }
+  for (const name of Object.keys(config?.addPlaintextHeaders ?? {}).sort()) {
+    addHeader(name, `${path}.addPlaintextHeaders[${JSON.stringify(name.slice(0, 80))}]`)
+  }
+  for (const [index, { headerName }] of (config?.addHeadersFromSecret ?? []).entries()) {
+    addHeader(headerName, `${path}.addHeadersFromSecret[${index}].headerName`)
+  }
+  return violations
 }

@@ -14,7 +14,7 @@ import type {
 } from '../../schemas/index.ts'
 import type { PodNeeds } from './needs.ts'
 import { caKey } from '../references/resolve.ts'
-import { definedFields } from '../children/defined.ts'
+import { definedFields } from '../base/kube.ts'
 
 export interface OidcTarget {
   readonly namespace: string

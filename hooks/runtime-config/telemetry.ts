@@ -14,7 +14,7 @@ import {
 import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
 import { caKey } from '../references/resolve.ts'
-import { definedFields } from '../children/defined.ts'
+import { definedFields } from '../base/kube.ts'
 
 const certificateDirectory = '/config/certs/otel'
 

@@ -10,8 +10,8 @@ import type {
   SecretRef,
   Webhook,
 } from '../../schemas/index.ts'
-import { definedFields } from '../children/defined.ts'
 import type { PodNeeds } from './needs.ts'
+import { definedFields } from '../base/kube.ts'
 
 const directory = '/config/webhooks'
 

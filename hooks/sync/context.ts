@@ -14,7 +14,7 @@ import {
   byText,
 } from '../../schemas/index.ts'
 import { conditionOf, Conditions, type SyncFailure } from './conditions.ts'
-import { fieldsOf, isTerminating, type KubeObject } from '../base/kube.ts'
+import { type Fields, fieldsOf, isTerminating, type KubeObject } from '../base/kube.ts'
 import { observedTime } from './observed-time.ts'
 import { findByName, type SyncRequest } from './protocol.ts'
 import type { HookSettings } from '../base/settings.ts'
@@ -154,6 +154,15 @@ export class SyncContext<K extends KindName> {
 
 /** A context of any kind, for functions that do not use the parent. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
+
+/** Returns `observedGeneration` and `conditions`. Metacontroller injects the same generation. */
+export function observedFields(context: AnyContext): Fields {
+  const { generation } = context.stored.metadata
+  return {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    conditions: context.conditions.list(),
+  }
+}
 
 /** Adds defaults and drops the status, which can be large and is read from the stored object. */
 function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {

@@ -2,19 +2,14 @@
 export { type LineFile, makeLineFile, standardErrorLines } from './line-file.ts'
 export { type AuditTrail, auditViolations, type ConsoleRecord, makeAudit } from './audit/audit.ts'
 export { tellLoss } from './audit/loss.ts'
-export {
-  type AttachmentEnd,
-  backendLabel,
-  countEvents,
-  type Deviation,
-  type Events,
-  failureText,
-  logEvents,
-  makeEvents,
-  type OpenProblem,
-  type RecentFailure,
-  withDetail,
-} from './events/index.ts'
+export type { AttachmentEnd } from './events/attach-fields.ts'
+export type { Deviation } from './events/deviations.ts'
+export { logEvents } from './events/log-view.ts'
+export { backendLabel, countEvents } from './events/metrics-view.ts'
+export type { OpenProblem } from './events/problems.ts'
+export type { RecentFailure } from './events/recent.ts'
+export { type Events, makeEvents } from './events/stream.ts'
+export { failureText, withDetail } from './events/words.ts'
 export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
 export type { ExchangeRecord } from './audit/exchange-line.ts'
@@ -35,13 +30,10 @@ export {
 } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'
-export { type MaskText, RecordMask } from './record-mask.ts'
-export { redactText } from './redact.ts'
+export { type MaskText, RecordMask, redactText, visibleText } from './redact.ts'
 export { Secret } from './secret.ts'
 export { openServingCertificate } from './serving-certificate.ts'
-export { sessionHash } from './session-hash.ts'
-export { pinRefusal, type ShownSession, type ShownTool } from './shown.ts'
-export { visibleText } from './text.ts'
+export { pinRefusal, sessionHash, type ShownSession, type ShownTool } from './shown.ts'
 export type { BackendCalls } from './telemetry/backend-calls.ts'
 export type { Metrics } from './telemetry/metrics.ts'
 export { rateLimitRecorder } from './telemetry/rate-limits.ts'

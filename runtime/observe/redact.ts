@@ -1,11 +1,12 @@
 /**
- * Takes credentials out of log fields, by the name of the field and by the look of the value.
+ * Prepares values for logs and other records: removes credentials, truncates text and escapes invisible characters.
  *
- * By name: whatever is called a token, secret, cookie, password, authorization, code, assertion or session is replaced.
- * By look: bearer values, JWTs, keys of well-known services, private keys, userinfo and queries of URLs inside any text.
- * Works on a copy, to a bounded depth.
+ * Recognizes a credential by the name of its field (token, secret, cookie, password, authorization, code, assertion,
+ * session), or by the form of the value: bearer values, JWTs, keys of well-known services, private keys, userinfo and
+ * queries of URLs inside any text. Works on a copy, to a bounded depth.
  */
 import { Secret } from './secret.ts'
+import { hiddenAnywhere } from '../../schemas/index.ts'
 
 const censored = '[redacted]'
 const maxDepth = 5
@@ -98,4 +99,38 @@ function redactError(error: Error, depth: number): Record<string, unknown> {
     message: redactText(error.message),
     ...(cause === undefined || depth >= maxDepth ? {} : { cause: redactValue('', cause, depth + 1) }),
   }
+}
+
+/** Must not throw. */
+export type MaskText = (text: string) => string
+
+/** Masks recorded call data (audit log, spans, console) beyond credentials. The current guardrails provide the mask. */
+export class RecordMask {
+  #begin: (() => MaskText) | undefined
+
+  /** Undefined when nothing is masked. */
+  replace(begin: (() => MaskText) | undefined): void {
+    this.#begin = begin
+  }
+
+  /** Valid for one record within this turn; it may limit the work for the record. */
+  begin(): MaskText | undefined {
+    return this.#begin?.()
+  }
+}
+
+/** Returns the longest prefix of `text` with at most `maxBytes` in UTF-8. */
+export function cutBytes(text: string, maxBytes: number): string {
+  // A UTF-16 unit never needs more than three bytes.
+  if (text.length * 3 <= maxBytes) return text
+  const bytes = Buffer.from(text.slice(0, maxBytes))
+  if (bytes.length <= maxBytes && text.length <= maxBytes) return text
+  let end = Math.min(maxBytes, bytes.length)
+  while (end > 0 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
+  return bytes.toString('utf8', 0, end)
+}
+
+/** Escapes every invisible character as `\u{…}`. */
+export function visibleText(text: string): string {
+  return text.replaceAll(hiddenAnywhere, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 }

@@ -3,7 +3,7 @@
  * weeks, expired.
  */
 import { type CertificateFiles, ServedCertificate } from '../../schemas/certificate/index.ts'
-import type { Events } from './events/index.ts'
+import type { Events } from './events/stream.ts'
 
 const soonMs = 14 * 24 * 60 * 60_000
 

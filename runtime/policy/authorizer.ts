@@ -26,7 +26,6 @@ import {
   wantedNames,
 } from './arguments.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
-import { digestOf } from './cedar/digest.ts'
 import { EvaluationErrors, type PolicyFailure } from './cedar/evaluation-errors.ts'
 import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
@@ -35,6 +34,7 @@ import { readStaticEntities, type StaticEntities } from './cedar/static-entities
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
 import { longestText } from './cedar/values.ts'
 import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './verdict.ts'
+import { digestOf } from './cedar/described.ts'
 
 export interface Authorizer {
   /** Returns the caller as policies see it. Rejects with the errors of the upstream token source. */

@@ -7,8 +7,7 @@
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP
  * and generative AI.
  */
-import { guardrailMetrics } from './guardrails.ts'
-import { quotaMetrics } from './quotas.ts'
+import { guardrailMetrics, quotaMetrics } from './features.ts'
 import type { MetricRow } from './row.ts'
 
 /** Seconds. */

@@ -5,7 +5,6 @@
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty } from '../generated/types.ts'
 import { below, oneOf, type Violation, shapeOf } from '../validation/violations.ts'
-import { hasControlCharacter } from './names.ts'
 import { propertyOf } from './templates.ts'
 import { booleanIn, integerIn, isJsonType, type JsonType, jsonTypes, numberIn } from './typed-text.ts'
 
@@ -91,4 +90,9 @@ function parsed(text: string): unknown {
 
 function withArticle(type: JsonType): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
+}
+
+/** True when the name contains a line break or another invisible character. */
+function hasControlCharacter(name: string): boolean {
+  return /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)
 }

@@ -2,7 +2,9 @@
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
 import { below, type Violation } from '../validation/violations.ts'
-import { parseTemplate, type Path, pathsRead, TemplateError } from './template/index.ts'
+import { parseTemplate } from './template/parser.ts'
+import { type Path, pathsRead } from './template/reads.ts'
+import { TemplateError } from './template/tree.ts'
 
 export interface TemplateRead {
   /** Path of the template in the document. */

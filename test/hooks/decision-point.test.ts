@@ -1,11 +1,11 @@
 /** External decision points in manifests: both spellings, Secrets as files, admission, and what each kind makes of them. */
 import t from 'tap'
-import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 import { decisionPointPart, readDecisionPoint } from '../../hooks/runtime-config/decision-point.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
 import { remote, virtual, world } from './resources.ts'
 import { configMap, resource, secret } from './world.ts'
 import { type MCPAuthzConfig, validateManifest, validateRuntime } from '../../schemas/index.ts'
+import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/index.ts'
 
 const url = 'https://pdp.example.com'
 const pdp = {

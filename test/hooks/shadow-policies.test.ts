@@ -1,6 +1,5 @@
 /** Shadow policies in every place where policies stand: checked at admission, handed to the server. */
 import t from 'tap'
-import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 import { authzViolations } from '../../hooks/kinds/common/checks/policies.ts'
 import { ownAuthz, sharedPolicies } from '../../hooks/runtime-config/authz.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
@@ -8,6 +7,7 @@ import { validateResource } from '../../hooks/index.ts'
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig } from '../../schemas/index.ts'
 import { resource } from './resources.ts'
+import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/index.ts'
 
 const permit = 'permit(principal, action, resource);'
 const forbid = 'forbid(principal, action, resource);'

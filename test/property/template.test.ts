@@ -17,7 +17,7 @@ import {
 } from '../../runtime/expr/template/index.ts'
 import { parseTemplate, type Template } from '../../schemas/workflow/index.ts'
 import { functionNames, TemplateError } from '../../schemas/workflow/template/tree.ts'
-import { pathsRead } from '../../schemas/workflow/template/index.ts'
+import { pathsRead } from '../../schemas/workflow/template/reads.ts'
 
 const limits = { maxBytes: 10_000, maxWork: 20_000 }
 

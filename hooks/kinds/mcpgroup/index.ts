@@ -4,12 +4,11 @@
  * Members of different kinds may share a name, which is then one backend name for two servers. The group reports it,
  * and virtual servers use the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
-import type { SyncContext } from '../../sync/context.ts'
+import { type SyncContext, observedFields } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import { observedFields } from '../../sync/status.ts'
 
 export const mcpGroup: KindHooks<'MCPGroup'> = {
   kind: 'MCPGroup',

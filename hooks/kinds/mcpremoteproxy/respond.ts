@@ -2,21 +2,19 @@
  * Builds the sync response of an MCPRemoteProxy. The phase is derived from the Deployment's status, never from pods.
  */
 import { checkAutoscaler } from '../../children/serving/availability.ts'
-import { selectorLabels } from '../../children/labels.ts'
+import { selectorLabels, labelSelectorText } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../sync/workload-state.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
 import { checkChildNames } from '../../sync/conflicts.ts'
-import type { SyncContext } from '../../sync/context.ts'
+import { type SyncContext, observedFields } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
-import { fieldsOf, isTerminating } from '../../base/kube.ts'
+import { fieldsOf, isTerminating, definedFields } from '../../base/kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { statusUrl } from '../common/serving-tls.ts'
 import { clientUrls } from '../common/proxy/config.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
-import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage } from '../../sync/progress.ts'
-import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import { addressOf, externalAddressOf, app, type BuiltRemoteProxy } from './build.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>

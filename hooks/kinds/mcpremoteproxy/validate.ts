@@ -6,18 +6,17 @@ import {
   type Violation,
 } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
-import { headerForwardViolations } from '../common/checks/headers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { proxyTemplate } from '../common/proxy/children.ts'
+import { proxyTemplate, proxyContainer } from '../common/proxy/children.ts'
 import { proxyWorkload } from './build.ts'
-import { proxyContainer } from '../common/proxy/spec.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
 import { tlsWarnings } from '../common/serving-tls.ts'
+import { headerForwardViolations } from '../../runtime-config/header-forward.ts'
 
 export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
   const { spec } = proxy

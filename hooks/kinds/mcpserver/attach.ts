@@ -18,8 +18,8 @@ import { toYaml } from '../../children/yaml.ts'
 import { type Fields, isFields, type KubeObject, listOf } from '../../base/kube.ts'
 import type { ConfigPart } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { proxyFile } from '../common/proxy/spec.ts'
-import { serverContainer } from './container.ts'
+import { serverContainer } from './bridge.ts'
+import { proxyFile } from '../common/proxy/children.ts'
 
 type Context = SyncContext<'MCPServer'>
 

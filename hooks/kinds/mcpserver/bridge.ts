@@ -6,15 +6,22 @@
  * depend on the server's image.
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../base/kube.ts'
-import { validateRuntime } from '../../../schemas/index.ts'
+import { validateRuntime, type MCPServer } from '../../../schemas/index.ts'
 import { escapeVariables } from '../../children/literal.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
 import type { ConfigPart } from '../../sync/conditions.ts'
-import { proxyFile } from '../common/proxy/spec.ts'
 import { toYaml } from '../../children/yaml.ts'
-import { serverContainer, serverPort } from './container.ts'
+import { proxyFile } from '../common/proxy/children.ts'
+
+/** Name of the server's own container, which podTemplateSpec refers to. */
+export const serverContainer = 'mcp'
+
+/** Returns the port that the server itself listens on. */
+export function serverPort({ spec }: MCPServer): number {
+  return spec.mcpPort ?? 8080
+}
 
 export interface Bridge {
   /** Modifies the pod template so that the server runs behind the bridge. */

@@ -21,8 +21,8 @@ import { replicasToApply, statefulSet } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { Fields, KubeObject, StringMap } from '../../base/kube.ts'
 import { serverNames, serviceUrl } from '../../children/names.ts'
-import { serverContainer, serverPort } from './container.ts'
 import { isAttached, type Stdio } from './stdio.ts'
+import { serverContainer, serverPort } from './bridge.ts'
 
 type Context = SyncContext<'MCPServer'>
 

@@ -8,8 +8,7 @@ import type { SyncFailure } from '../../sync/conditions.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type Attach, attachOf } from './attach.ts'
-import { type Bridge, bridgeOf } from './bridge.ts'
-import { serverContainer } from './container.ts'
+import { type Bridge, bridgeOf, serverContainer } from './bridge.ts'
 
 type Context = SyncContext<'MCPServer'>
 

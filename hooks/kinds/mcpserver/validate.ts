@@ -7,18 +7,17 @@ import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { proxyTemplate } from '../common/proxy/children.ts'
+import { proxyTemplate, proxyContainer } from '../common/proxy/children.ts'
 import { proxyWorkload } from './build.ts'
 import { generatedTemplate } from './children.ts'
 import { stdioOf, hasCommand } from './stdio.ts'
-import { proxyContainer } from '../common/proxy/spec.ts'
-import { serverContainer } from './container.ts'
 import {
   imageViolations,
   proxyOverrideViolations,
   resourcesViolations,
 } from '../../children/checks/spec-checks.ts'
 import { tlsWarnings } from '../common/serving-tls.ts'
+import { serverContainer } from './bridge.ts'
 
 export function serverViolations(server: MCPServer, settings: CheckSettings): Violation[] {
   const { spec } = server

@@ -5,7 +5,7 @@
  */
 import { addressFailure } from '../../references/addresses.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
-import type { SyncContext } from '../../sync/context.ts'
+import { type SyncContext, observedFields } from '../../sync/context.ts'
 import { fieldsOf, textOf } from '../../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import {
@@ -19,10 +19,9 @@ import { checkCaBundles, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
-import { observedFields } from '../../sync/status.ts'
 import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
 import type { CheckSettings } from '../../base/settings.ts'
-import { headerForwardViolations } from '../common/checks/headers.ts'
+import { headerForwardViolations } from '../../runtime-config/header-forward.ts'
 
 interface EntryTarget {
   readonly context: SyncContext<'MCPServerEntry'>

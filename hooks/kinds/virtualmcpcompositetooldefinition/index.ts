@@ -8,13 +8,12 @@ import {
   type VirtualMCPCompositeToolDefinition,
 } from '../../../schemas/index.ts'
 import { workflowWarnings, workflowViolations } from '../../../schemas/workflow/index.ts'
-import type { SyncContext } from '../../sync/context.ts'
+import { type SyncContext, observedFields } from '../../sync/context.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { kindsReferringTo, referrersOf } from '../referrers.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
-import { observedFields } from '../../sync/status.ts'
 
 const kind = 'VirtualMCPCompositeToolDefinition'
 const related = kindsReferringTo(kind)

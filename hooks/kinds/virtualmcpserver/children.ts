@@ -25,8 +25,12 @@ import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { exposureChildren } from '../common/exposure.ts'
 import { addTlsFiles, serving } from '../common/serving-tls.ts'
-import { consolePorts } from './config/console.ts'
-import { app, configDirectory, configFile, container, port } from './paths.ts'
+import { consolePorts, port } from './config/console.ts'
+
+const configDirectory = '/etc/vmcp-config'
+export const configFile = 'config.yaml'
+export const container = 'vmcp'
+export const app = 'virtualmcpserver'
 
 type Context = SyncContext<'VirtualMCPServer'>
 

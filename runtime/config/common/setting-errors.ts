@@ -7,10 +7,11 @@ import { isIP } from 'node:net'
 import { formatViolations, GatehouseError, timerMs, type Violation } from '../../../schemas/index.ts'
 import { endpointViolation } from '../../oauth/index.ts'
 import { originRule, parseOrigin } from '../../net/index.ts'
-import type { Secret } from '../../observe/index.ts'
+import { Secret } from '../../observe/index.ts'
 import { flagOf, type ProxyInput } from '../proxy/flags.ts'
 import { readSecretFile } from './secrets.ts'
 import { systemReason } from './system-reason.ts'
+import { type Environment, readVariable, type DocumentedVariable } from '../proxy/env.ts'
 
 /** Requires a letter, so that a mistyped address does not pass as a name. */
 export const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
@@ -164,4 +165,20 @@ export class SettingErrors {
   throwIfAny(): void {
     if (this.#violations.length > 0) throw this.error()
   }
+}
+
+/**
+ * Reads a secret from the first of several sources that is set: flag, file, environment.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 3.
+ */
+export function secretFrom(
+  violations: SettingErrors,
+  env: Environment,
+  from: { readonly flag: InputKey; readonly file?: InputKey; readonly variable: DocumentedVariable },
+): Secret | undefined {
+  const typed = violations.text(from.flag)
+  if (typed !== undefined) return new Secret(typed)
+  if (from.file !== undefined && violations.given(from.file)) return violations.secretFile(from.file)
+  const value = readVariable(env, from.variable)
+  return value === undefined ? undefined : new Secret(value)
 }

@@ -6,9 +6,8 @@
 import { headerNameViolation } from '../../../schemas/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { SettingErrors, InputKey } from '../common/setting-errors.ts'
+import { type SettingErrors, type InputKey, secretFrom } from '../common/setting-errors.ts'
 import { proxyFlags, type ProxyInput } from './flags.ts'
-import { secretFrom } from '../common/secret-precedence.ts'
 
 export interface ExchangeSettings {
   readonly url: string

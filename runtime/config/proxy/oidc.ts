@@ -8,9 +8,8 @@
  */
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { SettingErrors } from '../common/setting-errors.ts'
+import { type SettingErrors, secretFrom } from '../common/setting-errors.ts'
 import type { ProxyInput } from './flags.ts'
-import { secretFrom } from '../common/secret-precedence.ts'
 
 export interface IncomingOidc {
   readonly issuer: string | undefined

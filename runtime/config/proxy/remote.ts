@@ -6,10 +6,9 @@
 import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import { SettingErrors, type InputKey, quoteShortened } from '../common/setting-errors.ts'
+import { SettingErrors, type InputKey, quoteShortened, secretFrom } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
-import { secretFrom } from '../common/secret-precedence.ts'
 import { rotatingSecret } from '../common/secrets.ts'
 
 export type RemoteAuthSettings =

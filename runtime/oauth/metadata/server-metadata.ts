@@ -188,3 +188,12 @@ export function typedServer(authorizeUrl: string | undefined, tokenUrl: string):
 export function supportsS256(server: ServerMetadata): boolean {
   return server.code_challenge_methods_supported?.includes('S256') ?? false
 }
+
+/** Adds the scope for a refresh token, if the server supports it. Source: OpenID Connect Core section 11. */
+export function withOffline(
+  scopes: readonly string[],
+  server: Pick<ServerMetadata, 'scopes_supported'>,
+): readonly string[] {
+  const offered = server.scopes_supported?.includes('offline_access') ?? false
+  return offered && !scopes.includes('offline_access') ? [...scopes, 'offline_access'] : scopes
+}

@@ -16,7 +16,6 @@ import type { Caller } from '../../net/index.ts'
 import { type CallNotes, currentScope } from '../exchange/scope.ts'
 import { type LineFile, type LineWatch, makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
-import type { MaskText, RecordMask } from '../record-mask.ts'
 import { delegationOf } from './delegation.ts'
 import {
   type AuthorizationEventType,
@@ -28,6 +27,7 @@ import {
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
 import { type AuditPayload, recordedPayload } from './payload.ts'
 import { policyMembers, type PolicyRecord } from './policy-line.ts'
+import type { MaskText, RecordMask } from '../redact.ts'
 
 /** A tool call from within a script or a workflow step, on behalf of the request in flight. */
 export interface CallRecord {

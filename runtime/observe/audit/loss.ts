@@ -2,9 +2,9 @@
  * Reports lost audit lines, and recovery once lines are written and none was lost for a while. A reader that is
  * occasionally too slow is one problem, not many.
  */
-import type { Events } from '../events/index.ts'
-import { unheldTimer } from '../timer.ts'
+import type { Events } from '../events/stream.ts'
 import type { LineWatch } from '../line-file.ts'
+import { unheldTimer } from '../events/log-view.ts'
 
 const quietMs = 5 * 60_000
 

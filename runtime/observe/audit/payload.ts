@@ -7,9 +7,7 @@
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
-import type { MaskText } from '../record-mask.ts'
-import { isSecretName, redactText } from '../redact.ts'
-import { cutBytes } from '../text.ts'
+import { isSecretName, redactText, type MaskText, cutBytes } from '../redact.ts'
 
 const censored = '"[redacted]"'
 /** OAuth names that are common words elsewhere: only values that could be credentials are removed. */

@@ -3,8 +3,8 @@
  * configured, the policy inputs.
  */
 import { exactJson, isFields, isRawJson } from '../../../schemas/index.ts'
-import type { MaskText } from '../record-mask.ts'
 import { recordedPayload } from './payload.ts'
+import type { MaskText } from '../redact.ts'
 
 export interface PolicyRecord {
   /** Name or URI in the decision, as the client sent it. */

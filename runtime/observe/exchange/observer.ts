@@ -17,9 +17,9 @@ import { watchResponse } from './answer-watch.ts'
 import { responseOfError, carrierOf, codeOf, opensStream, pathOf, spanName } from './outcome.ts'
 import { type ExchangeRecorder, ExchangeReporter } from './reporter.ts'
 import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
-import type { RecordMask } from '../record-mask.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
+import type { RecordMask } from '../redact.ts'
 
 export interface ObserverOptions {
   /** Name of the server, for labels. */

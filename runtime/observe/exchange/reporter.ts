@@ -4,19 +4,20 @@
  * observer.ts decides when a request is finished.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry.
  */
+import type { IncomingMessage } from 'node:http'
+import { isRefusedAddress } from '../../../schemas/index.ts'
 import type { AuditTrail } from '../audit/audit.ts'
-import { clientAddress } from '../audit/client-address.ts'
 import type { ExchangeRecord } from '../audit/exchange-line.ts'
-import type { Exchange } from '../../net/index.ts'
+import { type Exchange, addressBehindProxies, peerAddress } from '../../net/index.ts'
 import { requestAttributes } from '../telemetry/attributes.ts'
 import type { Instruments } from '../telemetry/telemetry.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import { carrierOf, codeOf, errorOf, outcomeOf, spanName, statusOf, typeOf } from './outcome.ts'
 import { countRequest, makeKnownNames } from './request-metrics.ts'
 import type { RpcResponse } from './rpc-answer.ts'
-import type { MaskText, RecordMask } from '../record-mask.ts'
 import type { RpcFacts } from './rpc.ts'
 import type { HttpSide, RequestScope } from './scope.ts'
+import type { MaskText, RecordMask } from '../redact.ts'
 
 export interface ExchangeReporterOptions {
   readonly server: string
@@ -173,4 +174,15 @@ function maskedTarget(rpc: RpcFacts, mask: MaskText): RpcFacts {
 /** Error messages may quote the client. */
 function maskedError(response: RpcResponse, mask: MaskText): RpcResponse {
   return response.message === undefined ? response : { ...response, message: mask(response.message) }
+}
+
+/**
+ * Returns a client's network address: the peer of the connection or, when proxies are trusted, the last address that is
+ * not private or loopback.
+ */
+export function clientAddress(
+  req: IncomingMessage,
+  { trustProxyHeaders }: { readonly trustProxyHeaders: boolean },
+): string {
+  return trustProxyHeaders ? addressBehindProxies(req, isRefusedAddress) : peerAddress(req)
 }

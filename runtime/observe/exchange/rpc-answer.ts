@@ -7,8 +7,7 @@
  * 2025-11-25, tools.
  */
 import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'
-import { redactText } from '../redact.ts'
-import { cutBytes } from '../text.ts'
+import { redactText, cutBytes } from '../redact.ts'
 
 /** Bytes that are checked at each end. */
 export const scannedBytes = 512

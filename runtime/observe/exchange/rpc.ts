@@ -5,8 +5,7 @@
  * redacted and truncated.
  */
 import { own } from '../../../schemas/index.ts'
-import { redactText } from '../redact.ts'
-import { cutBytes } from '../text.ts'
+import { redactText, cutBytes } from '../redact.ts'
 
 /** A parsed JSON-RPC message; mcp's Message implements it. */
 export interface MessageView {

@@ -2,8 +2,7 @@
  * Arguments of a tool call for a span: without credentials, at most 100 characters per value and 200 in total.
  * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
  */
-import type { MaskText } from '../record-mask.ts'
-import { isSecretName, redactText } from '../redact.ts'
+import { isSecretName, redactText, type MaskText } from '../redact.ts'
 
 const sensitive = /password|token|secret|key|auth|credential|private/i
 const maxValueChars = 100

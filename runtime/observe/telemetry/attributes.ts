@@ -9,9 +9,9 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RequestScope } from '../exchange/scope.ts'
-import type { MaskText } from '../record-mask.ts'
 import { describeArguments } from './arguments.ts'
 import type { SpanAttributes } from './tracer.ts'
+import type { MaskText } from '../redact.ts'
 
 /** Current name to the legacy names of the same value. */
 export const attributeTable: Readonly<Record<string, readonly string[]>> = {

@@ -7,7 +7,7 @@
  */
 import type { Meter, MetricOptions } from '@opentelemetry/api'
 import { type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'
-import { cutBytes } from '../text.ts'
+import { cutBytes } from '../redact.ts'
 
 const allMetrics = { ...serverMetrics, ...processMetrics }
 type Table = typeof allMetrics

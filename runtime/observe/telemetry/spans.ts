@@ -12,8 +12,7 @@ import {
   type Tracer as OtelTracer,
 } from '@opentelemetry/api'
 import { currentScope, withScope } from '../exchange/scope.ts'
-import { redactText } from '../redact.ts'
-import { cutBytes } from '../text.ts'
+import { redactText, cutBytes } from '../redact.ts'
 import { readTraceContext, writeTraceContext } from './propagation.ts'
 import { type SpanAttributes, errorType, type OpenSpan, type SpanHandle, type Tracer } from './tracer.ts'
 

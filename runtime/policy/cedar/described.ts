@@ -1,7 +1,7 @@
 /** Describes the policies of a configuration for users: enforced ones first, then shadow policies. */
 import { formatViolations, type RuntimeAuthz } from '../../../schemas/index.ts'
-import { digestOf } from './digest.ts'
 import { readPolicySet } from './policies.ts'
+import { hash } from 'node:crypto'
 
 type Config = Omit<RuntimeAuthz, 'type'>
 
@@ -37,4 +37,16 @@ export function describePolicies(config: Config, serverName: string): DescribedP
     items: [...rows(enforced, { shadow: false }), ...rows(inShadow, { shadow: true })],
     problems: problems.length > 0 ? [formatViolations(problems)] : [],
   }
+}
+
+/**
+ * Returns the hash that identifies the policies of a decision. Shadow policies are excluded, because they are not
+ * enforced.
+ */
+export function digestOf(config: Omit<RuntimeAuthz, 'type'>, serverName: string): string {
+  const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName, primaryUpstreamProvider } =
+    config
+  const settings = [groupClaimName, roleClaimName, primaryUpstreamProvider].map((value) => value ?? null)
+  const all = [policies, entitiesJson, groupEntityType, ...settings, serverName]
+  return hash('sha256', JSON.stringify(all), 'hex').slice(0, 16)
 }

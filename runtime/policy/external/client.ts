@@ -7,8 +7,7 @@
 import { invalidConfig } from '../../../schemas/index.ts'
 import { rotatingSecret } from '../../config/index.ts'
 import { makeJsonPost } from '../remote/json-post.ts'
-import { readDecision } from './answer.ts'
-import type { Question } from './format.ts'
+import { type Question, readDecision } from './format.ts'
 import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
 
 export interface DecisionClient {

@@ -4,6 +4,8 @@
  */
 import type { AccessRequest } from '../requests.ts'
 import type { Principal } from './question.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import { DecisionFailure } from '../remote/json-post.ts'
 
 /** A query. Decisions are cached by `text`, which contains everything that they can depend on. */
 export interface Question {
@@ -40,4 +42,19 @@ export interface BatchFormat {
   body(questions: readonly Question[]): string
   /** Returns one decision per query, in order; undefined where it is missing. Throws DecisionFailure. */
   answers(body: Buffer, count: number): readonly (boolean | undefined)[]
+}
+
+/**
+ * Returns the decision. Invalid JSON, or a missing, duplicate or non-boolean member, is a failure and never a decision.
+ */
+export function readDecision(body: Buffer, member: string): boolean {
+  try {
+    const value = new JsonObject(body).value(member)
+    if (typeof value === 'boolean') return value
+  } catch (cause) {
+    throw new DecisionFailure('malformed', 'the response of the decision point is not a JSON object', {
+      cause,
+    })
+  }
+  throw new DecisionFailure('malformed', `the response of the decision point has no boolean member ${member}`)
 }

@@ -21,7 +21,7 @@ import type { JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Bucket, BucketResult, Store } from '../../store/index.ts'
 import { makeOutage, type OutageEvent } from './outage.ts'
-import { userKey } from './user-key.ts'
+import { hash } from 'node:crypto'
 
 export type LimitScope = 'shared' | 'per_user'
 export type LimitedOperation = 'server' | 'tool'
@@ -155,4 +155,9 @@ function makeLimits(config: RateLimitConfig): (caller: Caller, tool: string | un
 
 function bucket(config: RateLimitBucket | undefined): Omit<Bucket, 'key'> | undefined {
   return config && { capacity: config.maxTokens, refillMs: parseDuration(config.refillPeriod) }
+}
+
+/** Returns the key of a user in stores: a digest of issuer and subject that does not identify the person. */
+export function userKey({ key }: Caller): string {
+  return hash('sha256', key, 'base64url')
 }

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import type { Quota } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { groupsOf } from '../subject.ts'
-import { userKey } from '../limits/user-key.ts'
+import { userKey } from '../limits/rate-limit.ts'
 
 /** Maximum number of groups per caller with a budget. The others share the budget of callers without a group. */
 const maxGroups = 256

@@ -1,6 +1,12 @@
 /**
- * A tunnel through a self-hosted `gatehouse relay`: keeps idle WebSockets open at the relay, and connects each to the
- * proxy's port when the relay uses it. See relay-protocol.ts.
+ * A tunnel through a self-hosted `gatehouse relay`, and the protocol between the two.
+ *
+ * The client keeps a few idle WebSockets open at the relay. When the relay needs one, it carries an HTTP/1.1 connection
+ * to the client's proxy as plain bytes, and the client opens another idle one. Nothing is multiplexed, so a slow
+ * request never delays another.
+ *
+ *   GET /.gatehouse/tunnel?hostname=<name>&session=<id>   Authorization: Bearer <token>
+ *   101, Gatehouse-Public-Url: <url>                      401 wrong token, 409 name taken by another session
  */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
@@ -9,8 +15,17 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Dispatcher, makeDispatcher, type ProxyEnvironment } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from './provider.ts'
-import { pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-protocol.ts'
 import { acceptKey, WebSocketStream } from './websocket.ts'
+
+export const tunnelPath = '/.gatehouse/tunnel'
+export const publicUrlHeader = 'gatehouse-public-url'
+export const subprotocol = 'gatehouse-tunnel.v1'
+
+/** A valid DNS label. */
+export const hostnamePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** Interval of the relay's pings on idle connections. A client treats a connection as dead after twice this silence. */
+export const pingEveryMs = 20_000
 
 export interface RelaySettings {
   /** URL of the relay with the scheme ws, wss, http or https. */

@@ -9,8 +9,7 @@ import { Secret } from '../../observe/index.ts'
 import { isLoopbackHost, type ProxyEnvironment } from '../../net/index.ts'
 import { execProvider } from './exec.ts'
 import type { TunnelProvider } from './provider.ts'
-import { relayProvider } from './relay-client.ts'
-import { hostnamePattern } from './relay-protocol.ts'
+import { relayProvider, hostnamePattern } from './relay-client.ts'
 import { sshProvider } from './ssh.ts'
 
 export const tunnelProviders = ['ssh', 'relay', 'exec'] as const

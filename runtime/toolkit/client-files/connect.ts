@@ -11,12 +11,12 @@ import {
   needsProgram,
 } from '../clients/index.ts'
 import { printError } from '../terminal/output.ts'
-import { selfCommand } from '../terminal/self.ts'
 import { clientNamed, locationFor } from './choose.ts'
 import { recordsFolder, shortPath, thisHost } from './host.ts'
 import { addEntry, type FileOperation, undoOperation } from './operate.ts'
 import { hashOfEntry } from './records.ts'
 import { runningOf } from './running.ts'
+import { selfCommand } from '../terminal/program.ts'
 
 export interface EntryOptions {
   readonly name: string

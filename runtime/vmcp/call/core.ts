@@ -20,9 +20,9 @@ import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
-import type { Guard } from '../features/guardrails/index.ts'
 import { resultMisfits } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
+import type { Guard } from '../features/guardrails/guard.ts'
 
 /** The parts that a changed configuration replaces. */
 export interface CallParts extends LookupParts {

@@ -2,7 +2,7 @@
 import type { Test } from 'tap'
 import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
 import { makeAudit } from '../../../runtime/observe/index.ts'
-import { makeCodeMode } from '../../../runtime/vmcp/features/scripts/feature.ts'
+import { makeCodeMode, scriptWorker } from '../../../runtime/vmcp/features/scripts/feature.ts'
 import type { ScriptSettings } from '../../../runtime/vmcp/features/scripts/settings.ts'
 import {
   deriveContext,
@@ -15,7 +15,6 @@ import {
 import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
 import { type PoolOptions, WorkerPool } from '../../../runtime/process/index.ts'
-import { scriptWorker } from '../../../runtime/vmcp/features/scripts/worker-program.ts'
 
 const scriptTool = 'execute_tool_script'
 /** A heap that is full soon. */

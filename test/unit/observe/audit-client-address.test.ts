@@ -1,7 +1,7 @@
 /** Whose address the audit log names: X-Forwarded-For counts only behind trusted proxies, and only from the right. */
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
-import { clientAddress } from '../../../runtime/observe/audit/client-address.ts'
+import { clientAddress } from '../../../runtime/observe/exchange/reporter.ts'
 
 function request(peer: string, forwardedFor?: string | string[]): IncomingMessage {
   const facts = { socket: { remoteAddress: peer }, headers: { 'x-forwarded-for': forwardedFor } }

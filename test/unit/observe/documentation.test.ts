@@ -6,8 +6,8 @@ import { attributeTable } from '../../../runtime/observe/telemetry/attributes.ts
 import { eventTable } from '../../../runtime/observe/events/table.ts'
 import { auditEvents, eventTypeOf } from '../../../runtime/observe/audit/events.ts'
 import { type MetricRow, programMetrics, prometheusName } from '../../../schemas/metrics/index.ts'
-import { spanTable } from '../../../runtime/observe/telemetry/span-table.ts'
 import { knownMethods } from '../../../runtime/observe/exchange/rpc.ts'
+import { spanTable } from '../../../runtime/observe/telemetry/tracer.ts'
 
 /** Legacy attributes without a current counterpart. */
 const legacyOnly = ['http.duration_ms', 'rpc.service', 'mcp.transport']

@@ -36,7 +36,11 @@ import { mergeFailure } from '../pod-template.ts'
 import { exposureChildren } from '../exposure.ts'
 import { addTlsFiles, serving } from '../serving-tls.ts'
 import type { BuiltProxyConfig } from './config.ts'
-import { type ProxyContext, configDirectory, proxyContainer, proxyFile } from './spec.ts'
+import type { ProxyContext } from './references.ts'
+
+const configDirectory = '/etc/gatehouse/proxy'
+export const proxyFile = 'proxy.yaml'
+export const proxyContainer = 'gatehouse'
 
 /** The parts of a proxy's workload that each kind decides. */
 export interface ProxyWorkload {

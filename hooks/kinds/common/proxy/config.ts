@@ -7,7 +7,6 @@ import {
   type RuntimeOidc,
   validateRuntime,
 } from '../../../../schemas/index.ts'
-import { definedFields } from '../../../children/defined.ts'
 import { mostReplicas } from '../../../children/serving/availability.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { checkBackendNames, unknownWebhookBackends } from '../../../references/backend-names.ts'
@@ -18,8 +17,8 @@ import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { type ConfigPart, failed, type SyncFailure } from '../../../sync/conditions.ts'
 import { type ClientUrls, exposureOf } from '../exposure.ts'
-import type { ProxyTarget, proxyReferences } from './references.ts'
-import type { ProxyContext } from './spec.ts'
+import type { ProxyTarget, proxyReferences, ProxyContext } from './references.ts'
+import { definedFields } from '../../../base/kube.ts'
 
 type Values = ResolvedReferences<typeof proxyReferences>['values']
 

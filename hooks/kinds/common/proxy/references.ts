@@ -2,9 +2,8 @@
  * The references of MCPServer and MCPRemoteProxy. Each entry defines the field, the kind of the object, the condition
  * that reports it, and how it is converted to proxy configuration.
  */
-import type { MCPExternalAuthConfig } from '../../../../schemas/index.ts'
-import type { KubeObject } from '../../../base/kube.ts'
-import { definedFields } from '../../../children/defined.ts'
+import type { MCPExternalAuthConfig, MCPRemoteProxySpec, MCPServerSpec } from '../../../../schemas/index.ts'
+import { type KubeObject, definedFields } from '../../../base/kube.ts'
 import { configReferences, groupReference } from '../../../references/reference.ts'
 import {
   authzCondition,
@@ -19,7 +18,14 @@ import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
 import { webhooksPart } from '../../../runtime-config/webhooks.ts'
 import { type ConfigPart, conditionOf, failed, statusOf } from '../../../sync/conditions.ts'
-import type { ProxyContext } from './spec.ts'
+import type { AnyContext } from '../../../sync/context.ts'
+
+/** Fields of both kinds, plus fields that affect the proxy of only one kind. */
+type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
+  Pick<MCPRemoteProxySpec, 'headerForward'>
+
+/** The context of a kind with a proxy in front. */
+export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
 
 export interface ProxyTarget {
   readonly context: ProxyContext

@@ -19,8 +19,14 @@ import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve
 import { fieldsOf, type StringMap } from '../../../base/kube.ts'
 import { groupMembers, type GroupMember, memberKinds } from '../../../references/members.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
-import { caBundlePath } from '../paths.ts'
 import type { OutgoingConfig } from './outgoing.ts'
+
+export const caBundleDirectory = '/etc/gatehouse/ca-bundles'
+
+/** Returns the path of the PEM file with a backend's trust anchors. */
+function caBundlePath(backend: string, key: string): string {
+  return `${caBundleDirectory}/${backend}/${key}`
+}
 
 export interface ResolvedBackend {
   readonly name: string

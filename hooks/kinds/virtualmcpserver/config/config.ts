@@ -8,12 +8,12 @@ import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
-import { definedFields } from '../../../children/defined.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import type { virtualServerReferences } from '../references.ts'
 import type { ResolvedBackend } from './backends.ts'
 import { consolePart } from './console.ts'
 import { toolLocks } from './tool-locks.ts'
+import { definedFields } from '../../../base/kube.ts'
 
 interface ConfigParts {
   /** Parts resolved from references. */

@@ -9,7 +9,9 @@ import {
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { port } from '../paths.ts'
+
+/** The MCP port of a virtual server. */
+export const port = 4483
 
 type Context = SyncContext<'VirtualMCPServer'>
 

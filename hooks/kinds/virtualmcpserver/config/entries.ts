@@ -4,11 +4,10 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
 import { fieldsOf } from '../../../base/kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
+import { caBundleOf, type ResolvedBackend, resolveBackends, caBundleDirectory } from './backends.ts'
 import type { virtualServerReferences } from '../references.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
-import { caBundleDirectory } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 

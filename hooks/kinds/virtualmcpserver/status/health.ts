@@ -9,8 +9,7 @@
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import type { WorkloadState } from '../../../sync/workload-state.ts'
 import { stuckMessage } from '../../../sync/progress.ts'
-import type { Fields } from '../../../base/kube.ts'
-import { definedFields } from '../../../children/defined.ts'
+import { type Fields, definedFields } from '../../../base/kube.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
 import { backendOf, type ReportedStatus, previousEntries, previousHealth, type Reports } from './report.ts'
 

@@ -5,8 +5,14 @@
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import { delimiterName, searchedForged, searchedHidden } from './find/hidden.ts'
-import type { PointerPattern } from './look/pointers.ts'
-import { type ActiveRule, type CompiledRule, rulesFor, type Subject, scopedRule } from './rules.ts'
+import {
+  type ActiveRule,
+  type CompiledRule,
+  rulesFor,
+  type Subject,
+  scopedRule,
+  type PointerPattern,
+} from './rules.ts'
 
 export interface CompiledMarks {
   readonly hidden: readonly CompiledRule[]

@@ -1,7 +1,12 @@
 /** The compiled rules of the configuration: scope, patterns and exceptions. */
 import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
-import { type PointerPattern, pointerPattern } from './look/pointers.ts'
+
+/**
+ * Unescaped segments of the JSON pointer (RFC 6901) of an exception, which covers everything below it. Undefined,
+ * written as `*`, matches any segment.
+ */
+export type PointerPattern = readonly (string | undefined)[]
 
 /** The subject of a call. */
 export interface Subject {
@@ -100,4 +105,17 @@ export function isWithin({ backends, tools }: Scope, { method, backend, original
   if (backends && !backends.has(backend)) return false
   if (!tools) return true
   return method === 'tools/call' && original !== undefined && tools.has(original)
+}
+
+function pointerPattern(pointer: string): PointerPattern {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => (segment === '*' ? undefined : segment.replaceAll('~1', '/').replaceAll('~0', '~')))
+}
+
+/** True when the value at this path is at or below the pointer. */
+export function covers(pattern: PointerPattern, path: readonly (string | number)[], depth: number): boolean {
+  if (pattern.length > depth) return false
+  return pattern.every((segment, k) => segment === undefined || segment === String(path[k]))
 }

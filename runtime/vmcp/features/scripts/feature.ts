@@ -16,14 +16,18 @@ import type { Operation, Perform } from '../../model/operation.ts'
 import { type Outcome, toolErrorOutcome, type TextContent } from '../../model/outcome.ts'
 import type { Feature } from '../../model/feature.ts'
 import { listTools } from '../../model/list-tools.ts'
-import { WorkerPool } from '../../../process/index.ts'
+import { WorkerPool, type WorkerProgram } from '../../../process/index.ts'
 import { callerOf } from '../../model/caller-of.ts'
-import { scriptWorker } from './worker-program.ts'
 import { bindTools, type ToolSet } from './binding.ts'
 import { describeTool, executeToolScriptName } from './description.ts'
 import { runScript, type ScriptEnd } from './run-script.ts'
 import { scriptPool, type ScriptSettings } from './settings.ts'
 import { ToolCalls } from './tool-calls.ts'
+
+export const scriptWorker: WorkerProgram = {
+  name: 'script-worker',
+  source: new URL('./worker.ts', import.meta.url),
+}
 
 export interface CodeModeParts {
   readonly audit: AuditTrail

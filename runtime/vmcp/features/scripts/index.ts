@@ -1,9 +1,8 @@
 /** Public API of code mode (`config.codeMode`): scripts that call tools. */
 import type { CodeMode } from '../../../../schemas/index.ts'
 import type { Feature } from '../../model/feature.ts'
-import { type CodeModeParts, makeCodeMode } from './feature.ts'
+import { type CodeModeParts, makeCodeMode, scriptWorker } from './feature.ts'
 import { workerViolations } from '../../../process/index.ts'
-import { scriptWorker } from './worker-program.ts'
 import { scriptSettings } from './settings.ts'
 
 const fingerprints = new WeakMap<Feature, string>()

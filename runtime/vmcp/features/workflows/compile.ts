@@ -7,8 +7,8 @@
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../../schemas/index.ts'
 import { type MirroredArgument, mirroredArguments } from '../../../mcp/index.ts'
-import { compileProgram, type WorkflowProgram } from './evaluation/index.ts'
 import type { Retry } from './limits.ts'
+import { compileProgram, type WorkflowProgram } from './evaluation/program.ts'
 
 export type Reaction = 'abort' | 'continue' | 'skip_remaining'
 

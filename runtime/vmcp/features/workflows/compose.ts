@@ -13,10 +13,10 @@ import { JsonObject } from '../../../mcp/index.ts'
 import type { Composer, CatalogNotice, ToolEntry } from '../../model/catalog/entries.ts'
 import type { Workflow } from './compile.ts'
 import type { WorkflowTool, WorkflowParts } from './context.ts'
-import { outputSchema } from './evaluation/index.ts'
 import { runWorkflow } from './run.ts'
 import { ownName } from '../../catalog/tools.ts'
 import { once } from '../../model/once.ts'
+import { outputSchema } from './evaluation/output.ts'
 
 /** A workflow that can never be offered. */
 export interface LeftOut {

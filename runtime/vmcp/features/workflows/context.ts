@@ -6,15 +6,10 @@ import type { ToolEntry } from '../../model/catalog/entries.ts'
 import type { Operation } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { Workflow } from './compile.ts'
-import {
-  type Evaluator,
-  type ExecutionState,
-  type SharedBytes,
-  shared,
-  type TaskKind,
-  type Tasks,
-} from './evaluation/index.ts'
 import { StepError } from './errors.ts'
+import type { Evaluator } from './evaluation/evaluator.ts'
+import { type ExecutionState, type SharedBytes, shared } from './evaluation/state.ts'
+import type { TaskKind, Tasks } from './evaluation/tasks.ts'
 
 /** Calls a tool of a backend, including hidden ones. `timeoutMs` is a lower bound for the backend's timeout. */
 export type CallWorkflowTool = (

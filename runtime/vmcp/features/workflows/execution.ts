@@ -11,11 +11,12 @@ import { formatDuration } from '../../../../schemas/index.ts'
 import type { CompiledStep } from './compile.ts'
 import { auditWorkflow, type WorkflowContext, compute } from './context.ts'
 import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './errors.ts'
-import type { ExecutionState, StepPlan, SharedBytes, StepOutput, StepState } from './evaluation/index.ts'
 import { Limit } from './limits.ts'
 import { elicit } from './steps/elicitation.ts'
 import { runForEach } from './steps/for-each.ts'
 import { callTool, typesFor } from './steps/tool-step.ts'
+import type { ExecutionState, SharedBytes, StepOutput, StepState } from './evaluation/state.ts'
+import type { StepPlan } from './evaluation/tasks.ts'
 
 const maxRunning = 10
 

@@ -10,8 +10,7 @@ import { compileWorkflow } from './compile.ts'
 import { type LeftOut, makeComposer } from './compose.ts'
 import type { WorkflowParts } from './context.ts'
 
-export { Evaluator } from './evaluation/index.ts'
-export { workflowWorker } from './worker-program.ts'
+export { Evaluator, workflowWorker } from './evaluation/evaluator.ts'
 
 /**
  * Returns undefined when no workflow can be offered. Expects valid definitions. Definitions beyond the check budget are

@@ -14,7 +14,6 @@ import { Pins } from '../../catalog/pinning/pins.ts'
 import { ResourceLinks } from '../../catalog/resource-links.ts'
 import type { Composer } from '../../model/catalog/entries.ts'
 import { Views } from '../../catalog/views.ts'
-import { GuardSlot, ListMarks } from '../../features/guardrails/index.ts'
 import { type CallParts, Core } from '../../call/core.ts'
 import { type Configured, configuredBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
@@ -31,6 +30,8 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
+import { GuardSlot } from '../../features/guardrails/slot.ts'
+import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
 /** The scope of a change that affects the lists of every client. */
 const everyClient: ConnectionScope = { kind: 'pool', key: '' }

@@ -13,9 +13,9 @@ import { noErrors } from '../../catalog/items/errors.ts'
 import { callableTool } from '../../catalog/items/mirrored.ts'
 import { withheldBy } from '../../catalog/refused.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
-import { explainGuardrails } from '../../features/guardrails/index.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
 import { hiddenBy } from './hidden.ts'
+import { explainGuardrails } from '../../features/guardrails/explain.ts'
 
 export type ServerSnapshot = ReturnType<typeof snapshotOf>
 

@@ -15,7 +15,6 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { create } from '../../../../runtime/toolkit/client-files/file.ts'
-import { lockFile, lockFolder } from '../../../../runtime/tools/lock/stored-locks.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import {
   approved,
@@ -27,6 +26,7 @@ import {
   startChanging,
   startPinned,
 } from '../../../helpers/vmcp/pinning.ts'
+import { lockFile, lockFolder } from '../../../../runtime/tools/lock/index.ts'
 
 t.setTimeout(120_000)
 

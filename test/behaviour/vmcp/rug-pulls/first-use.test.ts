@@ -6,7 +6,6 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { lockFile, lockFolder } from '../../../../runtime/tools/lock/stored-locks.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import {
   approved,
@@ -18,6 +17,7 @@ import {
   startChanging,
   startPinned,
 } from '../../../helpers/vmcp/pinning.ts'
+import { lockFile, lockFolder } from '../../../../runtime/tools/lock/index.ts'
 
 t.setTimeout(120_000)
 

@@ -2,7 +2,9 @@
  * Templates of workflows: what parses and what does not, and what a template reads.
  */
 import t from 'tap'
-import { parseTemplate, pathsRead, TemplateError } from '../../../../schemas/workflow/template/index.ts'
+import { parseTemplate } from '../../../../schemas/workflow/template/parser.ts'
+import { pathsRead } from '../../../../schemas/workflow/template/reads.ts'
+import { TemplateError } from '../../../../schemas/workflow/template/tree.ts'
 
 /** What is wrong with a template; '' when nothing is. Anything but the parser's own error fails the test. */
 function errorOf(text: string): string {

@@ -5,12 +5,12 @@ import { toolArgumentCheck } from '../../../../runtime/vmcp/catalog/pinning/argu
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import type { MatchSchemas } from '../../../../runtime/vmcp/model/catalog/pinning.ts'
 import { WorkerPool } from '../../../../runtime/process/index.ts'
-import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/worker-program.ts'
 import {
   evaluationPool,
   Evaluator,
   type EvaluatorLimits,
   evaluatorLimits,
+  workflowWorker,
 } from '../../../../runtime/vmcp/features/workflows/evaluation/evaluator.ts'
 
 t.setTimeout(120_000)

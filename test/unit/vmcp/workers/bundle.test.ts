@@ -6,9 +6,9 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
 import { bundleOptions, bundleParts } from '../../../../manifests/bundle/options.ts'
-import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/worker-program.ts'
-import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/worker-program.ts'
 import { workerFile } from '../../../../runtime/process/threads/worker-file.ts'
+import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/feature.ts'
+import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/evaluation/evaluator.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
 const module = join(root, 'runtime/vmcp')
@@ -36,7 +36,8 @@ await feature.close()
 const workflow = `
 import { workerViolations } from ${from('../process/index.ts')}
 import { workflowWorker } from ${from('features/workflows/index.ts')}
-import { compileProgram, shared } from ${from('features/workflows/evaluation/index.ts')}
+import { compileProgram } from ${from('features/workflows/evaluation/program.ts')}
+import { shared } from ${from('features/workflows/evaluation/state.ts')}
 import { Evaluator, evaluatorLimits } from ${from('features/workflows/evaluation/evaluator.ts')}
 const problems = workerViolations(workflowWorker)
 if (problems.length > 0) throw new Error(problems.join())

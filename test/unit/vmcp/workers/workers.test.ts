@@ -6,7 +6,7 @@ import { localIssuer, makeCaller } from '../../../../runtime/net/index.ts'
 import type { ClientSession } from '../../../../runtime/vmcp/model/session.ts'
 import { type PoolOptions, WorkerPool } from '../../../../runtime/process/index.ts'
 import { callerOf } from '../../../../runtime/vmcp/model/caller-of.ts'
-import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/worker-program.ts'
+import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/feature.ts'
 
 const SMALL: PoolOptions = {
   tasks: 'scripts',

@@ -5,12 +5,12 @@
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { WorkerPool } from '../../../../runtime/process/index.ts'
-import { workflowWorker } from '../../../../runtime/vmcp/features/workflows/worker-program.ts'
 import { Evaluator } from '../../../../runtime/vmcp/features/workflows/index.ts'
 import {
   evaluationPool,
   type EvaluatorLimits,
   evaluatorLimits,
+  workflowWorker,
 } from '../../../../runtime/vmcp/features/workflows/evaluation/evaluator.ts'
 import { reply, rig, type RigOptions, toolEntry, workflow } from '../../../helpers/vmcp/workflow-rig.ts'
 

@@ -10,8 +10,7 @@ import type { Listing } from '../../../catalog/listing.ts'
 import type { CatalogItem, ItemKind } from '../../../model/catalog/entries.ts'
 import { ErrorCollector, type ListErrors } from '../../../catalog/items/errors.ts'
 import { type GuardrailFinding, look } from '../look/look.ts'
-import type { PointerPattern } from '../look/pointers.ts'
-import { type ActiveRule, type CompiledRule, rulesFor, type Subject } from '../rules.ts'
+import { type ActiveRule, type CompiledRule, rulesFor, type Subject, type PointerPattern } from '../rules.ts'
 
 /** The scan result of an item, or of the server's instructions. */
 interface Marked {

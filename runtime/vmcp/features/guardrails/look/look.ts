@@ -1,9 +1,10 @@
 /** Scans a JSON value with a set of rules, and returns the findings and the resulting value. */
-import { inTurns, type TurnWork } from '../../../../mcp/index.ts'
-import type { PointerPattern } from './pointers.ts'
-import type { ActiveRule } from '../rules.ts'
-import { type Findings, JsonScan, type ScanOptions } from './scan.ts'
-import { spliced } from './splice.ts'
+import { inTurns, type TurnWork, joined } from '../../../../mcp/index.ts'
+import type { ActiveRule, PointerPattern } from '../rules.ts'
+import { type Findings, JsonScan, type ScanOptions, type Replacement } from './scan.ts'
+
+/** Number of pieces after which `spliced` yields. */
+const slicePieces = 4_000
 
 /** Outcome of a match, by action of the rule. */
 const outcomes = {
@@ -73,4 +74,18 @@ function findingsOf(
   return [...counts].map(([rule, count]) => {
     return { rule, count, outcome: rule === refusedBy ? 'refused' : outcomes[actions.get(rule) ?? 'mask'] }
   })
+}
+
+/** Replaces ranges of bytes and keeps everything else. The edits must be ascending and without overlaps. */
+function* spliced(bytes: Buffer, edits: readonly Replacement[]): TurnWork<Buffer> {
+  if (edits.length === 0) return bytes
+  const pieces: Buffer[] = []
+  let at = 0
+  for (const { from, to, text } of edits) {
+    pieces.push(bytes.subarray(at, from), Buffer.from(text))
+    at = to
+    if (pieces.length % slicePieces === 0) yield
+  }
+  pieces.push(bytes.subarray(at))
+  return yield* joined(pieces)
 }

@@ -18,9 +18,8 @@ import {
   sliceSteps,
   withMasks,
 } from './matches.ts'
-import { covers, type PointerPattern } from './pointers.ts'
 import { type TextFrame, inJson } from '../mark.ts'
-import type { ActiveRule } from '../rules.ts'
+import { type ActiveRule, covers, type PointerPattern } from '../rules.ts'
 
 /** A range of bytes and its replacement. */
 export interface Replacement {

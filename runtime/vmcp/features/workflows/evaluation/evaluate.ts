@@ -15,11 +15,18 @@ import {
 } from '../../../../expr/template/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
 import { type ArgumentTemplates, type ArgumentTypes, expandArguments } from './arguments.ts'
-import { type SharedBytes, shared, textOf } from './bytes.ts'
 import { expandText, guarded, isWanted, type ExpansionScope, singleValue } from './expansion.ts'
 import { buildOutput } from './output.ts'
 import type { WorkflowProgram, StepProgram } from './program.ts'
-import { dataOf, type ExecutionState, resultOf, withDefaults } from './state.ts'
+import {
+  dataOf,
+  type ExecutionState,
+  resultOf,
+  withDefaults,
+  type SharedBytes,
+  shared,
+  textOf,
+} from './state.ts'
 import type {
   Evaluated,
   EvaluatedTask,

@@ -11,14 +11,12 @@ import { GatehouseError } from '../../../../../schemas/index.ts'
 import { type Log, ownMemory } from '../../../../net/index.ts'
 import { visibleText } from '../../../../observe/index.ts'
 import type { OperationClient } from '../../../model/session.ts'
-import { type Lease, type PoolOptions, WorkerPool } from '../../../../process/index.ts'
+import { type Lease, type PoolOptions, WorkerPool, type WorkerProgram } from '../../../../process/index.ts'
 import { callerOf } from '../../../model/caller-of.ts'
-import { workflowWorker } from '../worker-program.ts'
 import { StepError, WorkflowError } from '../errors.ts'
-import { shared } from './bytes.ts'
 import { evaluate } from './evaluate.ts'
 import type { WorkflowProgram } from './program.ts'
-import type { ExecutionState } from './state.ts'
+import { type ExecutionState, shared } from './state.ts'
 import type {
   Evaluated,
   EvaluatedTask,
@@ -28,6 +26,11 @@ import type {
   Tasks,
   ToEvaluationWorker,
 } from './tasks.ts'
+
+export const workflowWorker: WorkerProgram = {
+  name: 'workflow-worker',
+  source: new URL('./worker.ts', import.meta.url),
+}
 
 export interface EvaluatorLimits {
   /** Units of work (about 100 ns) per task in the server, and per turn of the event loop in total. */

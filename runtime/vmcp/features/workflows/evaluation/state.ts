@@ -6,10 +6,23 @@
  */
 import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'
 import { isList, isObject, parseJson } from '../../../../expr/template/index.ts'
-import { type SharedBytes, textOf } from './bytes.ts'
 import type { WorkflowProgram } from './program.ts'
 import { readToolResult } from './tool-result.ts'
 import { once } from '../../../model/once.ts'
+import { bufferOf } from '../../../model/bytes.ts'
+
+/** JSON text of an execution in shared memory: the server keeps it, and workers read it without a copy. */
+export type SharedBytes = Uint8Array<SharedArrayBuffer>
+
+export function shared(bytes: Uint8Array): SharedBytes {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length))
+  copy.set(bytes)
+  return copy
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return bufferOf(bytes).toString()
+}
 
 export interface IterationState {
   readonly status: 'completed' | 'failed' | 'skipped' | 'cancelled'

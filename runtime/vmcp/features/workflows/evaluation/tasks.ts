@@ -1,7 +1,6 @@
 /** The tasks of an execution and their results: messages between the server and a worker. */
 import type { ArgumentTypes } from './arguments.ts'
-import type { SharedBytes } from './bytes.ts'
-import type { ExecutionState } from './state.ts'
+import type { ExecutionState, SharedBytes } from './state.ts'
 
 export interface Tasks {
   /** Checks the arguments of the call against the parameters. */

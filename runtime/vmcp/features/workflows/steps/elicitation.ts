@@ -12,7 +12,7 @@ import { JsonError, JsonObject } from '../../../../mcp/index.ts'
 import type { CompiledStep, Reaction, StepWork } from '../compile.ts'
 import { type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
-import type { ExecutionState, StepOutput } from '../evaluation/index.ts'
+import type { ExecutionState, StepOutput } from '../evaluation/state.ts'
 
 const maxResponseBytes = 1024 * 1024
 

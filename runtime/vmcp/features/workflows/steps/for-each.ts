@@ -11,15 +11,10 @@ import { formatDuration } from '../../../../../schemas/index.ts'
 import type { CompiledStep, StepWork, ToolCall } from '../compile.ts'
 import { type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
-import type {
-  ExecutionState,
-  IterationPlan,
-  IterationState,
-  StepPlan,
-  StepOutput,
-} from '../evaluation/index.ts'
 import { Limit } from '../limits.ts'
 import { callTool, typesFor } from './tool-step.ts'
+import type { ExecutionState, IterationState, StepOutput } from '../evaluation/state.ts'
+import type { IterationPlan, StepPlan } from '../evaluation/tasks.ts'
 
 type ForEach = Extract<StepWork, { readonly type: 'forEach' }>
 

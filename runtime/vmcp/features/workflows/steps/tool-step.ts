@@ -13,13 +13,9 @@ import type { Outcome } from '../../../model/outcome.ts'
 import type { ToolCall } from '../compile.ts'
 import { type WorkflowTool, type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, WorkflowError } from '../errors.ts'
-import {
-  type ArgumentTypes,
-  argumentTypes,
-  type ExecutionState,
-  type SharedBytes,
-} from '../evaluation/index.ts'
 import { retrying } from '../limits.ts'
+import { type ArgumentTypes, argumentTypes } from '../evaluation/arguments.ts'
+import type { ExecutionState, SharedBytes } from '../evaluation/state.ts'
 
 /** Errors that a retry cannot fix: refusals, and invalid calls. */
 const finalCodes: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-/** Quota metrics: usage, and calls over the limit. */
+/** Metrics of quotas and guardrails. */
 import type { MetricRow } from './row.ts'
 
 export const quotaMetrics = {
@@ -26,5 +26,20 @@ export const quotaMetrics = {
     kind: 'counter',
     help: 'Errors of the quota store',
     labels: ['server', 'error_type'],
+  },
+} as const satisfies Record<string, MetricRow>
+
+export const guardrailMetrics = {
+  guardrailMatches: {
+    name: 'gatehouse_guardrail_matches',
+    kind: 'counter',
+    help: 'Guardrail matches by action taken: masked, refused, observed, marked, stripped or escaped',
+    labels: ['server', 'rule', 'direction', 'outcome'],
+  },
+  guardrailFailures: {
+    name: 'gatehouse_guardrail_failures',
+    kind: 'counter',
+    help: 'Arguments and results that were withheld because the guardrail check failed',
+    labels: ['server', 'direction'],
   },
 } as const satisfies Record<string, MetricRow>
