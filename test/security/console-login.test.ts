@@ -208,7 +208,7 @@ t.test('a wrong client secret is reported as an error of the settings, a denied 
   t.teardown(() => rig.close())
   const wrong = await new Browser(rig.console.url).go('login')
   t.equal(wrong.status, 502)
-  t.match(await wrong.text(), /settings of the client there, may be wrong/)
+  t.match(await wrong.text(), /Check its address and the client settings/)
   for (const [error, status] of [
     ['access_denied', 403],
     ['login_required', 403],
@@ -238,7 +238,7 @@ t.test('a token endpoint that rejects the request is reported as an error of the
     const rig = await startLoginRig({ groups: ['viewers'], tokenResponse: respond })
     const end = await new Browser(rig.console.url).go('login')
     t.equal(end.status, status, name)
-    t.match(await end.text(), status === 403 ? /refused the login/ : /settings of the client there/, name)
+    t.match(await end.text(), status === 403 ? /refused the login/ : /the client settings/, name)
     await rig.close()
   }
 })

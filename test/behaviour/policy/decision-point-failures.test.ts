@@ -234,7 +234,7 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
     [{ url, timeout: '0s' }, /from 100ms to 60s/],
     [{ url, clientCertificatePath: '/x' }, /must be set together/],
     [{ url: 'http://pdp.example', bearerTokenPath: '/x' }, /need an https URL/],
-    [{ url, insecureSkipVerify: true, bearerTokenPath: '/x' }, /excludes/],
+    [{ url, insecureSkipVerify: true, bearerTokenPath: '/x' }, /cannot be combined with/],
     [{ url, bearerTokenPath: '/does/not/exist' }, /cannot be read/],
     [{ url, caBundlePath: '/does/not/exist' }, /cannot be read/],
   ]

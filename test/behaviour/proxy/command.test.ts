@@ -73,7 +73,7 @@ await t.test(
         ['proxy', '--target-uri', target.url, '--host', 'no.such.host.invalid', 'a'],
         /invalid host: no\.such\.host\.invalid/,
       ],
-      [['proxy', '--target-uri', target.url, '--oidc-audience', 'x', 'a'], /--oidc-audience: needs/],
+      [['proxy', '--target-uri', target.url, '--oidc-audience', 'x', 'a'], /--oidc-audience: requires/],
     ]
     for (const [args, expected] of cases) {
       const { code, stdout, stderr } = await runGatehouse(args)

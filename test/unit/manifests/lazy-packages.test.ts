@@ -21,8 +21,8 @@ interface Use {
 const uses: Readonly<Record<string, Use>> = {
   '@peculiar/x509': {
     text: `
-      import { issue } from ${from('hooks/certificates/issue.ts')}
-      const { certificate } = await issue({ names: ['hooks.example'], now: new Date(), lifetimeMs: 3600000 })
+      import { issueCertificate } from ${from('hooks/certificates/issue.ts')}
+      const { certificate } = await issueCertificate({ names: ['hooks.example'], now: new Date(), lifetimeMs: 3600000 })
       console.log(certificate)`,
     prints: /^-----BEGIN CERTIFICATE-----/,
   },
