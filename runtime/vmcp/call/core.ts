@@ -1,5 +1,6 @@
 /**
- * Reads the catalog for operations: what a client sees, which entry an operation names, and the pages of lists.
+ * Reads the catalog for operations: the entries that a client sees, the entry that an operation names, and the pages of
+ * lists.
  *
  * Does not depend on protocol revisions or HTTP. The order of checks is in chain.ts.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
@@ -24,7 +25,7 @@ import type { Guard } from '../features/guardrails/index.ts'
 import { resultMisfits } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 
-/** The parts that a changed configuration replaces. */
+/** The parts that a reload replaces. */
 export interface CallParts extends LookupParts {
   /** Undefined when no guardrails are configured. */
   readonly guard?: Guard | undefined
@@ -73,8 +74,8 @@ export class Core {
    * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are the
    * tools of Gatehouse itself that a later link runs. The catalog does not contain them.
    */
-  reject(featureTools: ReadonlySet<string>): Link {
-    const reject: Link = async (operation, next) => {
+  resolveTarget(featureTools: ReadonlySet<string>): Link {
+    const resolveTarget: Link = async (operation, next) => {
       const { method, params } = operation
       switch (method) {
         case 'tools/call':
@@ -93,7 +94,7 @@ export class Core {
           throw new GatehouseError('METHOD_NOT_FOUND')
       }
     }
-    return reject
+    return resolveTarget
   }
 
   /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
@@ -102,7 +103,7 @@ export class Core {
   }
 
   /** Returns the catalog that a client sees, even when backends are down. Never rejects. */
-  async present(client: OperationClient): Promise<Catalog> {
+  async viewAvailable(client: OperationClient): Promise<Catalog> {
     const { members, views } = this.parts
     return (await views.of(members, client, { waitForFresh: true })).catalog
   }
@@ -168,9 +169,9 @@ export class Core {
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
-    const look = lookFor(action, id, linked)
+    const findEntry = lookFor(action, id, linked)
     const facts = await this.#lookup.find(client, (catalog) => {
-      const entry = look(catalog)
+      const entry = findEntry(catalog)
       return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id, linked)
     })
     if (facts) return facts
@@ -186,7 +187,10 @@ export class Core {
   }
 
   /** Lists mismatches between a structured result and the output schema that the client sees, one line each. */
-  async misfits(operation: Operation, structured: Buffer | undefined): Promise<readonly string[]> {
+  async listResultMismatches(
+    operation: Operation,
+    structured: Buffer | undefined,
+  ): Promise<readonly string[]> {
     const { client, params } = operation
     const entry = visible(this.peek(client).tools.get(params.text('name') ?? ''))
     if (!entry) return []
@@ -196,7 +200,7 @@ export class Core {
   }
 
   async #toolTarget(operation: Operation): Promise<Target> {
-    const { client, params, sent = params, headers, origin } = operation
+    const { client, params, originalParams = params, headers, origin } = operation
     const name = params.text('name') ?? refuseMissing('name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
@@ -213,7 +217,7 @@ export class Core {
     if (!entry) throw this.#notFound(client, 'tool', name)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
     if (origin) requireDecided(origin, entry)
-    if (!entry.run && headers) requireMirrored(entry, sent, headers)
+    if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
     return { entry, changes: entry.original === name ? {} : originalName(entry), run: entry.run }
   }
 
@@ -228,7 +232,7 @@ export class Core {
    * headers. Undefined when the tool no longer exists. Rejects with BACKEND_UNAVAILABLE when the name now belongs to
    * another tool.
    */
-  async retargeted(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
+  async retarget(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
     const name = operation.params.text('name') ?? refuseMissing('name')
     this.parts.members.get(before.backend)?.listings.expire()
     const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
@@ -241,13 +245,17 @@ export class Core {
    * Returns the target of a workflow step. Its tool was found when the workflow started and may have changed since.
    * Rejects with FORBIDDEN when the tool is now refused, and with INVALID_PARAMS when it no longer exists.
    */
-  async stepTarget({ client }: Operation, held: ToolEntry, timeoutMs: number | undefined): Promise<Target> {
+  async stepTarget(
+    { client }: Operation,
+    listedTool: ToolEntry,
+    timeoutMs: number | undefined,
+  ): Promise<Target> {
     const { members, views } = this.parts
     const target = { changes: {}, timeoutMs, bridges: true, isStep: true }
-    if (!views.awaitsAnnounced) return { ...target, entry: held }
+    if (!views.awaitsAnnounced) return { ...target, entry: listedTool }
     for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
-    const entry = heldTool(view.catalog, held)
+    const entry = heldTool(view.catalog, listedTool)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
     return { ...target, entry }
   }
@@ -261,9 +269,9 @@ export class Core {
     params: JsonObject,
     headers: IncomingHttpHeaders,
   ): Promise<void> {
-    const given = params.text('name') ?? ''
+    const requested = params.text('name') ?? ''
     const { aliases, tools } = this.peek(client)
-    const name = aliases.names.get(given) ?? given
+    const name = aliases.names.get(requested) ?? requested
     const entry = tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
     if (entry) requireMirrored(entry, params, headers)
   }
@@ -316,10 +324,10 @@ export class Core {
       type === 'ref/prompt'
         ? catalog.prompts.get(name)
         : (catalog.templates.get(name) ?? catalog.findResource(name))
-    const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities
-      .completions
+    const offersCompletion = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server
+      .capabilities.completions
     if (entry) requireDecided(operation.origin, entry)
-    if (!entry || !offered) return undefined
+    if (!entry || !offersCompletion) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))
     return { entry, changes: type === 'ref/prompt' ? { ref: ref.with(originalName(entry)) } : {} }

@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
-import { unavailable } from '../model/unavailable.ts'
+import { unavailableError } from '../model/unavailable.ts'
 import type { RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 
@@ -63,7 +63,7 @@ export function requireDecided(decided: Origin | undefined, { backend, original 
  */
 export function heldTool({ listings }: Catalog, held: ToolEntry): ToolEntry | RefusedEntry {
   const listing = listings.find(({ backend }) => backend === held.backend)
-  if (!listing) throw unavailable([held.backend])
+  if (!listing) throw unavailableError([held.backend])
   const item = listing.tools.find(({ key }) => key === held.original)
   if (!item) {
     const detail = `tool ${JSON.stringify(held.original)} is not offered any more`

@@ -333,7 +333,7 @@ export class Listings {
     try {
       return await this.#readOnce(key, client, before)
     } catch (error) {
-      if (!isClosed(error) || client.session?.over || this.#closed) throw error
+      if (!isClosed(error) || client.session?.isOver || this.#closed) throw error
       return this.#readOnce(key, client, before)
     }
   }

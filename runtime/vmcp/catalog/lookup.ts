@@ -8,7 +8,7 @@
  */
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { unavailable } from '../model/unavailable.ts'
+import { unavailableError } from '../model/unavailable.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Catalog } from './catalog.ts'
 import { listMethod, ListsFailed } from './lists/list-defects.ts'
@@ -158,7 +158,7 @@ function allUnavailable(
   const refusals = down.filter(({ error }) => error && isRefusal(error) && !isSignInNeeded(error))
   const cause = errors.find(isSignInNeeded) ?? refusals[0]?.error ?? errors[0]
   const needsSignIn = cause !== undefined && isSignInNeeded(cause)
-  return unavailable([...down.map(({ name }) => name), ...leftOut].sort(), {
+  return unavailableError([...down.map(({ name }) => name), ...leftOut].sort(), {
     cause,
     list,
     leftOut,

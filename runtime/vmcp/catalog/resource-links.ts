@@ -71,7 +71,7 @@ export class ResourceLinks {
 
   #add(client: OperationClient, backend: string, uri: string): void {
     // A result may arrive after the end of its session.
-    if (client.session?.over) return
+    if (client.session?.isOver) return
     const owner = ownerOf(client)
     const owned: OwnedLinks = this.#owners.get(owner) ?? new Map<string | undefined, LinkSet>()
     this.#owners.delete(owner)

@@ -2,7 +2,7 @@
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'
-import type { PresentHeaders } from '../model/client.ts'
+import type { HeaderAllowlist } from '../model/client.ts'
 import type { Core } from '../call/core.ts'
 import { instructionsFor, instructionsIn } from './instructions.ts'
 import { type Advertise, advertisedBy, everything } from './advertised.ts'
@@ -32,7 +32,7 @@ export interface EdgesOptions {
   readonly serverInfo: string
   /** What clients are told that the server has: everything, or what its backends have. */
   readonly advertise: 'everything' | 'backends'
-  readonly current: PresentHeaders
+  readonly current: HeaderAllowlist
   /** Identifies the server; the same for all its replicas. */
   readonly server: string
   /** Key material shared by replicas; undefined: state is good on this one only. */
@@ -73,7 +73,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     serverInfo,
     authorize: async ({ caller }, params, signal) =>
       options.gate()?.check(caller, 'subscriptions/listen', params, { signal }),
-    present: (client) => core.present(client),
+    present: (client) => core.viewAvailable(client),
     backendOf: (client, uri) => core.backendOfResource(client, uri),
     subscribe: async (client, uri, signal) => {
       const outcome = await subscribe(client, uri, signal)

@@ -27,7 +27,7 @@ export async function instructionsFor(
   core: Core,
   gate: Gate | undefined,
 ): Promise<string | undefined> {
-  const catalog = await atMost(maxWaitMs, core.present(client), () => core.peek(client))
+  const catalog = await atMost(maxWaitMs, core.viewAvailable(client), () => core.peek(client))
   return instructionsIn(catalog, client, core, gate)
 }
 

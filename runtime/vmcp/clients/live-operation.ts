@@ -81,7 +81,7 @@ export class LiveOperation implements OperationContext {
     return this.sink.ask(request, signal)
   }
 
-  passage(): ResultPassage | undefined {
+  streamResult(): ResultPassage | undefined {
     return this.sink.passage?.()
   }
 }

@@ -88,7 +88,7 @@ function renew(
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
     subscribe: async (uri, signal) => (await subscribe(clientOf(session), uri, signal)).kind === 'result',
     watched: (uri) => session.deliver(backend, updatedMethod, Buffer.from(JSON.stringify({ uri }))),
-    over: () => session.over,
+    over: () => session.isOver,
   })
 }
 
@@ -101,7 +101,7 @@ export function watcherOf(session: ServerSession, core: Core): Watcher {
     set seen(value) {
       session.seen = value
     },
-    view: (): Promise<Catalog> => core.present(clientOf(session)),
+    view: (): Promise<Catalog> => core.viewAvailable(clientOf(session)),
     notify: (message) => session.pushHere(message),
   }
 }

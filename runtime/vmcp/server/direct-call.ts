@@ -40,11 +40,11 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
   const session = call.era === 'session' ? ownSession(call) : undefined
   let policy: PolicyRecord | undefined
   const operation = operationOf(call, session, {
-    routed(name) {
+    onRouted(name) {
       backend = name
       call.routed(name)
     },
-    decided(record) {
+    onDecision(record) {
       policy = record
       call.decided(record)
     },
@@ -93,7 +93,7 @@ async function performAsking(operation: Operation, perform: Perform): Promise<Ou
 function operationOf(
   { caller, tool, toolArguments, era, signal, progress, log, ask }: DirectCall,
   session: ClientSession | undefined,
-  observers: Pick<OperationContext, 'routed' | 'decided'>,
+  observers: Pick<OperationContext, 'onRouted' | 'onDecision'>,
 ): Operation {
   const client: OperationClient = {
     era,

@@ -13,7 +13,7 @@ import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import { closeGone, makeFeatures } from './features.ts'
-import { closeGuards, type Guards, makeGuards, permitting } from '../call/guards.ts'
+import { closeGuards, type Guards, makeGuards, makePermissionCheck } from '../call/guards.ts'
 import type { Observation } from './observation.ts'
 import type { Feature } from '../model/feature.ts'
 import { tellAuthentication } from './gauges.ts'
@@ -117,7 +117,7 @@ export class Reloadable {
       telemetry: observation.telemetry,
       events,
       before: this.guards,
-      granted: (tool) => this.isOwnTool(tool),
+      isGranted: (tool) => this.isOwnTool(tool),
       log,
     })
   }
@@ -128,7 +128,7 @@ export class Reloadable {
       env,
       telemetry: observation.telemetry,
       audit: observation.audit,
-      permits: permitting(() => this.guards),
+      permits: makePermissionCheck(() => this.guards),
       observer: observation.observer,
       clock,
       log,

@@ -28,7 +28,7 @@ import { makeObservation, type Observation } from './observation.ts'
 import type { ClientSession } from '../model/session.ts'
 import { type Chain, type ChainLinks, makeChain } from '../call/chain.ts'
 import { makeLinks, stepPerformer } from '../call/links.ts'
-import { tellDecisions } from '../call/reports/decisions.ts'
+import { decisionReporter } from '../call/reports/decisions.ts'
 import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
@@ -222,7 +222,7 @@ class Vmcp implements VmcpServer {
       {
         core,
         observe: this.#observation.observe,
-        decided: tellDecisions({ ...this.#observation, server, events: this.#events, core: () => core }),
+        onDecision: decisionReporter({ ...this.#observation, server, events: this.#events, core: () => core }),
         isOwnTool: (tool) => this.#parts.isOwnTool(tool),
         events: this.#events,
       },

@@ -19,7 +19,7 @@ import {
   sessionLost,
   slowReason,
 } from './failure-kinds.ts'
-import { unavailable } from '../../model/unavailable.ts'
+import { unavailableError } from '../../model/unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
@@ -174,7 +174,7 @@ export class HealthMonitor {
   admit(name: string): void {
     const breaker = this.#watches.get(name)?.breaker
     if (!breaker) return
-    if (!breaker.allows()) throw unavailable([name])
+    if (!breaker.allows()) throw unavailableError([name])
     breaker.start()
   }
 

@@ -105,7 +105,7 @@ export class Connections {
       return known
     }
     if (scope.kind !== 'session') this.#makeRoom()
-    else if (scope.session.over) throw new ConnectionClosed()
+    else if (scope.session.isOver) throw new ConnectionClosed()
     else this.#makeRoomIn(scope.session)
     if (this.#held.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
@@ -191,7 +191,7 @@ export class Connections {
       resume: () =>
         scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name, binding) : undefined,
       onOpened: (opened) => {
-        if (scope.kind === 'session') scope.session.opened?.(name, { ...opened, binding })
+        if (scope.kind === 'session') scope.session.backendSessionOpened?.(name, { ...opened, binding })
       },
       credentialOf: perCaller ? credentialKey : () => '',
       assigns: scope.kind === 'session' ? 'newest' : assigns,
@@ -223,7 +223,7 @@ export class Connections {
       lost: () => {
         // What it would have announced is not heard of: the lists are read again, over a new connection.
         if (scope.kind === 'listing') events.listChanged('tools', scope)
-        else if (scope.kind === 'session') scope.session.lost?.(name)
+        else if (scope.kind === 'session') scope.session.backendSessionLost?.(name)
       },
       ask: (ask, signal) => {
         if (scope.kind === 'session') return events.listener(scope.session).ask(ask, signal)

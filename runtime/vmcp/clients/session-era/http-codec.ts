@@ -12,7 +12,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
-import { passedHeaders, type PresentHeaders } from '../../model/client.ts'
+import { selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { Reply } from '../reply.ts'
 import { acceptsEventStream, beginEventStream, holdStream } from '../stream.ts'
@@ -20,7 +20,7 @@ import type { SessionProtocol } from './protocol.ts'
 
 export interface SessionEdgeOptions {
   readonly protocol: SessionProtocol
-  readonly current: PresentHeaders
+  readonly current: HeaderAllowlist
 }
 
 export class SessionEdge {
@@ -34,7 +34,7 @@ export class SessionEdge {
     const { protocol, current } = this.#options
     const { req, res } = exchange
     if (message.method === 'initialize') {
-      const passed = passedHeaders(req.headers, current.passthroughHeaders)
+      const passed = selectHeaders(req.headers, current.passthroughHeaders)
       const { session, response } = await protocol.open(message, params, caller, passed)
       new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
       return
@@ -42,7 +42,7 @@ export class SessionEdge {
     const session = await this.#find(exchange, caller, message.id)
     // In the same turn in which the request starts: between two turns, another request of this session may record a caller
     // with other scopes.
-    session.sender = { caller, headers: passedHeaders(req.headers, current.passthroughHeaders) }
+    session.sender = { caller, headers: selectHeaders(req.headers, current.passthroughHeaders) }
     const reply = new Reply(req, res, { lasting: () => session.openStream() })
     await protocol.receive(session, message, params, reply)
     if (message.kind !== 'request') reply.drop()
@@ -71,7 +71,7 @@ export class SessionEdge {
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
     const session = await this.#find(exchange, caller, undefined)
-    session.sender = { caller, headers: passedHeaders(req.headers, this.#options.current.passthroughHeaders) }
+    session.sender = { caller, headers: selectHeaders(req.headers, this.#options.current.passthroughHeaders) }
     beginEventStream(res, { [headerName.sessionId]: session.id })
     holdStream(exchange)
     session.addStream(res, { lastEventId: req.headers[headerName.lastEventId] })
@@ -81,7 +81,7 @@ export class SessionEdge {
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const { req, res } = exchange
     const session = await this.#find(exchange, caller, undefined)
-    session.sender = { caller, headers: passedHeaders(req.headers, this.#options.current.passthroughHeaders) }
+    session.sender = { caller, headers: selectHeaders(req.headers, this.#options.current.passthroughHeaders) }
     await this.#options.protocol.sessions.end(session.id, caller)
     res.writeHead(200, { 'content-length': 0 }).end()
   }

@@ -21,7 +21,7 @@ import {
 import { type Caller, notePeerAddress, peerAddress } from '../../../net/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import type { ClientResponse } from '../response.ts'
-import { isShared, passedHeaders, type PresentHeaders } from '../../model/client.ts'
+import { isShared, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from '../stream.ts'
 import type { SessionProtocol } from './protocol.ts'
@@ -31,7 +31,7 @@ const maxPerCaller = 200
 
 export interface OldSseEdgeOptions {
   readonly protocol: SessionProtocol
-  readonly current: PresentHeaders
+  readonly current: HeaderAllowlist
   /** Begins ids that lead back to this process. */
   readonly tag: string
 }
@@ -75,7 +75,7 @@ export class OldSseEdge {
     const stream = this.#streams.get(new URLSearchParams(exchange.query).get('sessionId') ?? '')
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
     const { protocol } = this.#options
-    const headers = passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders)
+    const headers = selectHeaders(exchange.req.headers, this.#options.current.passthroughHeaders)
     const response = new StreamResponse(stream.res)
     if (message.method === 'initialize') {
       if (stream.session)

@@ -100,7 +100,7 @@ export class ServerSession implements ClientSession {
   /** Told when a backend has forgotten its session. */
   onLost: ((backend: string) => void) | undefined
   /** True once it is over in this process. */
-  over = false
+  isOver = false
   /** Digests of what the client has seen, by kind. */
   seen: Readonly<Record<string, string>> | undefined
   /** GET streams that are open, and what outlives their connections. */
@@ -220,7 +220,7 @@ export class ServerSession implements ClientSession {
     return stored?.binding === binding ? stored : undefined
   }
 
-  lost(backend: string): void {
+  backendSessionLost(backend: string): void {
     this.onLost?.(backend)
   }
 
@@ -232,7 +232,7 @@ export class ServerSession implements ClientSession {
     if (seen) this.seen = { ...seen, ...this.seen }
   }
 
-  opened(backend: string, session: BackendSession): void {
+  backendSessionOpened(backend: string, session: BackendSession): void {
     this.backendSessions.set(backend, session)
     this.onChange?.()
   }
@@ -324,7 +324,7 @@ export class ServerSession implements ClientSession {
 
   /** Ends everything that is in flight and every stream. */
   end(reason: Error): void {
-    this.over = true
+    this.isOver = true
     for (const request of this.inFlight.values()) request.cancel(reason)
     for (const question of this.#questions.values()) question.reject(reason)
     this.#replay.close()

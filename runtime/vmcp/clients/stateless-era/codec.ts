@@ -33,12 +33,12 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import { invalidRequestState, type Operation } from '../../model/operation.ts'
+import { invalidRequestStateError, type Operation } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
-import { abilitiesOf, canonical, passedHeaders, type PresentHeaders } from '../../model/client.ts'
+import { abilitiesOf, canonicalJson, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
@@ -57,7 +57,7 @@ export interface StatelessEdgeOptions {
   ) => Promise<void>
   readonly serverInfo: string
   readonly advertise: Advertise
-  readonly current: PresentHeaders
+  readonly current: HeaderAllowlist
   readonly responses: InFlight<ClientResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
@@ -124,7 +124,7 @@ export class StatelessEdge {
       caller,
       abilities: abilitiesOf(meta.clientCapabilities, id),
       info: meta.clientInfo,
-      headers: passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders),
+      headers: selectHeaders(exchange.req.headers, this.#options.current.passthroughHeaders),
       session: undefined,
     }
   }
@@ -173,7 +173,7 @@ export class StatelessEdge {
   ): Promise<StatelessCall> {
     const { headers } = exchange.req
     const content = this.#options.sealer.open(state.replace(anyTag, ''), binding)
-    if (!content) throw invalidRequestState()
+    if (!content) throw invalidRequestStateError()
     if (content.trace !== undefined) continueTrace(content.trace)
     if (content.kind === 'again') {
       requireVisits(params.object('inputResponses'))
@@ -361,7 +361,7 @@ class RequestBinding implements StateBinding {
     const isLarge = args !== undefined && args.length > maxSortedBytes
     const rest = isLarge ? hash('sha256', args, 'base64url') : (params.value('arguments') ?? null)
     const subject = params.text('name') ?? params.text('uri') ?? null
-    return hash('sha256', canonical([this.#method, subject, rest]), 'base64url')
+    return hash('sha256', canonicalJson([this.#method, subject, rest]), 'base64url')
   }
 }
 

@@ -133,11 +133,11 @@ class Listener implements Watcher {
     this.#options = options
     this.session = {
       id: `listen-${randomUUID()}`,
-      get over() {
+      get isOver() {
         return res.destroyed
       },
       deliver: (backend, method, params) => this.#deliver(backend, method, params),
-      lost: (backend) => this.#renew(backend),
+      backendSessionLost: (backend) => this.#renew(backend),
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
     }
     this.#client = { ...client, session: this.session }
