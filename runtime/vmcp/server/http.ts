@@ -22,7 +22,7 @@ import {
 import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import { mcpPath, messagesPath, ssePath, VmcpExchange } from '../model/exchange.ts'
-import { browserPage, type BrowserPageFacts, wantsPage } from '../clients/browser-page.ts'
+import { browserPage, type BrowserPageFacts, isBrowserRequest } from '../clients/browser-page.ts'
 import { respondWithError } from '../clients/http-errors.ts'
 import type { Edges } from '../clients/codecs.ts'
 
@@ -134,7 +134,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
   const isPage = exchange.path === '/' || exchange.path === mcpPath
-  if (isPage && wantsPage(exchange)) return browserPage({ ...parts.page(), path: mcpPath })
+  if (isPage && isBrowserRequest(exchange)) return browserPage({ ...parts.page(), path: mcpPath })
   if (allowedMethods[exchange.path]) return undefined
   const builtIn = parts.routes(exchange) ?? parts.current.authenticator.route(exchange)
   if (builtIn) return builtIn

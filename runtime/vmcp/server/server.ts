@@ -37,7 +37,7 @@ import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../clients/processes/relay.ts'
-import { sessionsElsewhere } from '../clients/sessions/elsewhere.ts'
+import { makeOtherWorkers } from '../clients/sessions/elsewhere.ts'
 import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
@@ -129,7 +129,7 @@ class Vmcp implements VmcpServer {
       clock,
       events,
       observation,
-      store: this.#storage?.isOfWorkers ? undefined : this.#storage?.store,
+      store: this.#storage?.isWorkerStore ? undefined : this.#storage?.store,
       counters: worker?.counters,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
@@ -169,8 +169,8 @@ class Vmcp implements VmcpServer {
       now: clock.now,
       records: this.#storage?.records(ttlMs, clock.now),
       events,
-      elsewhere: worker && sessionsElsewhere(worker.link, tag),
-      freshMs: this.#storage?.isOfWorkers ? defaults.freshMs : undefined,
+      otherWorkers: worker && makeOtherWorkers(worker.link, tag),
+      freshMs: this.#storage?.isWorkerStore ? defaults.freshMs : undefined,
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     if (worker) offerSessions(worker.link, this.#sessions)
@@ -181,7 +181,7 @@ class Vmcp implements VmcpServer {
       gate: () => this.#parts.guards.gate,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
-      current: this.#parts,
+      allowlist: this.#parts,
       server: serverScope(config, env),
       stateSecret: () => this.#stateSecret,
       clock,
@@ -222,7 +222,12 @@ class Vmcp implements VmcpServer {
       {
         core,
         observe: this.#observation.observe,
-        onDecision: decisionReporter({ ...this.#observation, server, events: this.#events, core: () => core }),
+        onDecision: decisionReporter({
+          ...this.#observation,
+          server,
+          events: this.#events,
+          core: () => core,
+        }),
         isOwnTool: (tool) => this.#parts.isOwnTool(tool),
         events: this.#events,
       },

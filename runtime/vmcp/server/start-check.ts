@@ -35,7 +35,7 @@ import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'
 import { type BackendStrategies, makeOutgoingAuth, strategyOf } from '../backends/outgoing-auth.ts'
-import { sessionRedis } from '../clients/sessions/storage.ts'
+import { sessionRedisSettings } from '../clients/sessions/storage.ts'
 import { workerViolations } from '../../process/index.ts'
 import { workflowErrors, workflowsBeyond, workflowWorker } from '../features/workflows/index.ts'
 
@@ -174,7 +174,7 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
 }
 
 function storageViolations(config: VmcpConfig, env: Environment): readonly string[] {
-  const redis = sessionRedis(config, env)
+  const redis = sessionRedisSettings(config, env)
   return redis ? redisViolations(redis).map((line) => `sessionStorage: ${line}`) : []
 }
 

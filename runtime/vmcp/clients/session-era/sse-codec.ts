@@ -1,8 +1,9 @@
 /**
- * Session era over the HTTP+SSE (deprecated) transport: `GET /sse` opens the stream on which everything goes to the client, the
- * `endpoint` event on it says where to POST, and a POST is answered 202 at once. The session ends with the stream.
+ * Session era over the deprecated HTTP+SSE transport. `GET /sse` opens the stream that carries all messages to the
+ * client. Its `endpoint` event contains the URL for POSTs, and each POST returns 202 at once. The session ends with the
+ * stream.
  *
- * Bounded in number; a POST by anybody but the opener of the stream finds nothing.
+ * The number of streams is bounded. Only the caller that opened a stream can POST to it.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server speaks sse and streamable-http).
  */
 import { randomUUID } from 'node:crypto'
@@ -31,8 +32,8 @@ const maxPerCaller = 200
 
 export interface OldSseEdgeOptions {
   readonly protocol: SessionProtocol
-  readonly current: HeaderAllowlist
-  /** Begins ids that lead back to this process. */
+  readonly allowlist: HeaderAllowlist
+  /** Prefix of ids that route a client back to this process. */
   readonly tag: string
 }
 
@@ -75,7 +76,7 @@ export class OldSseEdge {
     const stream = this.#streams.get(new URLSearchParams(exchange.query).get('sessionId') ?? '')
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
     const { protocol } = this.#options
-    const headers = selectHeaders(exchange.req.headers, this.#options.current.passthroughHeaders)
+    const headers = selectHeaders(exchange.req.headers, this.#options.allowlist.passthroughHeaders)
     const response = new StreamResponse(stream.res)
     if (message.method === 'initialize') {
       if (stream.session)
@@ -116,8 +117,8 @@ function accept({ req, res }: VmcpExchange): void {
 }
 
 /**
- * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
- * that it has to initialize: the transport has no stateless revision.
+ * Answers a ping without a session and rejects everything else. The rejection of `server/discover` shows a client that it
+ * must initialize, because this transport has no stateless revision.
  */
 function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return
@@ -130,7 +131,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: ClientRes
   }
 }
 
-/** Everything goes onto the one stream; nothing ends but the stream itself. */
+/** Writes responses to the stream of the session, which stays open after each of them. */
 class StreamResponse implements ClientResponse {
   readonly streaming = true
   readonly #res: ServerResponse

@@ -62,7 +62,7 @@ export interface ServerView {
   /** Where clients connect to. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
   /** For who opens the address in a browser. */
-  pageFacts(): { readonly name: string; readonly url: string | undefined; readonly auth: boolean }
+  pageFacts(): { readonly name: string; readonly url: string | undefined; readonly requiresAuth: boolean }
   /** Checks a backend now; false when there is none of that name. */
   recheck(backend: string): Promise<boolean>
   /** Carries a tool call out for a caller, through policies, limits, credentials and audit. Rejects with GatehouseError. */
@@ -125,7 +125,7 @@ export function viewOf(parts: ViewParts): ServerView {
     },
     pageFacts() {
       const { name, incomingAuth } = config()
-      return { name, url: incomingAuth.oidc?.resource, auth: incomingAuth.type !== 'anonymous' }
+      return { name, url: incomingAuth.oidc?.resource, requiresAuth: incomingAuth.type !== 'anonymous' }
     },
     recheck: (backend) => engine.recheck(backend),
     call: (call) =>
