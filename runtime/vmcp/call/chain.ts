@@ -57,8 +57,8 @@ export interface ChainEntries {
 /** The entry points of one server, and the links behind them. */
 export interface Chain extends ChainEntries {
   /**
-   * Replaces the links after a configuration change. An operation keeps the features that were in force when it entered.
-   * It reads all other links when it reaches them, because a reload closes the links that it replaces.
+   * Replaces the links after a configuration change. An operation keeps the features that were in force when it
+   * entered. It reads all other links when it reaches them, because a reload closes the links that it replaces.
    */
   replace(links: ChainLinks): void
 }

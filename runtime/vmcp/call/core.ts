@@ -71,8 +71,8 @@ export class Core {
    * INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is withheld or
    * belongs to another backend than the authorized one, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
    *
-   * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are the
-   * tools of Gatehouse itself that a later link runs. The catalog does not contain them.
+   * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are
+   * the tools of Gatehouse itself that a later link runs. The catalog does not contain them.
    */
   resolveTarget(featureTools: ReadonlySet<string>): Link {
     const resolveTarget: Link = async (operation, next) => {

@@ -3,8 +3,8 @@
  * quotas.
  *
  * A changed configuration builds new guards. Decisions that requests in flight have already received stay valid.
- * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A
- * tool call".
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting);
+ * ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'

@@ -1,6 +1,6 @@
 /**
- * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend. Converts
- * failures of the backend to the form that the method requires.
+ * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
+ * Converts failures of the backend to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -121,7 +121,7 @@ export function send(core: Core): Perform {
           progress: (progress) => inContext(() => context.progress(progress)),
           log: (message) => inContext(() => context.log(message)),
           ask: (request, signal) => inContext(() => context.ask(request, signal)),
-          passage() {
+          streamResult() {
             const passage = needsWholeResult ? undefined : context.streamResult?.()
             return onlyBackend === undefined ? links.watched(passage, operation, name) : passage
           },
@@ -140,7 +140,7 @@ export function send(core: Core): Perform {
 
 function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
   const member = members.get(name)
-  if (!member?.backend.health.monitor.available(name))
+  if (!member?.backend.health.monitor.isAvailable(name))
     throw unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
   return member.backend
 }

@@ -137,8 +137,8 @@ interface ListGroups {
 }
 
 /**
- * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the backend
- * does not declare is requested as well; when that fails, the backend does not have the list.
+ * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the
+ * backend does not declare is requested as well; when that fails, the backend does not have the list.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
   const { server, absent, before } = options

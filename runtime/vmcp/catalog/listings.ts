@@ -100,7 +100,7 @@ export class Listings {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
     const isKnown = this.#cached.has(this.keys.keyOf(client, abilities.signature))
-    return isKnown || this.#backend.newClients.any ? abilities : abilities.plain
+    return isKnown || this.#backend.newClients.hasCapacity ? abilities : abilities.plain
   }
 
   hasFork(scope: SessionScope): boolean {
@@ -349,7 +349,7 @@ export class Listings {
     const listing = await readListing({
       backend: name,
       perCaller: backend.settings.perCaller,
-      sent: backend.settings.target.sent,
+      sent: backend.settings.target.sentHeaders,
       connection,
       server,
       capabilities,
@@ -359,7 +359,7 @@ export class Listings {
       pins: backend.settings.pins,
       before,
       absent: this.#absent,
-      measured: (request, work) => backend.measured(request, work),
+      measured: (request, work) => backend.observeRequest(request, work),
     })
     if ((await this.#options.ready?.(listing)) === false) this.#provisional.add(listing)
     return listing
@@ -372,7 +372,9 @@ export class Listings {
     return [...new Set((present.length > 0 ? present : cached).flatMap(({ listing }) => listing ?? []))]
   }
 
-  /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
+  /**
+   * Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new.
+   */
   expireUnannounced(client: OperationClient): void {
     const cached = this.#cached.get(this.keyOf(client))
     if (!cached?.listing || hasFailedLists(cached.listing)) return

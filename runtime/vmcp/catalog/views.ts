@@ -66,7 +66,9 @@ const maxWaitMs = 50
 const slowError = new Error('the backend has not responded yet')
 
 export class Views {
-  /** True when a call waits for a list whose change a backend has announced, because approved definitions may differ. */
+  /**
+   * True when a call waits for a list whose change a backend has announced, because approved definitions may differ.
+   */
   readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
   readonly #now: () => number
@@ -187,7 +189,7 @@ export class Views {
     const pending: Promise<void>[] = []
     for (const { backend, listings: lists } of members.values()) {
       const { name } = backend
-      if (!backend.health.monitor.available(name)) {
+      if (!backend.health.monitor.isAvailable(name)) {
         down.push({ name, error: undefined })
         continue
       }
@@ -219,7 +221,7 @@ export class Views {
     for (const listing of asked) if (members.get(listing.backend)?.listings.peek(client) !== listing) return
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
     for (const [name, { backend, listings }] of members) {
-      if (backend.health.monitor.available(name)) until = Math.min(until, listings.freshUntil(client))
+      if (backend.health.monitor.isAvailable(name)) until = Math.min(until, listings.freshUntil(client))
     }
     if (this.#ready.size >= maxReady) this.#ready.clear()
     this.#ready.set(keyOf(members, client), { view, until })
@@ -230,7 +232,7 @@ export class Views {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
     const known = [...members.values()]
-      .filter(({ backend: { health, name } }) => health.monitor.available(name))
+      .filter(({ backend: { health, name } }) => health.monitor.isAvailable(name))
       .map(({ listings }) => listings.peek(client))
     const listings = known.filter((listing) => listing !== undefined)
     return this.merge(listings, absentOf(members, client, listings))

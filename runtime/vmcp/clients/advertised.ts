@@ -33,8 +33,8 @@ export const allCapabilities: Omit<Advertised, 'instructions'> = {
 }
 
 /**
- * Returns the union of the servers' capabilities. List changes are always included, even when a server does not announce
- * its own.
+ * Returns the union of the servers' capabilities. List changes are always included, even when a server does not
+ * announce its own.
  */
 export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>

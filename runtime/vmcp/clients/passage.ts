@@ -1,8 +1,8 @@
 /**
  * Streams a large result to the client while it arrives from the backend: as JSON, or as the last event of a stream.
  *
- * Waits for a client that reads slowly, and disconnects a client that does not read. A caller that cannot call `end` must
- * destroy the response, so that the client detects the incomplete result.
+ * Waits for a client that reads slowly, and disconnects a client that does not read. A caller that cannot call `end`
+ * must destroy the response, so that the client detects the incomplete result.
  */
 import type { ServerResponse } from 'node:http'
 import {

@@ -1,6 +1,6 @@
 /**
- * The response to one POST: plain JSON when no message precedes the result, otherwise an event stream that ends with the
- * result.
+ * The response to one POST: plain JSON when no message precedes the result, otherwise an event stream that ends with
+ * the result.
  *
  * A client that accepts event streams gets one as soon as progress, a log message or a question precedes the result, or
  * when the response takes so long that intermediaries might close the connection.
@@ -115,8 +115,8 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Returns undefined when the result must be sent whole: on a resumable stream, and over HTTP/1.0, where a client cannot
-   * detect a missing part.
+   * Returns undefined when the result must be sent whole: on a resumable stream, and over HTTP/1.0, where a client
+   * cannot detect a missing part.
    */
   streamResult(id: string, era: Era): ResultPassage | undefined {
     if (!this.#canStreamResult()) return undefined

@@ -4,7 +4,9 @@ import type { Link, Operation, Perform } from './operation.ts'
 /** A tool of Gatehouse itself. */
 export interface OwnTool {
   readonly name: string
-  /** Runs the tool. `inside` performs an operation with the links inside the feature's surface, including the checks. */
+  /**
+   * Runs the tool. `inside` performs an operation with the links inside the feature's surface, including the checks.
+   */
   run(operation: Operation, inside: Perform): ReturnType<Perform>
 }
 

@@ -1,9 +1,9 @@
 /**
- * A tool call that comes from no client but from a page of the console: the same way through policies, limits, credentials
- * and audit, in either era, with somebody who sees progress and can be asked.
+ * A tool call that comes from no client but from a page of the console: the same way through policies, limits,
+ * credentials and audit, in either era, with somebody who sees progress and can be asked.
  *
- * In the session era the call has a session of its own, which ends with it. In the stateless era a backend that asks ends
- * its response, and the call is repeated with what was answered.
+ * In the session era the call has a session of its own, which ends with it. In the stateless era a backend that asks
+ * ends its response, and the call is repeated with what was answered.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -2,7 +2,8 @@
  * What ties a virtual server's configuration to the embedded authorization server that it hosts.
  *
  * Names of providers in outgoing strategies are checked where strategies are made (runtime/outgoing).
- * Source: docs/reference/specification/virtual-server.md, spec.authServerConfig; docs/reference/specification/external-auth.md, disableUpstreamTokenInjection and Errors.
+ * Source: docs/reference/specification/virtual-server.md, spec.authServerConfig;
+ * docs/reference/specification/external-auth.md, disableUpstreamTokenInjection and Errors.
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import {

@@ -1,4 +1,7 @@
-/** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
+/**
+ * What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each
+ * scrape.
+ */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, overloadSpells } from '../../net/index.ts'

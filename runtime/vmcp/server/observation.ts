@@ -95,7 +95,7 @@ export async function makeObservation(
     observer,
     mask,
     backends: observer.enabled
-      ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
+      ? { calls: telemetry.backendCalls, onBackendSelected: (name) => observer.backend(name) }
       : undefined,
     observe: observer.enabled ? observe(observer) : undefined,
     route: (path) => (path === metricsPath ? scrapeStage(telemetry, worker) : undefined),

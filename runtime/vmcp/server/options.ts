@@ -28,7 +28,10 @@ export const defaults = {
 /** One of several processes that serve one port. */
 export interface ServingWorker {
   readonly link: PrimaryLink
-  /** What all of them share, in the memory of their primary: sessions, and the counters of quotas. Each has its own bounds. */
+  /**
+   * What all of them share, in the memory of their primary: sessions, and the counters of quotas. Each has its own
+   * bounds.
+   */
   readonly sessions: Store
   readonly counters: Store
 }

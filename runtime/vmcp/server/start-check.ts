@@ -27,7 +27,7 @@ import { auditViolations, telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { redisViolations } from '../../store/index.ts'
 import { externalPoint, externalViolations, webhookViolations } from '../../policy/index.ts'
-import { brokenBackends } from '../backends/backend-settings.ts'
+import { findBrokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
 import { injectionViolation } from '../backends/injection.ts'
@@ -209,7 +209,7 @@ function backendViolations(
 ): readonly string[] {
   const known = excluded.flatMap(({ problems, isUnknown }) => (isUnknown ? [] : problems))
   const broken = withOutgoing(parts, (outgoing) =>
-    brokenBackends(config, { outgoing, authServer: parts.authServer }),
+    findBrokenBackends(config, { outgoing, authServer: parts.authServer }),
   )
   return [...known, ...(broken ?? []).flatMap(({ problems }) => problems)]
 }
@@ -248,8 +248,9 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with INVALID_CONFIG naming what of the tool locks cannot be used. A lock that the hooks have found to be invalid
- * closes its own backend only. A running server does not end for a lock: its backend is closed, and that is reported.
+ * Rejects with INVALID_CONFIG naming what of the tool locks cannot be used. A lock that the hooks have found to be
+ * invalid closes its own backend only. A running server does not end for a lock: its backend is closed, and that is
+ * reported.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {
   const byBackend = Map.groupBy(
@@ -321,7 +322,9 @@ function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): stri
   return [...inMemory, ...unused]
 }
 
-/** Who a user is includes the issuer: of another one, the same person is somebody else to policies and to "own calls". */
+/**
+ * Who a user is includes the issuer: of another one, the same person is somebody else to policies and to "own calls".
+ */
 function consoleWarnings(
   console: VmcpConfig['console'],
   { type, oidc }: VmcpConfig['incomingAuth'],

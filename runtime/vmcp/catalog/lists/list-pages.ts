@@ -18,7 +18,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { BackendConnection, Request } from '../../backends/connection.ts'
 import type { Sender } from '../../backends/transport/target.ts'
-import { rejectionOf, type SentHeaders } from '../../backends/transport/backend-answer.ts'
+import { explainRpcError, type SentHeaders } from '../../backends/transport/backend-answer.ts'
 import { withinLimit } from '../../backends/transport/send.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { checkItem, plainItem, type UnusableItem, type UsableItem } from '../items/check.ts'
@@ -144,7 +144,7 @@ async function readPage(
   if (code === rpcCode.methodNotFound) return undefined
   const error = outcome.kind === 'error' ? outcome.error : undefined
   const what = `the backend rejected the request${typeof code === 'number' ? ` with error ${code}` : ''}`
-  const cause = rejectionOf(error, { sent: options.sent, isQuoted: true })
+  const cause = explainRpcError(error, { sentHeaders: options.sent, isQuoted: true })
   throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what, { cause }) })
 }
 

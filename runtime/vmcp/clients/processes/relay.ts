@@ -1,8 +1,8 @@
 /**
- * Forwards a request to the worker that owns its state when several processes serve one port: the response to a question,
- * a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued them. The
- * request goes over loopback to a listener that only accepts requests with the workers' secret, and passes the same
- * checks there, audit included.
+ * Forwards a request to the worker that owns its state when several processes serve one port: the response to a
+ * question, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued
+ * them. The request goes over loopback to a listener that only accepts requests with the workers' secret, and passes
+ * the same checks there, audit included.
  *
  * When the owner has ended, this worker handles the request and reports the id as unknown.
  */
@@ -77,7 +77,9 @@ export class WorkerRelay {
     return this.#listener.port
   }
 
-  /** Forwards the request to its owner and relays the response. Does nothing when this worker, or no worker, owns it. */
+  /**
+   * Forwards the request to its owner and relays the response. Does nothing when this worker, or no worker, owns it.
+   */
   async relay(exchange: VmcpExchange): Promise<void> {
     const [, owner] = workerTagPattern.exec(ownerIdOf(exchange) ?? '') ?? []
     if (owner === undefined || owner === this.#link.id) return

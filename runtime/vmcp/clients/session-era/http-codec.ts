@@ -48,7 +48,9 @@ export class SessionEdge {
     if (message.kind !== 'request') reply.drop()
   }
 
-  /** Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  /**
+   * Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
+   */
   async #find(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
     const sessionId = exchange.req.headers[headerName.sessionId]
     if (sessionId === undefined) {

@@ -1,6 +1,6 @@
 /**
- * The server side of the session era, independent of the transport: opening a session, requests in flight, cancellation,
- * log levels, and responses to questions.
+ * The server side of the session era, independent of the transport: opening a session, requests in flight,
+ * cancellation, log levels, and responses to questions.
  * Source: MCP 2025-11-25, lifecycle and utilities.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -4,7 +4,8 @@
  * stream.
  *
  * The number of streams is bounded. Only the caller that opened a stream can POST to it.
- * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server speaks sse and streamable-http).
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server
+ * speaks sse and streamable-http).
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -117,8 +118,8 @@ function accept({ req, res }: VmcpExchange): void {
 }
 
 /**
- * Answers a ping without a session and rejects everything else. The rejection of `server/discover` shows a client that it
- * must initialize, because this transport has no stateless revision.
+ * Answers a ping without a session and rejects everything else. The rejection of `server/discover` shows a client that
+ * it must initialize, because this transport has no stateless revision.
  */
 function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return

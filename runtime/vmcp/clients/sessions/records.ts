@@ -1,6 +1,6 @@
 /**
- * Stores a session so that any replica can continue it: the negotiated facts, the owner, and the subscriptions. A record
- * contains no tokens and no lists.
+ * Stores a session so that any replica can continue it: the negotiated facts, the owner, and the subscriptions. A
+ * record contains no tokens and no lists.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

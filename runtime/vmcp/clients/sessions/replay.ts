@@ -2,8 +2,8 @@
  * The resumable streams of one session. Every event has an id, and the latest events are stored for a while, so that a
  * client whose connection broke can continue with `Last-Event-ID`.
  *
- * Bounded for each stream, for each session, and for the process. Events are stored in this process only. Another replica
- * does not recognize the ids and opens a new stream.
+ * Bounded for each stream, for each session, and for the process. Events are stored in this process only. Another
+ * replica does not recognize the ids and opens a new stream.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { randomBytes } from 'node:crypto'
@@ -222,7 +222,9 @@ export class ReplayStreams {
     }
   }
 
-  /** Returns the stream of an event id and the number of the event. Undefined when the id is unknown in this process. */
+  /**
+   * Returns the stream of an event id and the number of the event. Undefined when the id is unknown in this process.
+   */
   find(lastEventId: string): { stream: ReplayStream; after: number } | undefined {
     const [, name = '', number = ''] = /^(.*)-(\d{1,15})$/.exec(lastEventId) ?? []
     const stream = this.#streams.get(name)

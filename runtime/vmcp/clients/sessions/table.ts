@@ -1,9 +1,10 @@
 /**
  * Opens, finds and ends the client sessions of this process. Only the owner of a session can use it.
  *
- * The table is bounded. When it is full, the session that was idle longest is removed. While all sessions are in use, new
- * ones are rejected. With a shared store (records), a session that another replica opened is restored here.
- * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session Management".
+ * The table is bounded. When it is full, the session that was idle longest is removed. While all sessions are in use,
+ * new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
+ * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session
+ * Management".
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -1,7 +1,7 @@
 /**
- * A call of a stateless client that may pause for input. While a session-era backend waits for an answer, the client has
- * already received `input_required`. The call is parked here until the client sends the request again with the answers,
- * and then continues.
+ * A call of a stateless client that may pause for input. While a session-era backend waits for an answer, the client
+ * has already received `input_required`. The call is parked here until the client sends the request again with the
+ * answers, and then continues.
  *
  * The number of parked calls is bounded, in total and for each caller, and parked calls expire.
  * Source: MCP 2026-07-28, patterns/mrtr; ARCHITECTURE.md, "Two protocol eras".

@@ -365,5 +365,7 @@ class RequestBinding implements StateBinding {
   }
 }
 
-/** Up to this size, the order of members in the arguments does not matter. Larger arguments must be repeated exactly. */
+/**
+ * Up to this size, the order of members in the arguments does not matter. Larger arguments must be repeated exactly.
+ */
 const maxSortedBytes = 256 * 1024

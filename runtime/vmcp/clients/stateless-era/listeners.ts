@@ -1,8 +1,8 @@
 /**
  * `subscriptions/listen`: streams that notify stateless clients of changed lists and updated resources.
  *
- * The first message lists the accepted subscriptions. Every message contains the subscription id. A stream that Gatehouse
- * ends closes with a result. The number of streams is bounded, in total and for each caller.
+ * The first message lists the accepted subscriptions. Every message contains the subscription id. A stream that
+ * Gatehouse ends closes with a result. The number of streams is bounded, in total and for each caller.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { randomUUID } from 'node:crypto'

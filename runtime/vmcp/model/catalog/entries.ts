@@ -40,8 +40,8 @@ export interface RefusedTool extends RefusedEntry {
 }
 
 /**
- * True when an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is refused,
- * so that calls reach no other backend. An item that was never approved does not reserve its name.
+ * True when an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is
+ * refused, so that calls reach no other backend. An item that was never approved does not reserve its name.
  */
 export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'

@@ -1,4 +1,7 @@
-/** How one backend is at the moment, for everything that tells of it: `/status`, backend health, the report to the cluster. */
+/**
+ * How one backend is at the moment, for everything that tells of it: `/status`, backend health, the report to the
+ * cluster.
+ */
 import type { ExcludedBackend } from '../../../config/index.ts'
 import type { CallCounts } from '../../backends/call-counts.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'

@@ -1,4 +1,6 @@
-/** Tells of certificates in the CA bundles of backends that end within two weeks, or have ended; looked at each hour. */
+/**
+ * Tells of certificates in the CA bundles of backends that end within two weeks, or have ended; looked at each hour.
+ */
 import type { Events } from '../../../observe/index.ts'
 import type { BackendState } from './backend-state.ts'
 import type { Clock } from '../../model/time/clock.ts'

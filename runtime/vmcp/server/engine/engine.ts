@@ -16,7 +16,7 @@ import type { Composer } from '../../model/catalog/entries.ts'
 import { Views } from '../../catalog/views.ts'
 import { GuardSlot, ListMarks } from '../../features/guardrails/index.ts'
 import { type CallParts, Core } from '../../call/core.ts'
-import { type Configured, configuredBackend } from '../../backends/backend-settings.ts'
+import { type ConfiguredBackend, configureBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { BundleExpiry } from './certificates.ts'
 import { HealthMonitor } from '../../backends/health/monitor.ts'
@@ -145,12 +145,12 @@ export class VmcpEngine {
       observation: this.#options.observation.backends,
       links: {
         listChanged: (backend, _kind, scope) => this.#listsChanged(backend, scope),
-        gap: (backend, scope) => this.#listsChanged(backend, scope, { isGap: true }),
+        announcementsLost: (backend, scope) => this.#listsChanged(backend, scope, { isGap: true }),
         resourceUpdated: (backend, scope, params) => {
           if (scope.kind === 'session') this.#resourceUpdated(backend, scope.session, params)
         },
         listener: (backend, session) => this.#listener(backend, session),
-        reclassified: (backend) => this.#listsChanged(backend, everyClient),
+        eraChanged: (backend) => this.#listsChanged(backend, everyClient),
       },
       onListing: ({ name }, listing) => {
         this.#marks.read(name, listing)
@@ -290,8 +290,8 @@ export class VmcpEngine {
     return isBack
   }
 
-  #configure(backend: RuntimeBackend, config: VmcpConfig): Configured {
-    return configuredBackend(backend, config, {
+  #configure(backend: RuntimeBackend, config: VmcpConfig): ConfiguredBackend {
+    return configureBackend(backend, config, {
       outgoing: this.outgoing,
       authServer: this.#options.authServer,
     })

@@ -13,7 +13,7 @@ import { Deviations } from '../../backends/deviations.ts'
 import type { HealthMonitor } from '../../backends/health/monitor.ts'
 import type { BackendObservation } from '../../backends/transport/measure.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
-import type { Configured, DeclaredBackend } from '../../backends/backend-settings.ts'
+import type { ConfiguredBackend, DeclaredBackend } from '../../backends/backend-settings.ts'
 import type { Listing } from '../../catalog/listing.ts'
 import { pinRules } from '../../catalog/pinning/book.ts'
 import { Listings } from '../../catalog/listings.ts'
@@ -36,11 +36,11 @@ export interface FleetOptions {
   /** The health monitor. A reload may replace it. */
   readonly health: { readonly monitor: HealthMonitor }
   /**
-   * Settles once what is read of a backend can be compared with what was approved and shown; false: it is to be read again
-   * soon.
+   * Settles once what is read of a backend can be compared with what was approved and shown; false: it is to be read
+   * again soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>
-  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
+  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => ConfiguredBackend
 }
 
 export interface FleetChange {
@@ -138,7 +138,7 @@ export class Fleet {
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
-        sent: [],
+        sentHeaders: [],
         deviations: new Deviations(backend.name, this.#options.events),
         trace: this.#options.observation?.calls.carrier,
       },

@@ -1,8 +1,8 @@
 /**
  * Tells open sessions that a list has changed: only those whose own view changed, once per burst of changes.
  *
- * A session is notified of a list only after it has read it (before that there is nothing to refresh). The new state is read
- * before the client is told, so that its next list shows it.
+ * A session is notified of a list only after it has read it (before that there is nothing to refresh). The new state is
+ * read before the client is told, so that its next list shows it.
  */
 import { notificationMessage } from '../../../mcp/index.ts'
 import type { ListKind } from '../../backends/connection.ts'

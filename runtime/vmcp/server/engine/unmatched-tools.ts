@@ -1,6 +1,6 @@
 /**
- * Tools that quotas, costs, guardrails, webhooks and policies name and no backend offers: with a misspelled name, or that which
- * clients see, nothing is counted, masked, asked about or forbidden.
+ * Tools that quotas, costs, guardrails, webhooks and policies name and no backend offers: with a misspelled name, or
+ * that which clients see, nothing is counted, masked, asked about or forbidden.
  *
  * Says nothing about a backend whose lists are not known yet, and looks a moment after lists changed, once for a burst.
  */

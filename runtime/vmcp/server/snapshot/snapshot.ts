@@ -1,6 +1,6 @@
 /**
- * A virtual server as plain data, for explanations: where names lead, what hides them, and how the backends are. Of a running
- * server, or of a configuration with the lists of its backends.
+ * A virtual server as plain data, for explanations: where names lead, what hides them, and how the backends are. Of a
+ * running server, or of a configuration with the lists of its backends.
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -117,7 +117,10 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
   ]
 }
 
-/** Workflows of a server whose catalog is not known: where they lead can be said, whether their steps can be called cannot. */
+/**
+ * Workflows of a server whose catalog is not known: where they lead can be said, whether their steps can be called
+ * cannot.
+ */
 function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
   return compositeTools
     .filter(({ name }) => !tools.has(name))

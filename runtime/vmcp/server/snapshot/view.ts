@@ -1,6 +1,6 @@
 /**
- * A running server as data, for whoever shows it to people: its backends, tools, sessions and problems. Holds no address, no
- * credential and no session id.
+ * A running server as data, for whoever shows it to people: its backends, tools, sessions and problems. Holds no
+ * address, no credential and no session id.
  */
 import { byText, type input } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -65,7 +65,9 @@ export interface ServerView {
   pageFacts(): { readonly name: string; readonly url: string | undefined; readonly requiresAuth: boolean }
   /** Checks a backend now; false when there is none of that name. */
   recheck(backend: string): Promise<boolean>
-  /** Carries a tool call out for a caller, through policies, limits, credentials and audit. Rejects with GatehouseError. */
+  /**
+   * Carries a tool call out for a caller, through policies, limits, credentials and audit. Rejects with GatehouseError.
+   */
   call(call: DirectCall): Promise<DirectResult>
   /** What this caller could name, before policies, backends that are down included; sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>

@@ -2,10 +2,11 @@
  * Tells the cluster how the backends are: writes this pod's entry of the report ConfigMap, from which the hooks make
  * the status of the resource. Every statusReportingInterval, and soon after something has changed.
  *
- * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that of a
- * pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged and
- * tried again.
- * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval); ARCHITECTURE.md, "A manifest".
+ * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that
+ * of a pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged
+ * and tried again.
+ * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval);
+ * ARCHITECTURE.md, "A manifest".
  */
 import { createHash } from 'node:crypto'
 import { excludedPrefix, fieldsOf } from '../../../../schemas/index.ts'

@@ -1,7 +1,8 @@
 /**
  * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. The
  * explanation of a backend is short and masked. It is in a separate member (`detail`) or at the end of a message.
- * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
+ * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case,
+ * backends sorted.
  */
 import { byText } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -27,8 +28,8 @@ export interface StatusReport {
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
   /**
-   * Backends that are excluded, and why; names in settings that no backend has; lists that are stale; names that could not
-   * be offered as they stand, of the catalogs in use; features that do less than they should.
+   * Backends that are excluded, and why; names in settings that no backend has; lists that are stale; names that could
+   * not be offered as they stand, of the catalogs in use; features that do less than they should.
    */
   readonly problems: readonly string[]
   /** Tools that clients know by a shorter name, of the catalogs in use; absent where there are none. */
