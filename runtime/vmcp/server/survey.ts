@@ -1,6 +1,6 @@
 /**
- * Lists what the backends of a configuration offer, as a client without abilities sees it, and compares it with their
- * locks. Serves nobody; for commands.
+ * Lists the items of all backends of a configuration, as a client without abilities sees them, and compares them with
+ * the locks. Used by commands; does not serve clients.
  */
 import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
@@ -16,9 +16,9 @@ import { makeObservation } from './observation.ts'
 import type { OperationClient } from '../model/session.ts'
 import { VmcpEngine } from './engine/engine.ts'
 
-export interface Surveyed {
+export interface SurveyedBackend {
   readonly backend: string
-  /** Undefined: it could not be listed. */
+  /** Undefined when the backend could not be listed. */
   readonly listing: Listing | undefined
   readonly error: Error | undefined
 }
@@ -29,11 +29,11 @@ export interface SurveyOptions {
   readonly log: Log
 }
 
-/** Every backend of the configuration once, sorted by name. `config.pinning` must be set. */
+/** Lists every backend of the configuration once, sorted by name. `config.pinning` must be set. */
 export async function surveyBackends(
   config: VmcpConfig,
   { env, version, log }: SurveyOptions,
-): Promise<readonly Surveyed[]> {
+): Promise<readonly SurveyedBackend[]> {
   const events = makeEvents(systemClock.now)
   const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
   const engine = new VmcpEngine(config, {
@@ -53,7 +53,7 @@ export async function surveyBackends(
   try {
     engine.apply(config)
     const { members, leftOut } = engine.core.parts
-    const seen = [...members].map(async ([backend, { listings }]): Promise<Surveyed> => {
+    const seen = [...members].map(async ([backend, { listings }]): Promise<SurveyedBackend> => {
       try {
         const listing = await listings.get(surveyor, { waitForFresh: true })
         const failed = listing.defects?.find(({ isTransient }) => isTransient)
@@ -65,7 +65,7 @@ export async function surveyBackends(
       }
     })
     const states = engine.states()
-    const unusable = leftOut.map((backend): Surveyed => {
+    const unusable = leftOut.map((backend): SurveyedBackend => {
       const problems = states.find(({ name }) => name === backend)?.excluded ?? []
       return { backend, listing: undefined, error: invalidConfig(problems.join('; ')) }
     })
@@ -91,7 +91,7 @@ export interface LockComparison extends Pick<PinReport, 'counts'> {
   readonly drift: readonly PinDetail[]
 }
 
-/** How a listing compares with the locks of its backend. */
+/** Compares a listing with the locks of its backend. */
 export async function compareWithLocks(
   listing: Listing,
   locks: readonly RuntimeToolLock[],
