@@ -8,7 +8,7 @@ export {
   startWarnings,
 } from './server/start-check.ts'
 export {
-  startDefaults as vmcpDefaults,
+  defaults as vmcpDefaults,
   type ServingWorker,
   type StartOptions,
   type VmcpServer,

@@ -14,7 +14,14 @@ import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup, type LookupParts } from '../catalog/lookup.ts'
 import type { ResourceLinks } from '../catalog/resource-links.ts'
-import { factsIn, heldTool, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
+import {
+  factsIn,
+  findCurrentTool,
+  makeEntryFinder,
+  refusedFacts,
+  requireDecidedTarget,
+  ifAdvertised,
+} from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
@@ -22,7 +29,7 @@ import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
 import type { Guard } from '../features/guardrails/index.ts'
-import { resultMisfits } from '../catalog/result-misfits.ts'
+import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 
 /** The parts that a reload replaces. */
@@ -105,7 +112,7 @@ export class Core {
   /** Returns the catalog that a client sees, even when backends are down. Never rejects. */
   async viewAvailable(client: OperationClient): Promise<Catalog> {
     const { members, views } = this.parts
-    return (await views.of(members, client, { waitForFresh: true })).catalog
+    return (await views.query(members, client, { waitForFresh: true })).catalog
   }
 
   /** Returns the cached catalog of a client, without contacting a backend. */
@@ -169,20 +176,20 @@ export class Core {
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
-    const findEntry = lookFor(action, id, linked)
+    const findEntry = makeEntryFinder(action, id, linked)
     const facts = await this.#lookup.find(client, (catalog) => {
       const entry = findEntry(catalog)
       return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id, linked)
     })
     if (facts) return facts
-    if (action === 'read_resource') return this.#lookup.unlisted(client, undefined, resourceKinds)
-    return this.#lookup.unlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
+    if (action === 'read_resource') return this.#lookup.errorForUnlisted(client, undefined, resourceKinds)
+    return this.#lookup.errorForUnlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
   }
 
   /** Like `factsOf`, but only consults the cache. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
-    const entry = lookFor(action, id, linked)(this.peek(client))
+    const entry = makeEntryFinder(action, id, linked)(this.peek(client))
     return entry && factsIn(entry, id)
   }
 
@@ -192,11 +199,11 @@ export class Core {
     structured: Buffer | undefined,
   ): Promise<readonly string[]> {
     const { client, params } = operation
-    const entry = visible(this.peek(client).tools.get(params.text('name') ?? ''))
+    const entry = ifAdvertised(this.peek(client).tools.get(params.text('name') ?? ''))
     if (!entry) return []
     const { json, sessionJson = json } = entry
     const definition = client.era === 'session' ? sessionJson : json
-    return resultMisfits(definition, structured, this.pins.matcherFor(operation, entry))
+    return findResultMismatches(definition, structured, this.pins.matcherFor(operation, entry))
   }
 
   async #toolTarget(operation: Operation): Promise<Target> {
@@ -206,17 +213,17 @@ export class Core {
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const catalog = this.#lookup.ready(client)
+    const catalog = this.#lookup.readyCatalog(client)
     const known = catalog?.tools.get(name)
     const entry = known?.advertised
       ? known
       : await this.#lookup.find(
           client,
-          ({ tools, refusedTools }) => visible(tools.get(name)) ?? refusedTools.get(name),
+          ({ tools, refusedTools }) => ifAdvertised(tools.get(name)) ?? refusedTools.get(name),
         )
     if (!entry) throw this.#notFound(client, 'tool', name)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
-    if (origin) requireDecided(origin, entry)
+    if (origin) requireDecidedTarget(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
     return { entry, changes: entry.original === name ? {} : originalName(entry), run: entry.run }
   }
@@ -224,7 +231,9 @@ export class Core {
   #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
     const detail = `${what} ${JSON.stringify(name)} not found`
     const kind = what === 'tool' ? 'tools' : 'prompts'
-    return this.#lookup.unlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
+    return (
+      this.#lookup.errorForUnlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
+    )
   }
 
   /**
@@ -235,9 +244,9 @@ export class Core {
   async retarget(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
     const name = operation.params.text('name') ?? refuseMissing('name')
     this.parts.members.get(before.backend)?.listings.expire()
-    const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
+    const entry = ifAdvertised((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
     if (!entry || entry.run) return undefined
-    requireDecided(operation.origin ?? { backend: before.backend, original: before.original }, entry)
+    requireDecidedTarget(operation.origin ?? { backend: before.backend, original: before.original }, entry)
     return { ...target, entry }
   }
 
@@ -254,8 +263,8 @@ export class Core {
     const target = { changes: {}, timeoutMs, bridges: true, isStep: true }
     if (!views.awaitsAnnounced) return { ...target, entry: listedTool }
     for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
-    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
-    const entry = heldTool(view.catalog, listedTool)
+    const view = views.ready(members, client) ?? (await views.query(members, client, { waitForFresh: false }))
+    const entry = findCurrentTool(view.catalog, listedTool)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
     return { ...target, entry }
   }
@@ -271,7 +280,7 @@ export class Core {
   ): Promise<void> {
     const requested = params.text('name') ?? ''
     const { aliases, tools } = this.peek(client)
-    const name = aliases.names.get(requested) ?? requested
+    const name = aliases.nameByAlias.get(requested) ?? requested
     const entry = tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
     if (entry) requireMirrored(entry, params, headers)
   }
@@ -284,14 +293,14 @@ export class Core {
     )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
     if ('refused' in entry) throw refusal(entry, 'prompts/get', this.pins)
-    requireDecided(operation.origin, entry)
+    requireDecidedTarget(operation.origin, entry)
     return { entry, changes: originalName(entry) }
   }
 
   async #resourceTarget(operation: Operation): Promise<Target> {
     const uri = operation.params.text('uri') ?? refuseMissing('uri')
     const entry = await this.#findResource(operation.client, uri)
-    requireDecided(operation.origin, entry)
+    requireDecidedTarget(operation.origin, entry)
     return { entry, changes: {} }
   }
 
@@ -305,7 +314,7 @@ export class Core {
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.pins)
     if (entry) return entry
     throw (
-      this.#lookup.unlisted(client, undefined, resourceKinds) ??
+      this.#lookup.errorForUnlisted(client, undefined, resourceKinds) ??
       new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
     )
   }
@@ -326,7 +335,7 @@ export class Core {
         : (catalog.templates.get(name) ?? catalog.findResource(name))
     const offersCompletion = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server
       .capabilities.completions
-    if (entry) requireDecided(operation.origin, entry)
+    if (entry) requireDecidedTarget(operation.origin, entry)
     if (!entry || !offersCompletion) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))

@@ -123,7 +123,7 @@ export function send(core: Core): Perform {
           ask: (request, signal) => inContext(() => context.ask(request, signal)),
           streamResult() {
             const passage = needsWholeResult ? undefined : context.streamResult?.()
-            return onlyBackend === undefined ? links.watched(passage, operation, name) : passage
+            return onlyBackend === undefined ? links.recordWhileStreaming(passage, operation, name) : passage
           },
         },
         headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,

@@ -34,7 +34,7 @@ export function shownDetail(error: unknown, perCaller: boolean): string | undefi
 }
 
 /** True when this side closed the connection meanwhile. */
-export function isClosed(error: unknown): boolean {
+export function isConnectionClosed(error: unknown): boolean {
   return (
     error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)
   )

@@ -13,7 +13,7 @@ import type { PrimaryLink } from '../../process/index.ts'
 import type { ServerView } from './snapshot/view.ts'
 
 /** Default values of `StartOptions`. */
-export const startDefaults = {
+export const defaults = {
   port: 4483,
   ttlMs: 30 * 60_000,
   maxSessions: 10_000,
@@ -98,8 +98,8 @@ export interface VmcpServer {
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>
 }
 
-/** The observation of a server: audit, telemetry and events. */
-export interface ServerObservation {
+/** The audit, telemetry, events and log of a server. */
+export interface ServerReports {
   readonly observation: Observation
   readonly events: Events
   readonly stopLog: () => void

@@ -30,10 +30,10 @@ import { type Chain, type ChainLinks, makeChain } from '../call/chain.ts'
 import { makeLinks, stepPerformer } from '../call/links.ts'
 import { decisionReporter } from '../call/reports/decisions.ts'
 import {
-  startDefaults,
+  defaults,
   type ReloadedFile,
   type StartOptions,
-  type ServerObservation,
+  type ServerReports,
   type VmcpServer,
 } from './options.ts'
 import { VmcpReadiness } from './status/readiness.ts'
@@ -47,13 +47,7 @@ import { makeOtherWorkers } from '../clients/sessions/elsewhere.ts'
 import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
-import {
-  checkStart,
-  checkStartWithLocks,
-  requireLockKeeper,
-  startParts,
-  startWarnings,
-} from './start-check.ts'
+import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'
 import { statusReport } from './status/status.ts'
 import { type ServerView, makeServerView } from './snapshot/view.ts'
 
@@ -68,7 +62,7 @@ export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {})
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimaryProvider(fileConfig, authServer?.config)
   const { excluded, recorder } = options
-  requireLockKeeper(config, options.lockKeeper)
+  requireKeeper(config, options.lockKeeper)
   const parts = startParts(options)
   await checkStartWithLocks(config, parts, excluded)
   // With several processes, the primary process logs the warnings.
@@ -121,11 +115,7 @@ class Vmcp implements VmcpServer {
   readonly view: ServerView
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    config: VmcpConfig,
-    options: StartOptions,
-    { observation, events, stopLog }: ServerObservation,
-  ) {
+  constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: ServerReports) {
     const { env = {}, log = silentLog, clock = systemClock, worker } = options
     this.#options = options
     this.#env = env
@@ -178,16 +168,15 @@ class Vmcp implements VmcpServer {
     })
     this.#chain = makeChain(this.#makeLinks(config.name))
     this.#load = makeLoadControl(events, clock, options.load)
-    const ttlMs = options.sessionTtlMs ?? startDefaults.ttlMs
+    const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
       ttlMs,
-      maxSessions:
-        options.maxSessions ?? (this.#storage ? startDefaults.sharedSessions : startDefaults.maxSessions),
+      maxSessions: options.maxSessions ?? (this.#storage ? defaults.sharedSessions : defaults.maxSessions),
       now: clock.now,
       records: this.#storage?.records(ttlMs, clock.now),
       events,
       otherWorkers: worker && makeOtherWorkers(worker.link, tag),
-      freshMs: this.#storage?.isWorkerStore ? startDefaults.freshMs : undefined,
+      freshMs: this.#storage?.isWorkerStore ? defaults.freshMs : undefined,
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     if (worker) offerSessions(worker.link, this.#sessions)
@@ -234,17 +223,13 @@ class Vmcp implements VmcpServer {
     const { guards, features, config } = this.#parts
     const { core } = this.#engine
     const { maxToolNameLength } = config.aggregation
+    const reporterParts = { ...this.#observation, server, events: this.#events, core: () => core }
     return makeLinks(
       { guards, features, callParts: core.parts, maxToolNameLength },
       {
         core,
         observe: this.#observation.observe,
-        onDecision: decisionReporter({
-          ...this.#observation,
-          server,
-          events: this.#events,
-          core: () => core,
-        }),
+        onDecision: decisionReporter(reporterParts),
         isOwnTool: (tool) => this.#parts.isOwnTool(tool),
         events: this.#events,
       },
@@ -277,7 +262,7 @@ class Vmcp implements VmcpServer {
 
   #reload(fileConfig: VmcpConfig, { checksum, excluded }: ReloadedFile): void {
     const config = withPrimaryProvider(fileConfig, this.#options.authServer?.config)
-    requireLockKeeper(config, this.#options.lockKeeper)
+    requireKeeper(config, this.#options.lockKeeper)
     const parts = startParts(this.#options)
     checkStart(config, parts, excluded)
     for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
@@ -291,7 +276,7 @@ class Vmcp implements VmcpServer {
   async listen(): Promise<void> {
     const {
       host = '127.0.0.1',
-      port = startDefaults.port,
+      port = defaults.port,
       allowedOrigins = [],
       certificate,
       worker,
@@ -397,7 +382,7 @@ class Vmcp implements VmcpServer {
   }
 
   /** Ends the streams, waits up to `graceMs` for calls in flight, and then closes everything else. */
-  async close({ graceMs = this.#options.graceMs ?? startDefaults.graceMs } = {}): Promise<void> {
+  async close({ graceMs = this.#options.graceMs ?? defaults.graceMs } = {}): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true
     clearInterval(this.#timer)

@@ -274,7 +274,7 @@ const keeperRule =
   'pinning.noLock: pin needs a folder for locks on this machine: gatehouse vmcp serve --pin-first FOLDER'
 
 /** Throws INVALID_CONFIG when locks must be written, but no folder for them is configured. */
-export function requireLockKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
+export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
   if (pinning?.noLock === 'pin' && keeper === undefined) throw invalidConfig([keeperRule])
 }
 
@@ -316,7 +316,7 @@ function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): stri
       : []
   const unused =
     costs !== undefined && !quotas.some(({ unit }) => unit === 'cost')
-      ? ['costs: have no effect, because no quota has unit cost']
+      ? ['costs: no effect, because no quota has unit cost']
       : []
   return [...inMemory, ...unused]
 }

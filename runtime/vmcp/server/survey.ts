@@ -8,8 +8,8 @@ import { localIssuer, type Log, makeCaller } from '../../net/index.ts'
 import { makeEvents } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
-import { evaluate, offeredBy } from '../catalog/pinning/evaluate.ts'
-import { detailOf, gather, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
+import { evaluate, pinnableItems } from '../catalog/pinning/evaluate.ts'
+import { detailOf, summarize, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
 import { noAbilities } from '../model/client.ts'
 import { systemClock } from '../model/time/clock.ts'
 import { makeObservation } from './observation.ts'
@@ -98,8 +98,8 @@ export async function compareWithLocks(
 ): Promise<LockComparison> {
   const { backend } = listing
   const lock = await compileLocks(backend, locks)
-  const evaluation = [evaluate(offeredBy(listing), lock)]
-  const { counts, drift } = gather(backend, evaluation, { perCaller: false })
+  const evaluation = [evaluate(pinnableItems(listing), lock)]
+  const { counts, drift } = summarize(backend, evaluation, { perCaller: false })
   const details = drift.flatMap(
     ({ kind, name }) => detailOf(backend, evaluation, { perCaller: false, kind, name }) ?? [],
   )

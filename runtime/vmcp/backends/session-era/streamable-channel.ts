@@ -368,18 +368,13 @@ function setRetry(position: StreamPosition, retryMs: number): void {
   position.retryMs = clampRetry(retryMs)
 }
 
-/**
- * True for error codes that only exist in the stateless era. Stateless servers reject session-era requests with them.
- */
+/** True for error codes with which stateless servers reject session-era requests. */
 function isStatelessError(error: Buffer): boolean {
   const code = new JsonObject(error).value('code')
   return code === rpcCode.versionUnsupported || code === rpcCode.headerMismatch
 }
 
-/**
- * Returns the JSON-RPC message in a response, or undefined when it contains none. Rejects a successful response with
- * invalid JSON.
- */
+/** Returns the JSON-RPC message in a response, if any. Rejects a successful response with invalid JSON. */
 function readMessage(
   response: BackendResponse,
   target: ChannelTarget,

@@ -73,7 +73,7 @@ export class VmcpEngine {
     this.#listGuardrails = new ListMarks(config.name, {
       ...options,
       members: () => this.#fleet.members,
-      pins: this.#pins.book,
+      pins: this.#pins.locks,
       onChange: () => this.#resetViews(),
     })
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
@@ -158,13 +158,13 @@ export class VmcpEngine {
         this.#notifier.notify()
       },
       ready: async (name, listing) => {
-        const isCompared = await this.#pins.book.ready(name, listing)
+        const isCompared = await this.#pins.locks.ready(name, listing)
         await this.#listGuardrails.ready(listing)
         return isCompared
       },
       onState: () => {
-        this.core.parts.views.changed()
-        this.#pins.changed()
+        this.core.parts.views.invalidate()
+        this.#pins.scheduleReport()
         this.#unmatched.scheduleCheck()
       },
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
@@ -185,11 +185,11 @@ export class VmcpEngine {
 
   #listsChanged(backend: Backend, scope: ConnectionScope, options?: { readonly isGap: boolean }): void {
     const { listings } = this.#fleet.members.get(backend.name) ?? {}
-    listings?.changes.take(scope, () => this.#notifier.notify(), options)
+    listings?.changes.handle(scope, () => this.#notifier.notify(), options)
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    this.#updates.pass(backend.name, session.id, params, (passed) =>
+    this.#updates.forward(backend.name, session.id, params, (passed) =>
       this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
     )
   }
@@ -203,9 +203,9 @@ export class VmcpEngine {
         clock.now,
         observation.telemetry.tracer,
         this.#workflows(config),
-        () => this.#conflicts.note(() => this.core.parts.views.catalogs()),
+        () => this.#conflicts.update(() => this.core.parts.views.catalogs()),
         reservedTools(config),
-        this.#pins.book,
+        this.#pins.locks,
         this.#listGuardrails,
       ),
       leftOut: this.#leftOut.names,
@@ -238,7 +238,7 @@ export class VmcpEngine {
       clock,
       events,
       onChange: (name) => {
-        this.core.parts.views.changed()
+        this.core.parts.views.invalidate()
         this.#fleet.members.get(name)?.listings.expire()
         this.#notifier.notify()
         this.#options.onChange()

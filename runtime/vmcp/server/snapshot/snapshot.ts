@@ -11,7 +11,7 @@ import { Catalog } from '../../catalog/catalog.ts'
 import { checkItem } from '../../catalog/items/check.ts'
 import { noErrors } from '../../catalog/items/errors.ts'
 import { callableTool } from '../../catalog/items/mirrored.ts'
-import { withheldBy } from '../../catalog/refused.ts'
+import { withheldReason } from '../../catalog/refused.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import { explainGuardrails } from '../../features/guardrails/index.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
@@ -81,7 +81,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
     ...[...catalog.tools.values()].map((entry) => ({
       action: 'call_tool' as const,
       name: entry.key,
-      alias: catalog.aliases.of.get(entry.key),
+      alias: catalog.aliases.aliasByName.get(entry.key),
       backend: entry.backend,
       original: entry.original,
       hidden: hidden(entry),
@@ -90,10 +90,10 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
     ...[...catalog.refusedTools.values()].map(({ key, backend, original, refused }) => ({
       action: 'call_tool' as const,
       name: key,
-      alias: catalog.aliases.of.get(key),
+      alias: catalog.aliases.aliasByName.get(key),
       backend,
       original,
-      ...withheldBy(refused),
+      ...withheldReason(refused),
     })),
     ...plain('get_prompt', catalog.promptList),
     ...[...catalog.refusedPrompts.values()].map(({ key, backend, original, refused }) => ({
@@ -101,7 +101,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
       name: key,
       backend,
       original,
-      ...withheldBy(refused),
+      ...withheldReason(refused),
     })),
     ...plain('read_resource', [...catalog.resourceList, ...catalog.templateList]),
     ...[...catalog.refusedResources.values(), ...catalog.refusedTemplates.values()].map(
@@ -110,7 +110,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
         name: key,
         backend,
         original,
-        ...withheldBy(refused),
+        ...withheldReason(refused),
       }),
     ),
     ...unlistedWorkflows(config, catalog),

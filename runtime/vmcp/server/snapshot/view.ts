@@ -19,7 +19,7 @@ import { type DescribedPolicies, describePolicies, externalPoint } from '../../.
 import { type DirectCall, type DirectResult, statelessVersion } from '../../../mcp/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { withheldWords } from '../../catalog/refused.ts'
+import { withheldText } from '../../catalog/refused.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
 import type { PinKind } from '../../model/catalog/pinning.ts'
 import type { PinDetail, PinReport } from '../../catalog/pinning/report.ts'
@@ -148,7 +148,7 @@ export function makeServerView(parts: ViewParts): ServerView {
         json,
       }: Pick<ToolEntry, 'key' | 'backend' | 'original' | 'json'>) => ({
         name: key,
-        alias: aliases.of.get(key),
+        alias: aliases.aliasByName.get(key),
         backend,
         original,
         json,
@@ -158,7 +158,7 @@ export function makeServerView(parts: ViewParts): ServerView {
         ...[...tools.values()].map((entry) => ({ ...shown(entry), hidden: hidden(entry), refused: false })),
         ...[...refusedTools.values()].map((entry) => ({
           ...shown(entry),
-          hidden: withheldWords(entry.refused),
+          hidden: withheldText(entry.refused),
           refused: true,
         })),
       ].sort((a, b) => byText(a.name, b.name))
@@ -170,7 +170,7 @@ export function makeServerView(parts: ViewParts): ServerView {
       const detail = engine.pins.detail(backend, kind, name)
       if (!detail) return undefined
       const { pins } = engine
-      return { ...detail, perCaller: pins.isPerCaller(backend), changing: pins.book.isChanging(backend) }
+      return { ...detail, perCaller: pins.isPerCaller(backend), changing: pins.locks.isChanging(backend) }
     },
   }
 }
@@ -213,9 +213,9 @@ function sessionView(session: ServerSession): ShownSession {
 async function knownCatalog(core: Core, caller: Caller): Promise<Catalog> {
   const client = viewerClient(caller)
   const { members, views } = core.parts
-  const asked = views.of(members, client, { waitForFresh: false })
+  const asked = views.query(members, client, { waitForFresh: false })
   await abortable(asked, AbortSignal.timeout(askMs)).catch(() => {})
-  return views.known(members, client)
+  return views.lastKnown(members, client)
 }
 
 /** Returns a client that declares no capabilities. */

@@ -170,7 +170,7 @@ function isAvailable({ excluded, health: { status, circuit } }: BackendState): b
 }
 
 function aliasStatus(catalogs: readonly Catalog[]): Pick<StatusReport, 'tool_aliases'> {
-  const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.names]))
+  const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.nameByAlias]))
   if (found.size === 0) return {}
   const rows = [...found].map(([alias, name]) => ({ name: visibleText(name), alias: visibleText(alias) }))
   return { tool_aliases: rows.sort((a, b) => byText(a.name, b.name)).slice(0, 200) }
