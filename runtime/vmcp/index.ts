@@ -14,8 +14,13 @@ export {
   type VmcpServer,
 } from './server/options.ts'
 export { startVmcp } from './server/server.ts'
-export { type GivenState, snapshotOffline } from './server/snapshot/snapshot.ts'
+export { type BackendStateInput as GivenState, snapshotOffline } from './server/snapshot/snapshot.ts'
 export type { LockKeeper } from './catalog/pinning/first-seen.ts'
 export type { PinDetail } from './catalog/pinning/report.ts'
-export { compareWithLocks, type LockComparison, type Surveyed, surveyBackends } from './server/survey.ts'
-export { sessionRedis } from './clients/sessions/storage.ts'
+export {
+  compareWithLocks,
+  type LockComparison,
+  type SurveyedBackend as Surveyed,
+  surveyBackends,
+} from './server/survey.ts'
+export { sessionRedisSettings as sessionRedis } from './clients/sessions/storage.ts'

@@ -238,7 +238,7 @@ t.test('a token endpoint that rejects the request is reported as an error of the
     const rig = await startLoginRig({ groups: ['viewers'], tokenResponse: respond })
     const end = await new Browser(rig.console.url).go('login')
     t.equal(end.status, status, name)
-    t.match(await end.text(), status === 403 ? /refused the login/ : /the client settings/, name)
+    t.match(await end.text(), status === 403 ? /rejected the login/ : /the client settings/, name)
     await rig.close()
   }
 })

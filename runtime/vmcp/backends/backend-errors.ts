@@ -1,21 +1,20 @@
-/** Which errors are about a backend, and which about the caller's own login. */
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** True for errors between us and a backend: unreachable, broken, or not to be authenticated to. */
+/** True for errors of the connection to a backend: unreachable, invalid responses, or failed authentication. */
 export function isBackendError(error: unknown): error is GatehouseError {
   return (
     error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || outgoingErrors.has(error.code))
   )
 }
 
-/** What a caller changes by signing in again. */
+/** Errors that the caller can resolve by signing in again. */
 export const loginErrors: ReadonlySet<string> = new Set([
   'SUBJECT_REFUSED',
   'UPSTREAM_TOKEN_MISSING',
   'UPSTREAM_NOT_CONNECTED',
 ])
 
-/** Errors of the outgoing credentials; the caller or the operator has to change something. */
+/** Errors of the outgoing credentials, which the caller or the operator must resolve. */
 const outgoingErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',

@@ -1,9 +1,8 @@
 /**
- * Turns one backend's part of the configuration into its settings, or lists every problem that prevents serving it.
+ * Converts one backend's part of the configuration to settings, or lists every problem that prevents serving it.
  *
- * A problem found here affects one backend only: it is left out, reported, and treated as unavailable. The server
- * checks each backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all of
- * them.
+ * A problem affects one backend only: it is left out, reported, and treated as unavailable. The server checks each
+ * backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all of them.
  */
 import {
   type AddressPolicy,
@@ -22,44 +21,44 @@ import { type BackendCredentials, type BackendStrategies, strategyOf } from './o
 
 export interface BackendParts {
   readonly outgoing: BackendStrategies
-  /** Settings of the embedded authorization server, where there is one. */
+  /** Settings of the embedded authorization server. Undefined when none is configured. */
   readonly authServer: AuthServerFacts | undefined
 }
 
-/** What a backend runs with, but for its connections. */
+/** The settings of a backend, without its connections. */
 export interface DeclaredBackend {
   readonly url: URL
-  /** Where connections may lead. */
+  /** The addresses to which connections are allowed. */
   readonly addresses: AddressPolicy
-  /** PEM certificates trusted beside the system's, as they are now. */
+  /** Returns the current PEM certificates that are trusted in addition to the system's. */
   readonly trust: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials
   readonly timeoutMs: number
 }
 
-export type Configured =
+export type ConfiguredBackend =
   | { readonly ready: DeclaredBackend; readonly problems?: undefined }
   | { readonly ready?: undefined; readonly problems: readonly string[] }
 
-/** The settings of one backend, or all of its problems as `field: rule` lines. Never throws. */
-export function configuredBackend(
+/** Returns the settings of one backend, or all of its problems as `field: rule` lines. Never throws. */
+export function configureBackend(
   backend: RuntimeBackend,
   config: VmcpConfig,
   parts: BackendParts,
-): Configured {
+): ConfiguredBackend {
   const { outgoing, authServer } = parts
   const problems: string[] = []
   const attempt = <T>(read: () => T): T | undefined => {
     try {
       return read()
     } catch (error) {
-      problems.push(...linesOf(error))
+      problems.push(...problemLines(error))
       return undefined
     }
   }
   const url = attempt(() => urlOf(backend))
-  const trust = attempt(() => bundleOf(backend))
+  const trust = attempt(() => followBundle(backend))
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)
@@ -73,15 +72,15 @@ export function configuredBackend(
   return { ready: { url, addresses: backend.addresses, trust, headers, auth, timeoutMs } }
 }
 
-/** The backends of a configuration that cannot be served, with why. */
-export function brokenBackends(config: VmcpConfig, parts: BackendParts): readonly ExcludedBackend[] {
+/** Returns the backends of a configuration that cannot be served, with their problems. */
+export function findBrokenBackends(config: VmcpConfig, parts: BackendParts): readonly ExcludedBackend[] {
   return (config.backends ?? []).flatMap((backend) => {
-    const { problems } = configuredBackend(backend, config, parts)
+    const { problems } = configureBackend(backend, config, parts)
     return problems ? [{ name: backend.name, problems }] : []
   })
 }
 
-function linesOf(error: unknown): readonly string[] {
+function problemLines(error: unknown): readonly string[] {
   if (error instanceof GatehouseError && error.code === 'INVALID_CONFIG') return error.message.split('\n')
   return [`cannot be set up: ${error instanceof Error ? error.name : 'unknown error'}`]
 }
@@ -92,8 +91,8 @@ function urlOf({ name, url, addresses }: RuntimeBackend): URL {
   return new URL(url)
 }
 
-/** The trust anchors of the backend: followed, for the authority of a backend may change while it runs. */
-function bundleOf({ name, caBundlePath }: RuntimeBackend): (() => TlsMaterial) | undefined {
+/** Returns the trust anchors of the backend. The file is followed, because it may change while the server runs. */
+function followBundle({ name, caBundlePath }: RuntimeBackend): (() => TlsMaterial) | undefined {
   if (caBundlePath === undefined) return undefined
   return followTls({ insecureSkipVerify: false, caBundlePath }, `backends.${name}`)
 }

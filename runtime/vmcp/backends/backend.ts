@@ -29,33 +29,33 @@ import {
 } from './session-era/connections.ts'
 import type { HealthMonitor } from './health/monitor.ts'
 import { LivenessCheck } from './liveness.ts'
-import { type BackendObservation, measured } from './transport/measure.ts'
+import { type BackendObservation, observeRequest } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import type { ProbedEra } from './era/probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { withinLimit } from './transport/send.ts'
-import { StatelessSide } from './stateless-era/side.ts'
+import { StatelessBackend } from './stateless-era/side.ts'
 
-/** How a backend is tied to the catalog, the sessions and its health. */
+/** Connects a backend to the catalog and to the client sessions. */
 export interface BackendLinks {
-  /** The list behind a listing connection, or of one session, has changed. */
+  /** A list of a listing connection, or of one session, has changed. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
-  /** Changes that the backend announced over this connection may not have been heard. */
-  gap(backend: Backend, scope: ConnectionScope): void
+  /** Announcements over this connection may have been lost. */
+  announcementsLost(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
-  /** Who hears what it says and asks outside of calls. */
+  /** Returns the recipient of notifications and questions outside of calls. */
   listener(backend: Backend, session: ClientSession): SessionListener
-  /** The backend was found to speak the other era than before. */
-  reclassified(backend: Backend): void
+  /** The backend has changed its era. */
+  eraChanged(backend: Backend): void
 }
 
 /** The health monitor. A reload may replace it. */
 export interface BackendHealthReports {
-  readonly monitor: Pick<HealthMonitor, 'admit' | 'available' | 'report' | 'release'>
+  readonly monitor: Pick<HealthMonitor, 'admit' | 'isAvailable' | 'report' | 'release'>
 }
 
 /** Maximum number of client kinds to remember. */
-const maxKinds = 1_024
+const maxClientKinds = 1_024
 
 export interface BackendOptions {
   readonly links: BackendLinks
@@ -80,8 +80,8 @@ export class Backend {
   readonly #liveness: LivenessCheck
   readonly #era: BackendEra
   /** Client kinds (identity and abilities) that the backend has seen, oldest first. */
-  readonly #kinds = new Set<string>()
-  #stateless: StatelessSide | undefined
+  readonly #clientKinds = new Set<string>()
+  #stateless: StatelessBackend | undefined
   #revision: string | undefined
 
   constructor(settings: BackendSettings, options: BackendOptions) {
@@ -92,8 +92,8 @@ export class Backend {
     const { links, info, log, now, observation } = options
     this.call = observation
       ? (client, request) => {
-          observation.named(this.name)
-          return measured(observation, this, request, (traced) => this.#send(client, traced))
+          observation.onBackendSelected(this.name)
+          return observeRequest(observation, this, request, (traced) => this.#send(client, traced))
         }
       : this.#send
     this.newClients = new NewClientLimiter(now)
@@ -104,7 +104,7 @@ export class Backend {
       now,
       events: {
         listChanged: (kind, scope) => links.listChanged(this, kind, scope),
-        gap: (scope) => links.gap(this, scope),
+        announcementsLost: (scope) => links.announcementsLost(this, scope),
         resourceUpdated: (scope, params) => links.resourceUpdated(this, scope, params),
         listener: (session) => links.listener(this, session),
         unassigned: (method) =>
@@ -115,22 +115,22 @@ export class Backend {
     this.#era = new BackendEra(settings, info, (era) => this.#eraChanged(era))
   }
 
-  /** Revision family that the backend was found to speak. */
+  /** The era that the backend speaks. */
   get era(): ProbedEra {
-    return this.#era.found
+    return this.#era.current
   }
 
-  /** Revision that was last agreed on. */
+  /** The most recently negotiated protocol revision. */
   get revision(): string | undefined {
     return this.#revision
   }
 
-  #agreed(server: ServerInfo): ServerInfo {
+  #recordRevision(server: ServerInfo): ServerInfo {
     this.#revision = server.protocolVersion
     return server
   }
 
-  /** Sends a request when the health of the backend admits it, and reports how it went. */
+  /** Sends a request when the health of the backend admits it, and reports the outcome. */
   readonly #send = async (client: OperationClient, request: Request): Promise<Outcome> => {
     const { sender, signal, method } = request
     const startedAt = performance.now()
@@ -140,12 +140,13 @@ export class Backend {
       this.health.monitor.admit(this.name)
       isAdmitted = true
       let outcome: Outcome
-      const era = this.#era.found === 'unknown' ? await this.#era.probed(sender, signal) : this.#era.found
+      const era =
+        this.#era.current === 'unknown' ? await this.#era.determine(sender, signal) : this.#era.current
       try {
         outcome = await this.#sendIn(era, client, request)
       } catch (error) {
         outcome = await this.#era
-          .retried(error, { era, sender, signal }, (other) => this.#sendIn(other, client, request))
+          .retryInOtherEra(error, { era, sender, signal }, (other) => this.#sendIn(other, client, request))
           .catch(outcomeOf)
       }
       const limited = withinLimit(this.settings.target, method, outcome)
@@ -155,14 +156,14 @@ export class Backend {
     } catch (error) {
       throw isAdmitted ? this.#reportFailure(error) : error
     } finally {
-      this.counter.ended(startedAt, failed)
+      this.counter.record(startedAt, failed)
     }
   }
 
-  /** Puts a request under observation; for requests that go over a connection directly. */
-  measured(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
+  /** Observes a request that is sent over a connection directly. */
+  observeRequest(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
     const { observation } = this.#options
-    return observation ? measured(observation, this, request, work) : work(request)
+    return observation ? observeRequest(observation, this, request, work) : work(request)
   }
 
   #sendIn(era: Era, client: OperationClient, request: Request): Promise<Outcome> {
@@ -171,8 +172,12 @@ export class Backend {
     const { sender } = request
     if (!session) return this.#pooledRequest(client, request)
     const identity = this.settings.perCaller ? requesterIdentity(sender) : ''
-    const held = this.#connections.hold({ kind: 'session', session, identity }, abilities.raw, sender)
-    return held.connection.request(request)
+    const managed = this.#connections.getOrConnect(
+      { kind: 'session', session, identity },
+      abilities.raw,
+      sender,
+    )
+    return managed.connection.request(request)
   }
 
   /** Returns the requester's identity, or '' when the backend responds the same to every requester. */
@@ -187,15 +192,16 @@ export class Backend {
   /** Reports that the backend changed its era and closes the connections of the previous one. */
   #eraChanged(era: Era): void {
     this.#options.events.emit('backend_era', { backend: this.name, era })
-    this.#options.links.reclassified(this)
+    this.#options.links.eraChanged(this)
     if (era === 'stateless')
-      for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, { end: false })
+      for (const managed of this.#connections.dropAll())
+        void managed.connection.close(managed.sender, { end: false })
     this.#stateless?.close()
     this.#stateless = undefined
   }
 
   /**
-   * The connection over which lists are read for one kind of client, or over the connection of one session. Rejects
+   * Returns the connection for reading lists: the one of `session`, or the one of a kind of client (`key`). Rejects
    * with BACKEND_* errors when it cannot be opened.
    */
   async listing(
@@ -205,20 +211,20 @@ export class Backend {
     sender: Sender,
     signal: AbortSignal,
   ): Promise<{ connection: BackendConnection; server: ServerInfo }> {
-    return this.#observed(() =>
+    return this.#trackHealth(() =>
       this.#era.run(sender, signal, async (era) => {
         if (era === 'stateless') {
-          const side = this.#statelessSide()
-          const server = this.#agreed(await side.connection.discover(sender, signal))
+          const side = this.#getStatelessBackend()
+          const server = this.#recordRevision(await side.connection.discover(sender, signal))
           side.watchLists(key, server, capabilities, sender, (kind) =>
             this.#options.links.listChanged(this, kind, { kind: 'listing', key }),
           )
           return { connection: side.connection, server }
         }
         const { connection } = session
-          ? this.#connections.hold(this.#scopeOf(session, sender), capabilities, sender)
-          : this.#connections.hold({ kind: 'listing', key }, capabilities, sender)
-        return { connection, server: this.#agreed(await connection.open(sender, signal)) }
+          ? this.#connections.getOrConnect(this.#scopeOf(session, sender), capabilities, sender)
+          : this.#connections.getOrConnect({ kind: 'listing', key }, capabilities, sender)
+        return { connection, server: this.#recordRevision(await connection.open(sender, signal)) }
       }),
     )
   }
@@ -229,13 +235,13 @@ export class Backend {
       connection.notify(method, undefined, sender)
   }
 
-  /** Asks the backend for log messages of this level, over every live connection of a session. */
+  /** Requests log messages of this level over every live connection of a session. */
   setLogLevel(session: ClientSession, level: string): void {
     for (const { connection, sender } of this.#connections.ofSession(session))
       connection.setLogLevel(level, sender)
   }
 
-  async #observed<T>(work: () => Promise<T>): Promise<T> {
+  async #trackHealth<T>(work: () => Promise<T>): Promise<T> {
     this.health.monitor.admit(this.name)
     try {
       const result = await work()
@@ -249,28 +255,28 @@ export class Backend {
   /** Reports a failed request to the health of the backend. Returns the error that names the backend. */
   #reportFailure(error: unknown): Error {
     const { monitor } = this.health
-    const named = this.#named(error)
+    const named = this.#nameBackend(error)
     if (isTooLarge(named)) {
-      // The backend did its work, so this is no failure of it.
+      // The backend executed the request, so this is not a failure of the backend.
       this.#options.events.emit('backend_call_failed', { backend: this.name, reason: named.message })
       monitor.report(this.name, undefined)
     } else if (isBackendError(named)) monitor.report(this.name, named)
     else {
       monitor.release(this.name)
-      this.#tellLogin(named)
+      this.#reportLogin(named)
     }
     return named
   }
 
-  /** A caller whose login has ended, or never was, concerns nobody but them: it is no failure of the backend. */
-  #tellLogin(error: Error): void {
+  /** Reports a caller who must sign in again. This is not a failure of the backend. */
+  #reportLogin(error: Error): void {
     if (!(error instanceof GatehouseError) || !loginErrors.has(error.code)) return
     const { authType: strategy } = this.settings
     const reason = error.code.toLowerCase()
     this.#options.events.emit('token_failed', { backend: this.name, strategy, reason, err: error })
   }
 
-  #named(error: unknown): Error {
+  #nameBackend(error: unknown): Error {
     if (!(error instanceof GatehouseError))
       return error instanceof Error ? error : new Error('backend request failed')
     if (!isBackendError(error)) return error
@@ -281,9 +287,9 @@ export class Backend {
     })
   }
 
-  #statelessSide(): StatelessSide {
+  #getStatelessBackend(): StatelessBackend {
     const { target, timeoutMs } = this.settings
-    this.#stateless ??= new StatelessSide({
+    this.#stateless ??= new StatelessBackend({
       target,
       info: this.#options.info,
       openTimeoutMs: timeoutMs,
@@ -293,7 +299,7 @@ export class Backend {
   }
 
   #callStateless(client: OperationClient, request: Request): Promise<Outcome> {
-    const side = this.#statelessSide()
+    const side = this.#getStatelessBackend()
     const { session } = client
     const { method } = request
     if (session === undefined || (method !== 'resources/subscribe' && method !== 'resources/unsubscribe')) {
@@ -301,7 +307,7 @@ export class Backend {
     }
     const { links } = this.#options
     const scope = this.#scopeOf(session, request.sender)
-    return side.subscription(scope, request, {
+    return side.handleSubscription(scope, request, {
       listChanged: (kind) => links.listChanged(this, kind, scope),
       resourceUpdated: (params) => links.resourceUpdated(this, scope, params),
     })
@@ -310,32 +316,39 @@ export class Backend {
   async #pooledRequest(client: OperationClient, request: Request): Promise<Outcome> {
     const { sender, relay } = request
     const identity = this.#identityOf(sender)
-    const { elicitation, sampling, roots, raw, signature } = this.#admitted(identity, client.abilities)
+    const { elicitation, sampling, roots, raw, signature } = this.#abilitiesToDeclare(
+      identity,
+      client.abilities,
+    )
     if (!elicitation && !sampling && !roots && relay?.logLevel === undefined) {
-      const held = this.#connections.hold({ kind: 'pool', key: `${identity} ${signature}` }, raw, sender)
-      return held.connection.request(request).finally(() => this.#connections.release(held))
+      const managed = this.#connections.getOrConnect(
+        { kind: 'pool', key: `${identity} ${signature}` },
+        raw,
+        sender,
+      )
+      return managed.connection.request(request).finally(() => this.#connections.release(managed))
     }
     const key = `${requesterIdentity(sender)} ${signature}`
     const user = { key, isIdentified: !isShared(client.caller) }
-    const held = this.#connections.take(user, raw, sender)
+    const managed = this.#connections.take(user, raw, sender)
     try {
-      return await held.connection.request(request)
+      return await managed.connection.request(request)
     } finally {
-      this.#connections.giveBack(user, held)
+      this.#connections.returnToPool(user, managed)
     }
   }
 
   /**
    * Returns the abilities to declare to the backend for a client: plain ones when too many new kinds arrived recently.
    */
-  #admitted(identity: string, abilities: ClientAbilities): ClientAbilities {
+  #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`
-    if (!abilities.plain || this.#kinds.has(kind)) return abilities
-    if (!this.newClients.any) return abilities.plain
+    if (!abilities.plain || this.#clientKinds.has(kind)) return abilities
+    if (!this.newClients.hasCapacity) return abilities.plain
     this.newClients.take()
-    const [oldest] = this.#kinds
-    if (oldest !== undefined && this.#kinds.size >= maxKinds) this.#kinds.delete(oldest)
-    this.#kinds.add(kind)
+    const [oldest] = this.#clientKinds
+    if (oldest !== undefined && this.#clientKinds.size >= maxClientKinds) this.#clientKinds.delete(oldest)
+    this.#clientKinds.add(kind)
     return abilities
   }
 
@@ -346,7 +359,7 @@ export class Backend {
     await Promise.all(all.map(({ connection, sender }) => connection.close(sender, { end })))
   }
 
-  /** Closes what nobody used for `idleMs`, but what belongs to sessions. */
+  /** Closes connections that were idle for `idleMs`, except those of sessions. */
   evict(idleMs: number): void {
     this.#connections.evict(idleMs)
     this.#stateless?.evict(this.#options.now() - idleMs)
@@ -364,11 +377,11 @@ export class Backend {
 
   async #checkIn(era: Era, signal: AbortSignal): Promise<void> {
     if (era === 'stateless') {
-      this.#agreed(await this.#statelessSide().connection.discover(noSender, signal))
+      this.#recordRevision(await this.#getStatelessBackend().connection.discover(noSender, signal))
       return
     }
     const { connection } = this.#connections.forChecks(noSender)
-    await this.#liveness.check(connection, signal, (server) => this.#agreed(server))
+    await this.#liveness.check(connection, signal, (server) => this.#recordRevision(server))
   }
 }
 
@@ -376,7 +389,7 @@ function isTooLarge(error: Error): error is GatehouseError {
   return error instanceof GatehouseError && error.code === 'BACKEND_RESULT_TOO_LARGE'
 }
 
-/** What is left of a refusal that belongs to the other era when the backend has not changed. */
+/** Returns the outcome of a request that looked rejected for its era when the backend has not changed. */
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome
   throw error

@@ -1,6 +1,4 @@
-/**
- * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
- */
+/** The interface between the core and the backend codecs: one live connection to a backend of any protocol revision. */
 import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
 import type { AnySignal, Deadline } from '../../net/index.ts'
 import type { Ask, AskReply } from '../../mcp/index.ts'
@@ -8,7 +6,7 @@ import type { Outcome } from '../model/outcome.ts'
 import type { Sender } from './transport/target.ts'
 import type { Delivery, ResponseLimit } from '../model/delivery.ts'
 
-/** What a backend said about itself. */
+/** The information that a backend declares about itself. */
 export interface ServerInfo {
   readonly protocolVersion: string
   readonly capabilities: ServerCapabilities
@@ -34,54 +32,54 @@ export interface Request {
   readonly method: string
   /** The client's params, unchanged. */
   readonly params: JsonObject
-  /** What differs towards the backend, for instance the tool's own name. */
+  /** Members of the params that differ for the backend, such as the original name of a tool. */
   readonly changes?: Changes
   readonly sender: Sender
-  /** Capabilities of the client behind the request, raw JSON; a stateless backend is told with each request. */
+  /** Capabilities of the client, raw JSON. A stateless backend receives them with each request. */
   readonly capabilities: Buffer
   readonly signal: AnySignal
-  /** Time that the backend has; time in which it waits for a response of the client does not count. */
+  /** Time limit for the backend. Excludes the time in which it waits for an answer of the client. */
   readonly timeoutMs: number
-  /** Bounds the response more than the limits of the configuration do. */
+  /** A tighter limit for the response than that of the configuration. */
   readonly limit?: ResponseLimit | undefined
-  /** The client's side of an operation; absent for requests of the gateway itself. */
+  /** Relays messages to the client. Undefined for requests of Gatehouse itself. */
   readonly relay?: Relay | undefined
-  /** True for a read-only or idempotent tool: executing a call twice does no harm. */
+  /** True for a read-only or idempotent tool, whose call may be executed twice. */
   readonly repeatable?: boolean | undefined
-  /** Told when the request itself leaves, and not what opens the way to it. */
+  /** Records when the request itself is sent. Opening a connection does not count. */
   readonly delivery?: Delivery | undefined
   /** Mirrored argument headers (stateless era). */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Trace context for `_meta`; replaces the client's own. */
+  /** Trace context for `_meta`. Replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>>
 }
 
-/** Where notifications and questions that belong to one request go. */
+/** Relays notifications and questions that belong to one request. */
 export interface Relay {
-  /** True when questions can be asked while the request runs; otherwise they end it (`input` outcome). */
+  /** True when questions can be asked while the request runs. Otherwise they end it with an `input` outcome. */
   readonly bridges: boolean
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   progress(params: Buffer): void
   log(params: Buffer): void
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
-  /** The way of a large result to the client while it arrives; undefined: it has to be whole. */
-  passage?(): ResultPassage | undefined
+  /** Streams a large result to the client while it arrives. Undefined when it must be read whole. */
+  streamResult?(): ResultPassage | undefined
 }
 
 /**
- * What takes the large result of a request apart; undefined: it is read whole. `id` is that of the request, raw JSON. The
- * backend's time does not run while the client takes nothing.
+ * Returns the splitter for the large result of a request, or undefined when the result must be read whole. `id` is the
+ * request id, raw JSON. The deadline is paused while the client does not read.
  */
-export function splitterOf(
+export function makeSplitter(
   relay: Relay | undefined,
   id: string,
   deadline: Deadline,
   { replaces }: { readonly replaces: boolean },
 ): ResultSplitter | undefined {
-  const passage = relay?.passage?.()
+  const passage = relay?.streamResult?.()
   if (!passage) return undefined
-  const timed: ResultPassage = {
+  const timedStream: ResultPassage = {
     era: passage.era,
     begin: () => passage.begin(),
     write(parts) {
@@ -89,33 +87,33 @@ export function splitterOf(
       return more && more.finally(deadline.pause())
     },
   }
-  return new ResultSplitter({ id, passage: timed, replaces })
+  return new ResultSplitter({ id, passage: timedStream, replaces })
 }
 
 export interface BackendConnection {
-  /** Opens when needed; concurrent callers share one opening. Rejects with BACKEND_* errors. */
+  /** Opens the connection when necessary. Concurrent callers share one attempt. Rejects with BACKEND_* errors. */
   open(sender: Sender, signal: AbortSignal): Promise<ServerInfo>
   request(request: Request): Promise<Outcome>
-  /** Sends a notification; errors are ignored. */
+  /** Sends a notification. Errors are ignored. */
   notify(method: string, params: Buffer | undefined, sender: Sender): void
-  /** Asks the backend for log messages of this level and above; errors are ignored. */
+  /** Requests log messages of this level and above. Errors are ignored. */
   setLogLevel(level: string, sender: Sender): void
-  /** Requests in flight. */
-  readonly busy: number
-  /** With `end` the backend may forget the session; without, another replica goes on with it. */
+  /** Number of requests in flight. */
+  readonly inFlightCount: number
+  /** Closes the connection. With `end`, also ends the backend session. Otherwise another replica can continue it. */
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** What a connection says unasked. */
+/** Messages of a connection that belong to no request. */
 export interface ConnectionEvents {
   listChanged(kind: ListKind): void
   resourceUpdated(params: Buffer): void
   /** A log message or other notification that belongs to no request in flight. */
   notification(method: string, params: Buffer | undefined): void
-  /** What the backend said unasked may not have been heard. */
-  gap(): void
-  /** The session is gone, and with it whatever the backend would have said unasked; the next request opens another. */
-  lost(): void
+  /** Messages that belong to no request may have been lost. */
+  announcementsLost(): void
+  /** The backend session and its announcements are lost. The next request opens another session. */
+  sessionLost(): void
   /** A question that belongs to no request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
   /**

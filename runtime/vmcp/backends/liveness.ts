@@ -1,10 +1,9 @@
 /**
  * Checks that a session-era backend responds. Uses the open session, or opens one.
  *
- * Every JSON-RPC response to a ping proves it, errors included. So does every 4xx status that is unrelated to
- * credentials or load. When a server responds to a ping with anything else, the check requests its lists instead,
- * until one request gets such a response. A web server that serves the same page for every request must not pass as an
- * MCP server.
+ * Every JSON-RPC response to a ping passes the check, errors included. So does every 4xx status that is unrelated to
+ * credentials or load. When a server responds to a ping with anything else, the check requests its lists, until one
+ * response passes. A web server that serves the same page for every request must not pass as an MCP server.
  */
 import { emptyObject } from '../../mcp/index.ts'
 import type { BackendConnection, ServerInfo } from './connection.ts'

@@ -1,10 +1,11 @@
 /**
- * How requests to each backend get their credentials and fixed headers: strategies from the configuration, secret
+ * Provides the credentials and fixed headers of requests to each backend: strategies from the configuration, secret
  * values and header forwarding from the environment.
  *
- * An explicit entry of a backend wins in either mode; then the default; then none. In a pod the hooks have resolved
- * references into entries already.
- * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of remote server entries.
+ * An explicit entry of a backend takes precedence over the default. Without either, the backend gets no credentials. In
+ * a pod, the hooks have already resolved references to entries.
+ * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of
+ * remote server entries.
  */
 import {
   envName,
@@ -25,11 +26,11 @@ import type { Credentials } from './transport/target.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** How requests to one backend get their credentials. */
+/** The credentials for requests to one backend. */
 export interface BackendCredentials {
   readonly type: string
   readonly credentials: Credentials
-  /** True when the credentials are the caller's. */
+  /** True when the credentials depend on the caller. */
   readonly perCaller: boolean
   /** Equal for equal settings. */
   readonly fingerprint: string
@@ -38,9 +39,9 @@ export interface BackendCredentials {
 export interface BackendStrategies {
   /** Lists the problems of a strategy, each with its path below `field`. Empty when the strategy is valid. */
   strategyViolations(strategy: StrategyConfig, field: string): readonly string[]
-  /** Throws INVALID_CONFIG naming every problem. */
+  /** Throws INVALID_CONFIG, which names every problem. */
   authFor(backend: string, config: VmcpConfig): BackendCredentials
-  /** Fixed headers of one backend. Throws INVALID_CONFIG. */
+  /** Returns the fixed headers of one backend. Throws INVALID_CONFIG. */
   headersFor(backend: string, config: Pick<VmcpConfig, 'backends'>): Readonly<Record<string, string>>
   close(): Promise<void>
 }
@@ -67,13 +68,13 @@ export function makeOutgoingAuth(
   }
 }
 
-/** A strategy of the configuration, and where it stands. */
+/** A strategy and its path in the configuration. */
 export interface NamedStrategy {
   readonly field: string
   readonly strategy: StrategyConfig
 }
 
-/** The strategy of one backend: its own, the default, none. */
+/** Returns the strategy of one backend: its own, the default, or `unauthenticated`. */
 export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
   const entries = outgoingAuth.backends ?? {}
   const own = Object.hasOwn(entries, backend) ? entries[backend] : undefined
@@ -94,8 +95,8 @@ function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig
 }
 
 /**
- * Fixed headers of one backend. Throws INVALID_CONFIG when the variable is not what it should be, or is another
- * backend's, too: `a-b` and `a.b` are one name to the environment, and neither may get the other's headers.
+ * Returns the fixed headers of one backend. Throws INVALID_CONFIG when the variable is invalid or matches two backends:
+ * `a-b` and `a.b` map to the same variable, and neither may get the headers of the other.
  */
 function headersFor(
   backend: string,
@@ -110,24 +111,21 @@ function headersFor(
     throw invalidConfig(`backends.${backend}.headersEnv: the variable ${named} is not set`)
   }
   const other = backends.find(({ name }) => name !== backend && envName(name) === envName(backend))
-  if (other)
-    throw invalidConfig(
-      `${variable}: could be meant for ${backend} and for ${other.name}; rename one of them`,
-    )
-  const { addPlaintextHeaders, addHeadersFromSecret } = parse(variable, text)
+  if (other) throw invalidConfig(`${variable}: matches both ${backend} and ${other.name}; rename one of them`)
+  const { addPlaintextHeaders, addHeadersFromSecret } = parseHeaderForward(variable, text)
   const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(addPlaintextHeaders)) add(headers, variable, name, value)
+  for (const [name, value] of Object.entries(addPlaintextHeaders)) addHeader(headers, variable, name, value)
   for (const [name, identifier] of Object.entries(addHeadersFromSecret)) {
     const value = env[`${vmcpEnvironment.headerSecret}${identifier}`]
     if (value === undefined || value === '') {
       throw invalidConfig(`${variable}: the variable ${vmcpEnvironment.headerSecret}${identifier} is not set`)
     }
-    add(headers, variable, name, value)
+    addHeader(headers, variable, name, value)
   }
   return headers
 }
 
-function add(headers: Record<string, string>, variable: string, name: string, value: string): void {
+function addHeader(headers: Record<string, string>, variable: string, name: string, value: string): void {
   const lower = name.toLowerCase()
   const problem = headerNameViolation(name, 'injected')
   if (problem !== undefined) throw invalidConfig(`${variable}: ${problem}`)
@@ -142,7 +140,7 @@ interface HeaderForward {
   readonly addHeadersFromSecret: Readonly<Record<string, string>>
 }
 
-function parse(variable: string, text: string): HeaderForward {
+function parseHeaderForward(variable: string, text: string): HeaderForward {
   let read: unknown
   try {
     read = JSON.parse(text)

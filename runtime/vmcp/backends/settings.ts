@@ -1,4 +1,4 @@
-/** What the configuration says of one backend, made ready for use. */
+/** The settings of one backend, derived from the configuration. */
 import type { PinRules } from '../model/catalog/pinning.ts'
 import type { ChannelTarget } from './transport/target.ts'
 
@@ -7,14 +7,17 @@ export interface BackendSettings {
   readonly transport: 'streamable-http' | 'sse'
   readonly target: ChannelTarget
   readonly timeoutMs: number
-  /** True when what the backend answers may depend on who asks: credentials of the caller, passed-through headers. */
+  /** True when responses may depend on the requester: credentials of the caller, or passed-through headers. */
   readonly perCaller: boolean
-  /** Equal settings have equal fingerprints; a changed one replaces the backend. */
+  /** Equal for equal settings. A changed fingerprint replaces the backend. */
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
-  /** How its items are digested for pinning; undefined: they are not. */
+  /** Rules for digesting its items. Undefined when pinning is off. */
   readonly pins?: PinRules | undefined
-  /** When the first certificate of its bundle ends, milliseconds since the epoch; undefined without a bundle. */
+  /**
+   * Returns when the first certificate of its bundle expires, in milliseconds since the epoch. Undefined without a
+   * bundle.
+   */
   readonly caEndsAt?: (() => number | undefined) | undefined
 }

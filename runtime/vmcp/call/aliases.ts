@@ -51,7 +51,7 @@ export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Li
   async function show(outcome: Outcome, client: OperationClient): Promise<Outcome> {
     if (outcome.kind !== 'result') return outcome
     const aliases = aliasesOf(client)
-    if (aliases.of.size === 0) return outcome
+    if (aliases.aliasByName.size === 0) return outcome
     const known = shown.get(outcome.result)
     if (known?.aliases === aliases) return { kind: 'result', result: known.result }
     const result = await withAliases(outcome.result, aliases)
@@ -60,7 +60,7 @@ export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Li
   }
 }
 
-async function withAliases(list: Buffer, { of }: Aliases): Promise<Buffer> {
+async function withAliases(list: Buffer, { aliasByName }: Aliases): Promise<Buffer> {
   await workOn(list, readMembers(list))
   const result = new JsonObject(list)
   const tools = result.raw('tools')
@@ -70,7 +70,7 @@ async function withAliases(list: Buffer, { of }: Aliases): Promise<Buffer> {
     const item = tools?.subarray(from, to) ?? list
     yield* readMembers(item)
     const tool = new JsonObject(item)
-    const alias = of.get(tool.text('name') ?? '')
+    const alias = aliasByName.get(tool.text('name') ?? '')
     if (parts.length > 0) parts.push(comma)
     parts.push(alias === undefined ? item : tool.with({ name: JSON.stringify(alias) }))
   }

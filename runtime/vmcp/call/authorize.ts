@@ -25,19 +25,19 @@ export interface AuthorizeOptions {
    * tools, because a tool that is reported as nonexistent cannot be called.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
-  /** Like `factsOf`, but only consults the cache. Used by shadow policies for requests that are refused. */
+  /** Like `factsOf`, but only consults the cache. Used by shadow policies for rejected requests. */
   readonly peekFacts?: (client: OperationClient, request: AccessRequest) => Facts | undefined
   /** Returns the lookup from item ids of a list to their origins. `result` is the raw result that the core rendered. */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Receives each decision about an operation. */
-  readonly decided?: (
+  readonly onDecision?: (
     operation: Operation,
     decision: AccessDecision,
     report: DecisionReport | undefined,
   ) => void
 }
 
-/** `error`: no decision could be made, so the operation is refused. */
+/** `error`: no decision could be made, so the operation is rejected. */
 export type AccessDecision = 'allowed' | 'denied' | 'error'
 
 export function authorize({
@@ -45,7 +45,7 @@ export function authorize({
   factsOf,
   peekFacts,
   originsOf,
-  decided = () => {},
+  onDecision = () => {},
 }: AuthorizeOptions): Link {
   return async function authorize(operation, next) {
     const { method, params, client, context } = operation
@@ -59,12 +59,12 @@ export function authorize({
         decided: (made) => (report = made),
       })
     } catch (error) {
-      decided(operation, isDenial(error) ? 'denied' : 'error', report)
+      onDecision(operation, isDenial(error) ? 'denied' : 'error', report)
       throw error
     }
-    decided(operation, 'allowed', report)
+    onDecision(operation, 'allowed', report)
     const origin = decidedOrigin(operation.origin, report?.request.origin)
-    // The name may resolve to another backend later; `reject` then refuses the operation.
+    // The name may resolve to another backend later. `resolveTarget` then rejects the operation.
     const outcome = await next(origin === operation.origin ? operation : { ...operation, origin })
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)

@@ -1,12 +1,12 @@
 /**
- * The one order of everything that happens to an operation between the client codecs and the backend:
+ * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → reject → rate limit →
+ *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → resolve target → rate limit →
  *     readable quotas → tools of features → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → send
  *
- * - A caller without rights learns nothing and pays nothing: `authorize` comes before `reject`, which reports unknown and
- *   withheld names, and both come before the rate limit and the quota.
+ * - A caller without rights learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports
+ *   unknown and withheld names, and both come before the rate limit and the quota.
  * - A feature (tool search, scripts) has two places. Its surface comes before the checks, because it shows only what
  *   the caller may use. Its tools come after the checks, so that a call to one costs a token and can be denied.
  * - A workflow is a tool of the catalog. Its steps enter at `resource links`, because the earlier checks were made for
@@ -29,7 +29,7 @@ export interface ChainLinks {
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
   /** `featureTools` are the names of the tools that a later link runs. */
-  readonly reject: (featureTools: ReadonlySet<string>) => Link
+  readonly resolveTarget: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
   readonly readableQuotas?: Link | undefined
   readonly readableErrors: Link
@@ -42,13 +42,13 @@ export interface ChainLinks {
   readonly send: Perform
 }
 
-type LinkName = Exclude<keyof ChainLinks, 'features' | 'reject' | 'send'>
+type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 
 /** Entry points of the chain. */
 export interface ChainEntries {
   /** For operations of clients. */
   readonly perform: Perform
-  /** For operations that Gatehouse repeats on behalf of a client. Starts at `reject`. */
+  /** For operations that Gatehouse repeats on behalf of a client. Starts at `resolveTarget`. */
   readonly performOwn: Perform
   /** For steps of workflows, which have a target. Starts at `resource links`. */
   readonly performStep: Perform
@@ -57,7 +57,7 @@ export interface ChainEntries {
 /** The entry points of one server, and the links behind them. */
 export interface Chain extends ChainEntries {
   /**
-   * Puts the links of a changed configuration in place. An operation keeps the features that were in force when it
+   * Replaces the links after a configuration change. An operation keeps the features that were in force when it
    * entered. It reads all other links when it reaches them, because a reload closes the links that it replaces.
    */
   replace(links: ChainLinks): void
@@ -79,20 +79,27 @@ export function makeChain(first: ChainLinks): Chain {
 }
 
 function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
-  const { features, reject, send } = chain.links
-  const step = ['resourceLinks', 'guardrail', 'route', 'pinnedArguments', 'requestState', 'quota'] as const
-  const end = ['readableErrors', ...step] as const
-  const checked = (tools: FeatureTools) => [
+  const { features, resolveTarget, send } = chain.links
+  const stepLinks = [
+    'resourceLinks',
+    'guardrail',
+    'route',
+    'pinnedArguments',
+    'requestState',
+    'quota',
+  ] as const
+  const finalLinks = ['readableErrors', ...stepLinks] as const
+  const checkedLinks = (tools: FeatureTools) => [
     'callAliases' as const,
     'webhooks' as const,
     'authorize' as const,
-    reject(new Set(tools.keys())),
+    resolveTarget(new Set(tools.keys())),
     'rateLimit' as const,
     'readableQuotas' as const,
     ...(tools.size === 0 ? [] : [runFeatureTools(tools)]),
-    ...end,
+    ...finalLinks,
   ]
-  /** A name stands for the link that has this name when an operation reaches it. */
+  /** A link given by name is read when an operation reaches it. */
   function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
     return links.reduceRight<Perform>((next, step) => {
       return function performFromHere(operation) {
@@ -105,14 +112,14 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   const surfaces: Link[] = []
   const tools = new Map<string, RunTool>()
   for (const feature of features.toReversed()) {
-    const inside = compose([...surfaces, ...checked(new Map(tools))], send)
+    const inside = compose([...surfaces, ...checkedLinks(new Map(tools))], send)
     surfaces.unshift(feature.surface)
     for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
   }
   return {
-    perform: compose(['observe', 'listAliases', ...surfaces, ...checked(tools)], send),
-    performOwn: compose([reject(new Set()), ...end], send),
-    performStep: compose(step, send),
+    perform: compose(['observe', 'listAliases', ...surfaces, ...checkedLinks(tools)], send),
+    performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),
+    performStep: compose(stepLinks, send),
   }
 }
 

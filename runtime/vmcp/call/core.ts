@@ -1,5 +1,6 @@
 /**
- * Reads the catalog for operations: what a client sees, which entry an operation names, and the pages of lists.
+ * Reads the catalog for operations: the entries that a client sees, the entry that an operation names, and the pages of
+ * lists.
  *
  * Does not depend on protocol revisions or HTTP. The order of checks is in chain.ts.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
@@ -13,18 +14,25 @@ import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup, type LookupParts } from '../catalog/lookup.ts'
 import type { ResourceLinks } from '../catalog/resource-links.ts'
-import { factsIn, heldTool, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
+import {
+  factsIn,
+  findCurrentTool,
+  makeEntryFinder,
+  refusedFacts,
+  requireDecidedTarget,
+  ifAdvertised,
+} from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
-import { resultMisfits } from '../catalog/result-misfits.ts'
+import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 import type { Guard } from '../features/guardrails/guard.ts'
 
-/** The parts that a changed configuration replaces. */
+/** The parts that a reload replaces. */
 export interface CallParts extends LookupParts {
   /** Undefined when no guardrails are configured. */
   readonly guard?: Guard | undefined
@@ -70,11 +78,11 @@ export class Core {
    * INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is withheld or
    * belongs to another backend than the authorized one, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
    *
-   * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are the
-   * tools of Gatehouse itself that a later link runs. The catalog does not contain them.
+   * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are
+   * the tools of Gatehouse itself that a later link runs. The catalog does not contain them.
    */
-  reject(featureTools: ReadonlySet<string>): Link {
-    const reject: Link = async (operation, next) => {
+  resolveTarget(featureTools: ReadonlySet<string>): Link {
+    const resolveTarget: Link = async (operation, next) => {
       const { method, params } = operation
       switch (method) {
         case 'tools/call':
@@ -93,7 +101,7 @@ export class Core {
           throw new GatehouseError('METHOD_NOT_FOUND')
       }
     }
-    return reject
+    return resolveTarget
   }
 
   /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
@@ -102,9 +110,9 @@ export class Core {
   }
 
   /** Returns the catalog that a client sees, even when backends are down. Never rejects. */
-  async present(client: OperationClient): Promise<Catalog> {
+  async viewAvailable(client: OperationClient): Promise<Catalog> {
     const { members, views } = this.parts
-    return (await views.of(members, client, { waitForFresh: true })).catalog
+    return (await views.query(members, client, { waitForFresh: true })).catalog
   }
 
   /** Returns the cached catalog of a client, without contacting a backend. */
@@ -168,59 +176,64 @@ export class Core {
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
-    const look = lookFor(action, id, linked)
+    const findEntry = makeEntryFinder(action, id, linked)
     const facts = await this.#lookup.find(client, (catalog) => {
-      const entry = look(catalog)
+      const entry = findEntry(catalog)
       return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id, linked)
     })
     if (facts) return facts
-    if (action === 'read_resource') return this.#lookup.unlisted(client, undefined, resourceKinds)
-    return this.#lookup.unlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
+    if (action === 'read_resource') return this.#lookup.errorForUnlisted(client, undefined, resourceKinds)
+    return this.#lookup.errorForUnlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
   }
 
   /** Like `factsOf`, but only consults the cache. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
-    const entry = lookFor(action, id, linked)(this.peek(client))
+    const entry = makeEntryFinder(action, id, linked)(this.peek(client))
     return entry && factsIn(entry, id)
   }
 
   /** Lists mismatches between a structured result and the output schema that the client sees, one line each. */
-  async misfits(operation: Operation, structured: Buffer | undefined): Promise<readonly string[]> {
+  async listResultMismatches(
+    operation: Operation,
+    structured: Buffer | undefined,
+  ): Promise<readonly string[]> {
     const { client, params } = operation
-    const entry = visible(this.peek(client).tools.get(params.text('name') ?? ''))
+    const entry = ifAdvertised(this.peek(client).tools.get(params.text('name') ?? ''))
     if (!entry) return []
     const { json, sessionJson = json } = entry
     const definition = client.era === 'session' ? sessionJson : json
-    return resultMisfits(definition, structured, this.pins.matcherFor(operation, entry))
+    return findResultMismatches(definition, structured, this.pins.matcherFor(operation, entry))
   }
 
   async #toolTarget(operation: Operation): Promise<Target> {
-    const { client, params, sent = params, headers, origin } = operation
+    const { client, params, originalParams = params, headers, origin } = operation
     const name = params.text('name') ?? refuseMissing('name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const catalog = this.#lookup.ready(client)
+    const catalog = this.#lookup.readyCatalog(client)
     const known = catalog?.tools.get(name)
     const entry = known?.advertised
       ? known
       : await this.#lookup.find(
           client,
-          ({ tools, refusedTools }) => visible(tools.get(name)) ?? refusedTools.get(name),
+          ({ tools, refusedTools }) => ifAdvertised(tools.get(name)) ?? refusedTools.get(name),
         )
     if (!entry) throw this.#notFound(client, 'tool', name)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
-    if (origin) requireDecided(origin, entry)
-    if (!entry.run && headers) requireMirrored(entry, sent, headers)
+    if (origin) requireDecidedTarget(origin, entry)
+    if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
     return { entry, changes: entry.original === name ? {} : originalName(entry), run: entry.run }
   }
 
   #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
     const detail = `${what} ${JSON.stringify(name)} not found`
     const kind = what === 'tool' ? 'tools' : 'prompts'
-    return this.#lookup.unlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
+    return (
+      this.#lookup.errorForUnlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
+    )
   }
 
   /**
@@ -228,12 +241,12 @@ export class Core {
    * headers. Undefined when the tool no longer exists. Rejects with BACKEND_UNAVAILABLE when the name now belongs to
    * another tool.
    */
-  async retargeted(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
+  async retarget(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
     const name = operation.params.text('name') ?? refuseMissing('name')
     this.parts.members.get(before.backend)?.listings.expire()
-    const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
+    const entry = ifAdvertised((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
     if (!entry || entry.run) return undefined
-    requireDecided(operation.origin ?? { backend: before.backend, original: before.original }, entry)
+    requireDecidedTarget(operation.origin ?? { backend: before.backend, original: before.original }, entry)
     return { ...target, entry }
   }
 
@@ -241,13 +254,17 @@ export class Core {
    * Returns the target of a workflow step. Its tool was found when the workflow started and may have changed since.
    * Rejects with FORBIDDEN when the tool is now refused, and with INVALID_PARAMS when it no longer exists.
    */
-  async stepTarget({ client }: Operation, held: ToolEntry, timeoutMs: number | undefined): Promise<Target> {
+  async stepTarget(
+    { client }: Operation,
+    listedTool: ToolEntry,
+    timeoutMs: number | undefined,
+  ): Promise<Target> {
     const { members, views } = this.parts
     const target = { changes: {}, timeoutMs, bridges: true, isStep: true }
-    if (!views.awaitsAnnounced) return { ...target, entry: held }
+    if (!views.awaitsAnnounced) return { ...target, entry: listedTool }
     for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
-    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
-    const entry = heldTool(view.catalog, held)
+    const view = views.ready(members, client) ?? (await views.query(members, client, { waitForFresh: false }))
+    const entry = findCurrentTool(view.catalog, listedTool)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
     return { ...target, entry }
   }
@@ -261,9 +278,9 @@ export class Core {
     params: JsonObject,
     headers: IncomingHttpHeaders,
   ): Promise<void> {
-    const given = params.text('name') ?? ''
+    const requested = params.text('name') ?? ''
     const { aliases, tools } = this.peek(client)
-    const name = aliases.names.get(given) ?? given
+    const name = aliases.nameByAlias.get(requested) ?? requested
     const entry = tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
     if (entry) requireMirrored(entry, params, headers)
   }
@@ -276,14 +293,14 @@ export class Core {
     )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
     if ('refused' in entry) throw refusal(entry, 'prompts/get', this.pins)
-    requireDecided(operation.origin, entry)
+    requireDecidedTarget(operation.origin, entry)
     return { entry, changes: originalName(entry) }
   }
 
   async #resourceTarget(operation: Operation): Promise<Target> {
     const uri = operation.params.text('uri') ?? refuseMissing('uri')
     const entry = await this.#findResource(operation.client, uri)
-    requireDecided(operation.origin, entry)
+    requireDecidedTarget(operation.origin, entry)
     return { entry, changes: {} }
   }
 
@@ -297,7 +314,7 @@ export class Core {
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.pins)
     if (entry) return entry
     throw (
-      this.#lookup.unlisted(client, undefined, resourceKinds) ??
+      this.#lookup.errorForUnlisted(client, undefined, resourceKinds) ??
       new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
     )
   }
@@ -316,10 +333,10 @@ export class Core {
       type === 'ref/prompt'
         ? catalog.prompts.get(name)
         : (catalog.templates.get(name) ?? catalog.findResource(name))
-    const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities
-      .completions
-    if (entry) requireDecided(operation.origin, entry)
-    if (!entry || !offered) return undefined
+    const offersCompletion = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server
+      .capabilities.completions
+    if (entry) requireDecidedTarget(operation.origin, entry)
+    if (!entry || !offersCompletion) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))
     return { entry, changes: type === 'ref/prompt' ? { ref: ref.with(originalName(entry)) } : {} }

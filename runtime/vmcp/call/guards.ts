@@ -3,8 +3,8 @@
  * quotas.
  *
  * A changed configuration builds new guards. Decisions that requests in flight have already received stay valid.
- * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A
- * tool call".
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting);
+ * ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
@@ -27,13 +27,13 @@ import {
   type WebhookChain,
 } from '../../policy/index.ts'
 import type { Store } from '../../store/index.ts'
-import { tellDecisionPoint } from './reports/decisions.ts'
-import { tellWebhooks } from './reports/webhooks.ts'
+import { decisionPointReporter } from './reports/decisions.ts'
+import { webhookReporter } from './reports/webhooks.ts'
 import type { Clock } from '../model/time/clock.ts'
 import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
 
 export interface Guards {
-  /** Undefined when every caller may do everything. */
+  /** Undefined when no authorization is configured. */
   readonly gate: Gate | undefined
   /** Settings of an external gate, to detect changes. Undefined for other gates. */
   readonly external?: string | undefined
@@ -62,13 +62,13 @@ export interface GuardParts {
   /** The previous guards. External gates, webhooks and quotas are kept while their settings are unchanged. */
   readonly before?: Guards | undefined
   /** True for tools that are permitted because their feature is enabled. */
-  readonly granted: (tool: string) => boolean
+  readonly isGranted: (tool: string) => boolean
   readonly log: Log
 }
 
-/** Throws INVALID_CONFIG that names the invalid setting. */
+/** Throws INVALID_CONFIG, which names the invalid setting. */
 export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
-  const external = externalOf(config)
+  const external = externalSettings(config)
   const isSame = external !== undefined && parts.before?.external === external
   const gate = isSame ? parts.before?.gate : gateOf(config, parts)
   return {
@@ -89,21 +89,21 @@ function webhooksOf(
   const webhookSettings = JSON.stringify([name, webhooks])
   const { before, namespace, env } = parts
   if (before?.webhookSettings === webhookSettings) return { webhooks: before.webhooks, webhookSettings }
-  const observe = tellWebhooks({ server: name, ...parts })
+  const observe = webhookReporter({ server: name, ...parts })
   return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, env, observe }), webhookSettings }
 }
 
-function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
+function externalSettings({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
   return externalPoint(authz) ? JSON.stringify([name, authz]) : undefined
 }
 
 /** Closes the parts of guards that `after`, which replaces them, does not contain. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
   // Called before the new quotas report anything.
-  const ended = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
+  const quotasClosed = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
   if (gate !== after?.gate) await gate?.close?.()
   if (webhooks !== after?.webhooks) await webhooks?.close()
-  await ended
+  await quotasClosed
 }
 
 /** True when decisions need the policy engine. */
@@ -112,30 +112,30 @@ export function usesEngine({ incomingAuth }: VmcpConfig): boolean {
 }
 
 function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | undefined {
-  const { upstreamTokens, granted, events, log } = parts
+  const { upstreamTokens, isGranted, events, log } = parts
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') {
     return makeExternalGate(authz, {
       serverName: name,
-      upstreamTokens: ofPolicies(upstreamTokens),
-      observe: tellDecisionPoint(name, parts),
+      upstreamTokens: policyTokens(upstreamTokens),
+      observe: decisionPointReporter(name, parts),
     })
   }
   const authorizer = makeAuthorizer(authz, {
     serverName: name,
-    upstreamTokens: ofPolicies(upstreamTokens),
+    upstreamTokens: policyTokens(upstreamTokens),
     engineFailed: (err) => events.emit('policy_engine_failed', { err }),
     log,
   })
   const shadow = makeShadowAuthorizer(authz, {
     serverName: name,
-    upstreamTokens: ofPolicies(upstreamTokens),
+    upstreamTokens: policyTokens(upstreamTokens),
   })
-  return makeGate(authorizer, { unknownMethods: 'pass', granted, shadow })
+  return makeGate(authorizer, { unknownMethods: 'pass', granted: isGranted, shadow })
 }
 
-/** Uses `required` where it exists, because policies refuse everything without the token of their provider. */
-function ofPolicies(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
+/** Returns the token source for policies. Prefers `required`, because policies deny requests without their token. */
+function policyTokens(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
   if (tokens?.required === undefined) return tokens
   return { get: async (caller, provider, signal) => tokens.required?.(caller, provider, signal) }
 }
@@ -150,12 +150,12 @@ function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateL
   const record = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
   const observe = (event: RateLimitEvent): void => {
     record(event)
-    tellLimit(events, event)
+    reportLimit(events, event)
   }
   return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe })
 }
 
-function tellLimit(events: Events, event: RateLimitEvent): void {
+function reportLimit(events: Events, event: RateLimitEvent): void {
   if (event.kind === 'decision' && event.decision === 'rejected')
     events.emit('call_limited', { scope: event.scope, operation_type: event.operationType })
   else if (event.kind === 'store_down')
@@ -164,7 +164,7 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
 }
 
 /** Returns a function that checks whether a caller may use a tool of Gatehouse itself. */
-export function permitting(guards: () => Guards) {
+export function makePermissionCheck(guards: () => Guards) {
   return async function permits(caller: Caller, tool: string, signal: AbortSignal): Promise<boolean> {
     const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))
     try {

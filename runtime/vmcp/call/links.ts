@@ -1,6 +1,3 @@
-/**
- * Builds the links of the chain from the configuration, once for each configuration.
- */
 import type { Events } from '../../observe/index.ts'
 import type { Feature } from '../model/feature.ts'
 import type { Link, Operation } from '../model/operation.ts'
@@ -18,7 +15,7 @@ import type { Guards } from './guards.ts'
 import { rateLimit } from './rate-limit.ts'
 import { recordResourceLinks } from './resource-links.ts'
 import { checkState, readableErrors, route, send } from './send.ts'
-import { askedStep, askWebhooks } from './webhooks.ts'
+import { performStepWithWebhooks, askWebhooks } from './webhooks.ts'
 
 /** The parts that a reload replaces. Each is replaced as a whole. */
 export interface LinkSources {
@@ -32,15 +29,15 @@ export interface LinkSources {
 export interface FixedParts {
   readonly core: Core
   readonly observe: Link | undefined
-  readonly decided: NonNullable<AuthorizeOptions['decided']>
+  readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
   readonly isOwnTool: (name: string) => boolean
   readonly events: Events
 }
 
-/** Builds the links for the present parts. */
+/** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   { guards, features, callParts, maxToolNameLength }: LinkSources,
-  { core, observe, decided, isOwnTool, events }: FixedParts,
+  { core, observe, onDecision, isOwnTool, events }: FixedParts,
 ): ChainLinks {
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
@@ -63,18 +60,18 @@ export function makeLinks(
         chain: webhooks,
         factsOf,
         isOwnTool,
-        misfits: (operation, structured) => core.misfits(operation, structured),
+        listResultMismatches: (operation, structured) => core.listResultMismatches(operation, structured),
       }),
     authorize:
       gate &&
       authorize({
         gate,
-        decided,
+        onDecision,
         factsOf,
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
       }),
-    reject: (featureTools) => core.reject(featureTools),
+    resolveTarget: (featureTools) => core.resolveTarget(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,
     readableErrors: readableErrors(core),
@@ -101,10 +98,10 @@ export function stepPerformer(
   { performStep }: Pick<ChainEntries, 'performStep'>,
 ): PerformStep {
   return (operation, tool, timeoutMs) =>
-    askedStep(
+    performStepWithWebhooks(
       guards().webhooks,
       operation,
       { name: tool.key, backend: tool.backend, original: tool.original },
-      async (asked) => performStep({ ...asked, target: await core.stepTarget(asked, tool, timeoutMs) }),
+      async (checked) => performStep({ ...checked, target: await core.stepTarget(checked, tool, timeoutMs) }),
     )
 }

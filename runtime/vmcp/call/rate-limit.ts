@@ -1,13 +1,14 @@
 /**
  * Takes a token of the rate limit for each tool call.
  *
- * Comes after `authorize` and `reject`: a call that is denied, malformed or names an unknown tool takes no token, so no
- * caller can empty a shared bucket with calls that are not executed. A workflow costs one token. Each call of a script
- * enters the chain again and costs its own.
+ * Comes after `authorize` and `resolveTarget`: a call that is denied, malformed or names an unknown tool takes no
+ * token, so a caller cannot empty a shared bucket with calls that are not executed. A workflow costs one token. Each
+ * call of a script enters the chain again and costs one token.
  *
- * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both have HTTP
- * status 200, because client libraries retry a bare 429 on their own.
- * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
+ * Session-era clients get a result that their model can read. Stateless clients get an error with code 429. Both have
+ * HTTP status 200, because client libraries retry a bare 429 on their own.
+ * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool
+ * call".
  */
 import { errors } from '../../../schemas/index.ts'
 import { limitedDenial } from '../../observe/index.ts'

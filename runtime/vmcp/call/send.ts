@@ -1,6 +1,6 @@
 /**
- * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend. Converts
- * failures of the backend to the form that the method requires.
+ * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
+ * Converts failures of the backend to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -11,9 +11,9 @@ import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Backend } from '../backends/backend.ts'
 import { withoutOwnMeta } from '../features/quotas/own-meta.ts'
 import { isHeaderMismatch, type Outcome, toolErrorOutcome } from '../model/outcome.ts'
-import { unavailable } from '../model/unavailable.ts'
+import { unavailableError } from '../model/unavailable.ts'
 import {
-  invalidRequestState,
+  invalidRequestStateError,
   type Link,
   type Operation,
   type Perform,
@@ -22,13 +22,13 @@ import {
 import type { CallParts, Core } from './core.ts'
 
 /**
- * A failed tool call returns a result that a model can read. A read of an unlisted resource fails with RESOURCE_NOT_FOUND
- * when its backend has no resources.
+ * Returns the link that converts a failed tool call to a result that a model can read. A read of an unlisted resource
+ * fails with RESOURCE_NOT_FOUND when its backend has no resources.
  *
  * Also repeats a tool call once when the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
  * have changed since it was listed. The backend has not executed the rejected call.
  */
-export function readableErrors(core: Pick<Core, 'retargeted'>): Link {
+export function readableErrors(core: Pick<Core, 'retarget'>): Link {
   return async function readableErrors(operation, next) {
     const { method, target } = operation
     if (!target || target.run) return next(operation)
@@ -44,7 +44,7 @@ export function readableErrors(core: Pick<Core, 'retargeted'>): Link {
   }
 
   async function repeat(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
-    const retargeted = await core.retargeted(operation, target)
+    const retargeted = await core.retarget(operation, target)
     const outcome = retargeted && (await next({ ...operation, target: retargeted }))
     if (outcome && !isHeaderMismatch(outcome)) return outcome
     const { backend } = target.entry
@@ -66,7 +66,7 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {
     const { target, context } = operation
-    if (target && !target.run) context.routed?.(backendOf(core.parts, target).name)
+    if (target && !target.run) context.onRouted?.(backendOf(core.parts, target).name)
     return next(operation)
   }
 }
@@ -101,8 +101,8 @@ export function send(core: Core): Perform {
       if (params.raw('requestState') !== undefined) changes['requestState'] = undefined
       if (params.raw('inputResponses') !== undefined) changes['inputResponses'] = undefined
     }
-    // Without it, events arrive in the context of the request that opened the connection, and are audited and traced as
-    // part of that request.
+    // Without the snapshot, events arrive in the context of the request that opened the connection, and are audited and
+    // traced as part of that request.
     const inContext = AsyncLocalStorage.snapshot()
     try {
       const outcome = await backend.call(client, {
@@ -121,9 +121,9 @@ export function send(core: Core): Perform {
           progress: (progress) => inContext(() => context.progress(progress)),
           log: (message) => inContext(() => context.log(message)),
           ask: (request, signal) => inContext(() => context.ask(request, signal)),
-          passage() {
-            const passage = needsWholeResult ? undefined : context.passage?.()
-            return onlyBackend === undefined ? links.watched(passage, operation, name) : passage
+          streamResult() {
+            const passage = needsWholeResult ? undefined : context.streamResult?.()
+            return onlyBackend === undefined ? links.recordWhileStreaming(passage, operation, name) : passage
           },
         },
         headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
@@ -133,21 +133,21 @@ export function send(core: Core): Perform {
       if (outcome.kind === 'input') return { ...outcome, backend: backendIdentity(settings) }
       return target.delivery ? outcome : await withoutOwnMeta(outcome)
     } catch (error) {
-      throw ofBackendAlone(name, error)
+      throw toBackendError(name, error)
     }
   }
 }
 
 function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
   const member = members.get(name)
-  if (!member?.backend.health.monitor.available(name))
-    throw unavailable([name], { leftOut: leftOut.filter((one) => one === name) })
+  if (!member?.backend.health.monitor.isAvailable(name))
+    throw unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
   return member.backend
 }
 
 /** Throws INVALID_PARAMS when another backend issued the `requestState` and `inputResponses` of an operation. */
 function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
-  if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestState()
+  if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
 }
 
 const providerErrors: Readonly<Record<string, ErrorCode>> = {
@@ -160,7 +160,7 @@ const providerErrors: Readonly<Record<string, ErrorCode>> = {
  * Converts a failure of an upstream provider to an error of its backend alone. The caller stays signed in to Gatehouse,
  * and no circuit breaker counts the failure.
  */
-function ofBackendAlone(backend: string, error: unknown): unknown {
+function toBackendError(backend: string, error: unknown): unknown {
   const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined
   if (!(error instanceof GatehouseError) || code === undefined) return error
   return new GatehouseError(code, {

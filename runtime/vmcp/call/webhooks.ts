@@ -1,10 +1,10 @@
 /**
- * Webhooks of the virtual server: asked before authorization, and again about the result.
+ * Calls the webhooks of the virtual server before authorization, and again with the result.
  *
- * They come before every other check, so that policies, pins, limits and the catalog see the call as the webhooks have
- * changed it. They cannot change which item is called. A call that a webhook matched by its backend runs on that
- * backend or not at all. Calls of scripts and of tool search pass through this link. Steps of workflows skip the checks
- * and use `askedStep`.
+ * Webhooks come before every other check, so that policies, pins, limits and the catalog see the changed call. They
+ * cannot change which item is called. A call that a webhook matched by its backend runs on that backend or not at all.
+ * Calls of scripts and of tool search pass through this link. Steps of workflows skip the checks and use
+ * `performStepWithWebhooks`.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -28,24 +28,27 @@ export interface WebhookParts {
   /** True for a tool of Gatehouse itself that the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean
   /** Lists mismatches between a structured result and the tool's output schema. */
-  readonly misfits: (operation: Operation, structured: Buffer | undefined) => Promise<readonly string[]>
+  readonly listResultMismatches: (
+    operation: Operation,
+    structured: Buffer | undefined,
+  ) => Promise<readonly string[]>
 }
 
 export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   return function askWebhooks(operation, next) {
-    return chain.concerns(operation.method) ? asked(operation, next) : next(operation)
+    return chain.concerns(operation.method) ? callWebhooks(operation, next) : next(operation)
   }
-  async function asked(operation: Operation, next: Perform): Promise<Outcome> {
+  async function callWebhooks(operation: Operation, next: Perform): Promise<Outcome> {
     const origin = await originOf(operation, parts)
     const call = {
       ...callOf(operation, operation.params, origin),
       ...(operation.method === 'tools/call' && {
-        misfits: (structured: Buffer | undefined) => parts.misfits(operation, structured),
+        misfits: (structured: Buffer | undefined) => parts.listResultMismatches(operation, structured),
       }),
     }
     const params = await chain.request(call)
-    const instead = insteadOf(operation, params, origin)
-    return respond(chain, { ...call, params }, await next(withWholeResult(instead)))
+    const changed = changedOperation(operation, params, origin)
+    return respond(chain, { ...call, params }, await next(withWholeResult(changed)))
   }
 }
 
@@ -54,20 +57,25 @@ export interface StepTool extends Origin {
   readonly name: string
 }
 
-/** Performs a step of a workflow with webhooks. They see the advertised name of the tool. */
-export async function askedStep(
+/** Performs a workflow step and calls the webhooks with the advertised name of its tool. */
+export async function performStepWithWebhooks(
   chain: WebhookChain | undefined,
   operation: Operation,
   { name, ...origin }: StepTool,
   perform: (operation: Operation) => Promise<Outcome>,
 ): Promise<Outcome> {
   if (!chain?.concerns(operation.method)) return perform(operation)
-  const shown = new JsonObject(operation.params.with({ name: JSON.stringify(name) }))
-  const call = callOf(operation, shown, origin)
+  const shownParams = new JsonObject(operation.params.with({ name: JSON.stringify(name) }))
+  const call = callOf(operation, shownParams, origin)
   const params = await chain.request(call)
   const original = operation.params.raw('name')
-  const own = params === shown ? operation.params : new JsonObject(params.with({ name: original }))
-  return respond(chain, { ...call, params }, await perform(insteadOf(operation, own, undefined)))
+  const stepParams =
+    params === shownParams ? operation.params : new JsonObject(params.with({ name: original }))
+  return respond(
+    chain,
+    { ...call, params },
+    await perform(changedOperation(operation, stepParams, undefined)),
+  )
 }
 
 function callOf(
@@ -89,12 +97,12 @@ async function originOf(
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts?.origin
 }
 
-function insteadOf(operation: Operation, params: JsonObject, origin: Origin | undefined): Operation {
+function changedOperation(operation: Operation, params: JsonObject, origin: Origin | undefined): Operation {
   if (params === operation.params && !origin) return operation
   return withParams(operation, params, origin)
 }
 
-/** Asks about an outcome. Questions of a backend are not results and are returned unchanged. */
+/** Calls the webhooks with an outcome. Input requests of a backend are not results and are returned unchanged. */
 async function respond(chain: WebhookChain, call: WebhookCall, outcome: Outcome): Promise<Outcome> {
   if (outcome.kind === 'input') return outcome
   const { kind } = outcome

@@ -1,5 +1,5 @@
 /**
- * The merged view of several listings: what a kind of client sees, and the target of each name. Pure and immutable.
+ * The merged view of several listings: the items that a kind of client sees, and the target of each name. Immutable.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
@@ -77,7 +77,7 @@ export class Catalog {
       unnamed: tools.unnamed,
       absent: compose ? absentTools(sorted, absent, aggregation, reserved) : [],
     }
-    this.tools = withOwn(tools.entries, compose, unlisted, problems)
+    this.tools = addWorkflows(tools.entries, compose, unlisted, problems)
     this.refusedTools = tools.refused
     const prompts = resolvePrompts(sorted, aggregation, problems)
     this.prompts = prompts.entries
@@ -94,7 +94,7 @@ export class Catalog {
     this.promptList = sortedByKey([...this.prompts.values()])
     this.resourceList = sortedByKey([...this.resources.values()])
     this.templateList = sortedByKey([...this.templates.values()])
-    this.problems = problems.map(shownNotice)
+    this.problems = problems.map(makeVisible)
   }
 
   /** Digest per kind of list. Changes exactly when clients see a change. */
@@ -164,7 +164,7 @@ function absentTools(
 }
 
 /** Adds composite tools. They replace hidden tools with the same name, but not listed ones. */
-function withOwn(
+function addWorkflows(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,
   unlisted: UnlistedTools,
@@ -189,7 +189,7 @@ function withOwn(
 }
 
 /** Makes every character of a notice visible, because names come from backends. */
-function shownNotice({ kind, subject, message }: CatalogNotice): CatalogNotice {
+function makeVisible({ kind, subject, message }: CatalogNotice): CatalogNotice {
   return { kind, subject: visibleText(subject), message: visibleText(message) }
 }
 
@@ -208,13 +208,13 @@ function digest(entries: readonly CatalogEntry[]): string {
 }
 
 /** Resolves items by URI, which cannot be renamed. Of two backends with the same URI, the first by name wins. */
-function firstWins(
+function resolveByKey(
   listings: readonly Listing[],
   items: (listing: Listing) => readonly CatalogItem[],
   what: string,
   problems: CatalogNotice[],
-): Map<string, Claimed> {
-  const entries = new Map<string, Claimed>()
+): Map<string, ClaimedEntry> {
+  const entries = new Map<string, ClaimedEntry>()
   for (const listing of listings) {
     for (const { key, json, refused } of items(listing)) {
       if (!holdsName(refused)) continue
@@ -233,14 +233,14 @@ function firstWins(
   return entries
 }
 
-interface Claimed extends CatalogEntry {
+interface ClaimedEntry extends CatalogEntry {
   readonly refused?: Refused
 }
 
 function resolveResources(listings: readonly Listing[], problems: CatalogNotice[]) {
   const entries = new Map<string, CatalogEntry>()
   const refused = new Map<string, RefusedEntry>()
-  for (const [key, { refused: reason, ...entry }] of firstWins(
+  for (const [key, { refused: reason, ...entry }] of resolveByKey(
     listings,
     ({ resources }) => resources,
     'resource',
@@ -255,7 +255,7 @@ function resolveResources(listings: readonly Listing[], problems: CatalogNotice[
 function resolveTemplates(listings: readonly Listing[], problems: CatalogNotice[]) {
   const entries = new Map<string, TemplateEntry>()
   const refused = new Map<string, RefusedTemplate>()
-  for (const [key, { refused: reason, ...entry }] of firstWins(
+  for (const [key, { refused: reason, ...entry }] of resolveByKey(
     listings,
     ({ templates }) => templates,
     'resource template',

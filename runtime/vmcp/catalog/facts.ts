@@ -2,21 +2,24 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
-import { unavailable } from '../model/unavailable.ts'
+import { unavailableError } from '../model/unavailable.ts'
 import type { RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 
-export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
+export function ifAdvertised(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
 }
 
-/** Returns a function that finds the subject of a decision. `linked` is the backend of a URI that no list contains. */
-export function lookFor(
+/**
+ * Returns a function that finds the subject of a decision in a catalog. `linked` is the backend of a URI that no list
+ * contains.
+ */
+export function makeEntryFinder(
   action: AccessRequest['action'],
   id: string,
   linked?: string,
 ): (catalog: Catalog) => CatalogEntry | undefined {
-  if (action === 'call_tool') return (catalog) => visible(catalog.tools.get(id))
+  if (action === 'call_tool') return (catalog) => ifAdvertised(catalog.tools.get(id))
   if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
   // Completions and lists contain the template itself.
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id, linked)
@@ -48,8 +51,8 @@ export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
   }
 }
 
-/** Throws when the name now leads to another target than the one that the policies permitted. */
-export function requireDecided(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
+/** Throws BACKEND_UNAVAILABLE when the name now refers to another target than the one that the policies permitted. */
+export function requireDecidedTarget(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
@@ -61,15 +64,15 @@ export function requireDecided(decided: Origin | undefined, { backend, original 
  * Returns the current form of a tool that a component has kept for a while. Throws INVALID_PARAMS when it no longer
  * exists, and BACKEND_UNAVAILABLE when its backend cannot be listed.
  */
-export function heldTool({ listings }: Catalog, held: ToolEntry): ToolEntry | RefusedEntry {
-  const listing = listings.find(({ backend }) => backend === held.backend)
-  if (!listing) throw unavailable([held.backend])
-  const item = listing.tools.find(({ key }) => key === held.original)
+export function findCurrentTool({ listings }: Catalog, listedTool: ToolEntry): ToolEntry | RefusedEntry {
+  const listing = listings.find(({ backend }) => backend === listedTool.backend)
+  if (!listing) throw unavailableError([listedTool.backend])
+  const item = listing.tools.find(({ key }) => key === listedTool.original)
   if (!item) {
-    const detail = `tool ${JSON.stringify(held.original)} is not offered any more`
+    const detail = `tool ${JSON.stringify(listedTool.original)} is no longer offered`
     throw new GatehouseError('INVALID_PARAMS', { detail })
   }
-  if (item.refused) return { ...held, refused: item.refused }
-  const { check: _, ...rest } = held
+  if (item.refused) return { ...listedTool, refused: item.refused }
+  const { check: _, ...rest } = listedTool
   return { ...rest, mirrored: item.mirrored, ...(item.check ? { check: item.check } : {}) }
 }

@@ -1,7 +1,7 @@
 /**
- * Builds the instructions that a client gets when it opens a session or discovers the server. The instructions of the
- * only backend are passed on unchanged. Those of several backends are combined, each quoted below a heading with the
- * backend's name.
+ * Builds the instructions that a client receives when it opens a session or discovers the server. The instructions of a
+ * single backend are forwarded unchanged. The instructions of several backends are combined, each quoted below a
+ * heading with the backend's name.
  * Source: MCP 2025-11-25, lifecycle, "Initialization" (instructions).
  */
 
@@ -31,7 +31,7 @@ export function instructionsOf(
 ): string | undefined {
   const texts = listings.flatMap(({ backend, server }) => {
     const text = server.instructions ?? ''
-    return text.trim() === '' ? [] : [{ backend, text: shortened(text) }]
+    return text.trim() === '' ? [] : [{ backend, text: shorten(text) }]
   })
   if (texts.length === 0) return undefined
   if (isOnly) return texts[0]?.text
@@ -42,14 +42,14 @@ export function instructionsOf(
     if (length + title.length + text.length > maxCombined) leftOut++
     else {
       length += title.length + text.length
-      parts.push(`${title}\n\n${quoted(text)}`)
+      parts.push(`${title}\n\n${quote(text)}`)
     }
   }
   if (leftOut > 0) parts.push(`[Instructions of ${leftOut} more servers omitted]`)
   return parts.join('\n\n')
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   if (text.length <= maxInstructions) return text
   // Do not split a surrogate pair.
   return `${text.slice(0, maxInstructions).replace(/[\uD800-\uDBFF]$/u, '')}\n[shortened]`
@@ -58,7 +58,7 @@ function shortened(text: string): string {
 const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/u
 
 /** Returns a Markdown quotation, in which no line of a backend can look like a heading of the combined text. */
-function quoted(text: string): string {
+function quote(text: string): string {
   return text
     .split(lineEnd)
     .map((line) => (line === '' ? '>' : `> ${line}`))

@@ -1,5 +1,5 @@
 /**
- * Reads everything that one backend offers: tools, resources, resource templates, prompts.
+ * Reads all lists of one backend: tools, resources, resource templates, prompts.
  *
  * Each list is read independently: when one fails or ends early, the others are still complete. `violations` contains
  * problems of items, `defects` problems of whole lists.
@@ -20,7 +20,7 @@ import { type ListReadOptions, readList } from './lists/list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
 import type { PinDigests, PinReason } from '../model/catalog/pinning.ts'
 import { maxInstructions } from './instructions.ts'
-import { asError, isClosed, isRefusal, shownDetail } from './read-failure.ts'
+import { asError, isConnectionClosed, isRefusal, shownDetail } from './read-failure.ts'
 import type { CatalogItem, ItemKind, ToolItem } from '../model/catalog/entries.ts'
 
 export interface Listing {
@@ -57,7 +57,7 @@ export interface ListingOptions extends ListReadOptions {
   readonly perCaller: boolean
   /** The last listing. Its lists stay in use when they cannot be read again. */
   readonly before?: Listing | undefined
-  /** Undeclared lists that the backend was found not to have. Reading a listing adds to this set. */
+  /** Undeclared lists that the backend does not have. Reading a listing adds to this set. */
   readonly absent: Set<ItemKind>
 }
 
@@ -71,8 +71,8 @@ interface UsedList {
 }
 
 /**
- * Rejects with a BACKEND_* error when every declared list failed: with ListsFailed when the backend responded,
- * otherwise with the error of one list.
+ * Reads a listing. Rejects with a BACKEND_* error when every declared list failed: with ListsFailed when the backend
+ * responded, otherwise with the error of one list.
  */
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
@@ -80,7 +80,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   if ((server.instructions?.length ?? 0) > maxInstructions) violations.instructionsShortened(maxInstructions)
   const { expected, optional } = await readLists(options, violations)
   const failures = expected.flatMap(({ kind, failure: error }) => (error ? [{ kind, error }] : []))
-  const closed = failures.find(({ error }) => isClosed(error))
+  const closed = failures.find(({ error }) => isConnectionClosed(error))
   if (closed) throw closed.error
   if (failures.length > 0 && failures.length === expected.length) throw errorOfLists(failures)
   const lists = [...expected, ...optional]
@@ -92,7 +92,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
     backend,
     serial: ++serial,
     server: withFoundLists(server, lists),
-    tools: itemsOf('tools').flatMap((item) => callable(item, violations)),
+    tools: itemsOf('tools').flatMap((item) => callableTools(item, violations)),
     resources: itemsOf('resources'),
     templates: itemsOf('templates'),
     prompts: itemsOf('prompts'),
@@ -106,8 +106,8 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   }
 }
 
-/** Returns no tool when its arguments are mirrored incorrectly. */
-function callable(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
+/** Returns the tool in a list, or an empty list when its arguments are mirrored incorrectly. */
+function callableTools(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]
   violations.leftOut('tools', item.key, tool)
@@ -137,8 +137,8 @@ interface ListGroups {
 }
 
 /**
- * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the backend
- * does not declare is requested as well; when that fails, the backend does not have the list.
+ * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the
+ * backend does not declare is requested as well; when that fails, the backend does not have the list.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
   const { server, absent, before } = options
@@ -149,7 +149,7 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
   const read = (kind: ItemKind, group: Group): Promise<UsedList> =>
     readOne({ ...options, signal: late.signal(options.signal, group) }, kind, violations)
   const probe = (kind: ItemKind, group: Group): Promise<UsedList> =>
-    read(kind, group).then((list) => probed(list, absent))
+    read(kind, group).then((list) => finishProbe(list, absent))
   const expected =
     declared.length > 0 ? declared.map((kind) => read(kind, 'expected')) : [probe('tools', 'expected')]
   const optional = kinds.filter(
@@ -215,14 +215,14 @@ async function readOne(
     const { items, end } = await readList(options, kind, violations)
     // Prefer the complete earlier list to the first pages of a new one.
     if (end?.error && usableItems(before, kind, end.error, 'complete'))
-      return unread(options, kind, end.error)
+      return makeFailedList(options, kind, end.error)
     const defects = [
       ...(declaration && items.length > 0 ? [declaration] : []),
       ...(end ? [incompleteList(backend, kind, end)] : []),
     ]
     return { kind, items, defects }
   } catch (thrown) {
-    return unread(options, kind, asError(thrown))
+    return makeFailedList(options, kind, asError(thrown))
   }
 }
 
@@ -230,7 +230,11 @@ async function readOne(
  * Returns a list that could not be read. The last items stay in use unless the caller is no longer allowed to see
  * them.
  */
-function unread({ backend, before, perCaller }: ListingOptions, kind: ItemKind, failure: Error): UsedList {
+function makeFailedList(
+  { backend, before, perCaller }: ListingOptions,
+  kind: ItemKind,
+  failure: Error,
+): UsedList {
   const detail = shownDetail(failure, perCaller)
   const kept = usableItems(before, kind, failure, 'any')
   return {
@@ -258,7 +262,7 @@ function usableItems(
 }
 
 /** Handles an undeclared list. Without items, it is not requested again, and failures are not reported. */
-function probed(list: UsedList, absent: Set<ItemKind>): UsedList {
+function finishProbe(list: UsedList, absent: Set<ItemKind>): UsedList {
   const { kind, items, failure } = list
   if (items.length > 0) return list
   // Nearly every backend has tools, so a failure may be temporary.
@@ -284,7 +288,7 @@ function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind):
 export const announcedMs = 5 * 60_000
 export const unannouncedMs = 30_000
 
-export function goodFor({ server }: Listing): number {
+export function lifetimeOf({ server }: Listing): number {
   const { capabilities } = server
   const announced = (['tools', 'resources', 'prompts'] as const).every(
     (kind) => !capabilities[kind] || capabilities.listChanged.has(kind),

@@ -16,18 +16,18 @@ import type { OperationClient, ClientAbilities } from '../model/session.ts'
 import { AnnouncedChanges } from './changes/announced-changes.ts'
 import { type CachedListing, emptyCachedListing, failedForAnother } from './lists/cached-listing.ts'
 import { ListDefectReports } from './lists/list-defects.ts'
-import { type ListsState, ListsTold } from './lists/lists-told.ts'
+import { type ListsState, ListReadReports } from './lists/lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
 import {
   announcedMs,
-  goodFor,
+  lifetimeOf,
   hasFailedLists,
   hasStaleLists,
   isSlowToRepair,
   unannouncedMs,
 } from './listing.ts'
 import type { ItemKind } from '../model/catalog/entries.ts'
-import { asError, isClosed, isRefusal } from './read-failure.ts'
+import { asError, isConnectionClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
@@ -70,9 +70,9 @@ export class Listings {
   /** Insertion order is the order of use. */
   readonly #cached = new Map<string, CachedListing>()
   readonly keys: ListingKeys
-  readonly #told: ListsTold
+  readonly #readReports: ListReadReports
   readonly #defects: ListDefectReports
-  /** Undeclared lists that the backend was found not to have. */
+  /** Undeclared lists that the backend does not have. */
   readonly #absent = new Set<ItemKind>()
   /** Valid only as long as a failure is cached. */
   readonly #provisional = new WeakSet<Listing>()
@@ -82,7 +82,7 @@ export class Listings {
     this.#backend = backend
     this.keys = new ListingKeys(backend.settings)
     this.#options = options
-    this.#told = new ListsTold(backend.settings, options.events)
+    this.#readReports = new ListReadReports(backend.settings, options.events)
     this.#defects = new ListDefectReports(backend.name, options.events)
     this.changes = new AnnouncedChanges(backend, this, options)
   }
@@ -97,7 +97,7 @@ export class Listings {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
     const isKnown = this.#cached.has(this.keys.keyOf(client, abilities.signature))
-    return isKnown || this.#backend.newClients.any ? abilities : abilities.plain
+    return isKnown || this.#backend.newClients.hasCapacity ? abilities : abilities.plain
   }
 
   hasFork(scope: SessionScope): boolean {
@@ -143,7 +143,7 @@ export class Listings {
       const abilities = this.#abilitiesOf(client)
       const key = this.keys.keyOf(client, abilities.signature)
       if (abilities.plain && !this.#cached.has(key)) this.#backend.newClients.take()
-      const cached = this.#keep(key)
+      const cached = this.#getOrCreate(key)
       const credential = this.keys.credentialOf(client)
       if (cached.freshUntil > this.#options.clock.now()) {
         if (cached.listing) return cached.listing
@@ -151,7 +151,7 @@ export class Listings {
       }
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
-      // A list that just failed may be as slow again: do not wait for it when there is something to show.
+      // A list that just failed may be slow again, so do not wait for it when an earlier listing exists.
       if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing
@@ -162,12 +162,12 @@ export class Listings {
       })
       if (!listing) continue
       // If another change arrived during the read, read once more, but not forever.
-      if (cached.freshUntil > 0 || round > 1) return this.#joined(client, key, listing)
+      if (cached.freshUntil > 0 || round > 1) return this.#rejoinShared(client, key, listing)
     }
   }
 
-  /** A session whose own listing equals the shared one uses the shared one again. */
-  #joined(client: OperationClient, key: string, listing: Listing): Listing {
+  /** Returns the shared listing again when a session's own listing equals it. */
+  #rejoinShared(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing
     const shared = this.#cached.get(this.keyOf({ ...client, session: undefined }))
@@ -207,18 +207,18 @@ export class Listings {
     if (!cached) return
     cached.cancelRetry?.()
     this.#cached.delete(key)
-    this.#unused(cached.listing)
+    this.#reportUnused(cached.listing)
     this.#reportDefects()
   }
 
   /** Reports a listing that no key uses any more. */
-  #unused(listing: Listing | undefined): void {
+  #reportUnused(listing: Listing | undefined): void {
     if (!listing) return
     for (const cached of this.#cached.values()) if (cached.listing === listing) return
     this.#options.onDropped(listing)
   }
 
-  #keep(key: string): CachedListing {
+  #getOrCreate(key: string): CachedListing {
     const known = this.#cached.get(key)
     if (known) {
       this.#cached.delete(key)
@@ -237,7 +237,7 @@ export class Listings {
   #read(key: string, cached: CachedListing, client: OperationClient): Promise<Listing> {
     if (!cached.reading) {
       cached.credential = this.keys.credentialOf(client)
-      cached.outdated = false
+      cached.isOutdated = false
       cached.cancelRetry?.()
       cached.reading = this.#readNow(key, client, cached.listing)
         .then(
@@ -258,15 +258,15 @@ export class Listings {
     cached.listing = present
     cached.failure = undefined
     cached.staleSince = hasStaleLists(listing) ? (cached.staleSince ?? this.#options.clock.now()) : undefined
-    this.#told.read(listing.violations, this.state)
-    let goodForMs = this.#provisional.has(listing) ? failureMs : goodFor(listing)
+    this.#readReports.read(listing.violations, this.state)
+    let goodForMs = this.#provisional.has(listing) ? failureMs : lifetimeOf(listing)
     if (hasFailedLists(listing)) goodForMs = this.#retryLater(key, cached, client)
     else cached.retries = 0
-    cached.freshUntil = cached.outdated ? 0 : this.#options.clock.now() + goodForMs
+    cached.freshUntil = cached.isOutdated ? 0 : this.#options.clock.now() + goodForMs
     this.#reportDefects()
     this.#options.onState()
     if (present !== before) {
-      this.#unused(before)
+      this.#reportUnused(before)
       this.#options.onRead(present, before)
     }
     return present
@@ -290,17 +290,17 @@ export class Listings {
     this.#retryLater(key, cached, client)
     if (before && !isRefusal(cached.failure)) {
       cached.staleSince ??= clock.now()
-      this.#told.failed(error, this.state)
+      this.#readReports.failed(error, this.state)
       this.#options.onState()
       return before
     }
     cached.listing = undefined
     cached.staleSince = undefined
-    this.#told.failed(error, this.state)
+    this.#readReports.failed(error, this.state)
     this.#reportDefects()
     this.#options.onState()
     if (before) {
-      this.#unused(before)
+      this.#reportUnused(before)
       this.#options.onRead(undefined, before)
     }
     throw cached.failure
@@ -323,14 +323,12 @@ export class Listings {
     return pauseMs
   }
 
-  /**
-   * Reads a listing. Retries once when this side closed the connection meanwhile, so that clients do not miss tools.
-   */
+  /** Reads a listing. Retries once when Gatehouse closed the connection, so that clients do not miss tools. */
   async #readNow(key: string, client: OperationClient, before: Listing | undefined): Promise<Listing> {
     try {
       return await this.#readOnce(key, client, before)
     } catch (error) {
-      if (!isClosed(error) || client.session?.over || this.#closed) throw error
+      if (!isConnectionClosed(error) || client.session?.isOver || this.#closed) throw error
       return this.#readOnce(key, client, before)
     }
   }
@@ -346,7 +344,7 @@ export class Listings {
     const listing = await readListing({
       backend: name,
       perCaller: backend.settings.perCaller,
-      sent: backend.settings.target.sent,
+      sentHeaders: backend.settings.target.sentHeaders,
       connection,
       server,
       capabilities,
@@ -356,7 +354,7 @@ export class Listings {
       pins: backend.settings.pins,
       before,
       absent: this.#absent,
-      measured: (request, work) => backend.measured(request, work),
+      observeRequest: (request, work) => backend.observeRequest(request, work),
     })
     if ((await this.#options.ready?.(listing)) === false) this.#provisional.add(listing)
     return listing
@@ -369,11 +367,11 @@ export class Listings {
     return [...new Set((present.length > 0 ? present : cached).flatMap(({ listing }) => listing ?? []))]
   }
 
-  /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
+  /** Marks a client's listing as outdated, unless its backend announces changes or it was just read. */
   expireUnannounced(client: OperationClient): void {
     const cached = this.#cached.get(this.keyOf(client))
     if (!cached?.listing || hasFailedLists(cached.listing)) return
-    if (goodFor(cached.listing) === announcedMs) return
+    if (lifetimeOf(cached.listing) === announcedMs) return
     const readAt = cached.freshUntil - unannouncedMs
     if (readAt + brandNewMs > this.#options.clock.now()) return
     cached.freshUntil = 0
@@ -385,7 +383,7 @@ export class Listings {
     for (const [name, cached] of this.#cached) {
       if (key !== undefined && name !== key) continue
       cached.freshUntil = 0
-      cached.outdated = true
+      cached.isOutdated = true
     }
     this.#options.onState()
   }

@@ -8,7 +8,7 @@
  */
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { unavailable } from '../model/unavailable.ts'
+import { unavailableError } from '../model/unavailable.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Catalog } from './catalog.ts'
 import { listMethod, ListsFailed } from './lists/list-defects.ts'
@@ -47,7 +47,8 @@ export class Lookup {
   ): Promise<Catalog> {
     const { members, views, partialFailureMode } = this.#owner.parts
     const skipSlow = !waitForFresh && partialFailureMode !== 'fail'
-    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh, skipSlow }))
+    const view =
+      views.ready(members, client) ?? (await views.query(members, client, { waitForFresh, skipSlow }))
     if (partialFailureMode === 'fail') this.#requireAll(view, list)
     return view.catalog
   }
@@ -70,9 +71,12 @@ export class Lookup {
    * Looks up a target, and reads the lists again before reporting it as unknown. The result may belong to a backend
    * that currently receives no requests.
    */
-  async find<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
-    const ready = this.ready(client)
-    const found = (ready && look(ready)) ?? look(await this.view(client, { waitForFresh: false }))
+  async find<E>(
+    client: OperationClient,
+    findEntry: (catalog: Catalog) => E | undefined,
+  ): Promise<E | undefined> {
+    const ready = this.readyCatalog(client)
+    const found = (ready && findEntry(ready)) ?? findEntry(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#owner.parts
     // Backends that do not announce changes, or that have pending changes, may offer new items. Their lists are read
@@ -81,11 +85,14 @@ export class Lookup {
       listings.expireUnannounced(client)
       listings.changes.flush(client.session?.id, minPauseMs)
     }
-    return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
+    return (
+      findEntry(await this.view(client, { waitForFresh: true })) ??
+      findEntry(views.lastKnown(members, client))
+    )
   }
 
   /** Returns the catalog of a client if no backend has to be asked for it. Throws like `view`. */
-  ready(client: OperationClient): Catalog | undefined {
+  readyCatalog(client: OperationClient): Catalog | undefined {
     const { members, views, partialFailureMode, leftOut } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.
     if (views.awaitsAnnounced)
@@ -100,7 +107,7 @@ export class Lookup {
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.find(
       client,
-      ({ aliases, tools }) => aliases.names.get(alias) ?? (tools.has(alias) ? alias : undefined),
+      ({ aliases, tools }) => aliases.nameByAlias.get(alias) ?? (tools.has(alias) ? alias : undefined),
     )
   }
 
@@ -109,7 +116,7 @@ export class Lookup {
    * lists of these kinds could never be read for this client. `named` is a catalog name; undefined for URIs, which do
    * not name their backend.
    */
-  unlisted(
+  errorForUnlisted(
     client: OperationClient,
     named: string | undefined,
     kinds: readonly ItemKind[],
@@ -158,7 +165,7 @@ function allUnavailable(
   const refusals = down.filter(({ error }) => error && isRefusal(error) && !isSignInNeeded(error))
   const cause = errors.find(isSignInNeeded) ?? refusals[0]?.error ?? errors[0]
   const needsSignIn = cause !== undefined && isSignInNeeded(cause)
-  return unavailable([...down.map(({ name }) => name), ...leftOut].sort(), {
+  return unavailableError([...down.map(({ name }) => name), ...leftOut].sort(), {
     cause,
     list,
     leftOut,

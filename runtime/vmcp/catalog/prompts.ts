@@ -33,15 +33,15 @@ export function resolvePrompts(
   const order = priority ? (aggregation.conflictResolutionConfig.priorityOrder ?? []) : []
   const format = priority ? '{workload}_' : prefixFormat(aggregation)
   const ranked = [...listings].sort((a, b) => rank(order, a.backend) - rank(order, b.backend))
-  const bare = new Map<string, Claim>()
+  const unprefixed = new Map<string, Claim>()
   const prefixed = new Map<string, Claim[]>()
   for (const { backend, prompts } of ranked) {
     for (const item of prompts) {
       const { key } = item
       if (!holdsName(item.refused)) continue
       if (order.includes(backend)) {
-        const known = bare.get(key)
-        if (!known) bare.set(key, claimOf(item, backend, key))
+        const known = unprefixed.get(key)
+        if (!known) unprefixed.set(key, claimOf(item, backend, key))
         else
           problems.push({
             kind: 'shadowed',
@@ -54,13 +54,13 @@ export function resolvePrompts(
       prefixed.set(name, [...(prefixed.get(name) ?? []), claimOf(item, backend, name)])
     }
   }
-  const claims = new Map(bare)
+  const claims = new Map(unprefixed)
   for (const [name, claimants] of prefixed) {
     const [only] = claimants
-    if (claimants.length === 1 && only && !bare.has(name)) claims.set(name, only)
+    if (claimants.length === 1 && only && !unprefixed.has(name)) claims.set(name, only)
     else {
       claims.delete(name)
-      const backends = [...claimants, ...(bare.has(name) ? [bare.get(name)] : [])]
+      const backends = [...claimants, ...(unprefixed.has(name) ? [unprefixed.get(name)] : [])]
         .map((entry) => entry?.backend)
         .join(', ')
       problems.push({
@@ -98,7 +98,7 @@ function claimOf({ key, json, check, refused }: CatalogItem, backend: string, na
     key: name,
     backend,
     original: key,
-    json: renamed(json, key, name),
+    json: renamePrompt(json, key, name),
     ...(check ? { check } : {}),
   }
   return { backend, entry, reason: refused }
@@ -109,6 +109,6 @@ function rank(order: readonly string[], backend: string): number {
   return at < 0 ? order.length : at
 }
 
-function renamed(json: Buffer, from: string, to: string): Buffer {
+function renamePrompt(json: Buffer, from: string, to: string): Buffer {
   return from === to ? json : new JsonObject(json).with({ name: JSON.stringify(to) })
 }

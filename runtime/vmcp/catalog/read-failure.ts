@@ -1,6 +1,6 @@
 /** Classifies failed reads of a backend's lists. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { answerBehind } from '../backends/transport/backend-answer.ts'
+import { findAnswer } from '../backends/transport/backend-answer.ts'
 import { ConnectionClosed } from '../backends/session-era/channel.ts'
 
 export function asError(error: unknown): Error {
@@ -30,11 +30,11 @@ const refusals: ReadonlySet<string> = new Set([
  * caller; the log always contains it.
  */
 export function shownDetail(error: unknown, perCaller: boolean): string | undefined {
-  return perCaller ? undefined : answerBehind(error)?.text
+  return perCaller ? undefined : findAnswer(error)?.text
 }
 
 /** True when this side closed the connection meanwhile. */
-export function isClosed(error: unknown): boolean {
+export function isConnectionClosed(error: unknown): boolean {
   return (
     error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)
   )

@@ -50,8 +50,8 @@ export class ResourceLinks {
     for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
-  /** Returns a stream stage that records the links of a result while it passes. */
-  watched(
+  /** Returns a result stream that records the links of the result and forwards it to `passage`. */
+  recordWhileStreaming(
     passage: ResultPassage | undefined,
     { client, method, params }: Operation,
     backend: string,
@@ -71,7 +71,7 @@ export class ResourceLinks {
 
   #add(client: OperationClient, backend: string, uri: string): void {
     // A result may arrive after the end of its session.
-    if (client.session?.over) return
+    if (client.session?.isOver) return
     const owner = ownerOf(client)
     const owned: OwnedLinks = this.#owners.get(owner) ?? new Map<string | undefined, LinkSet>()
     this.#owners.delete(owner)
@@ -80,10 +80,10 @@ export class ResourceLinks {
     // An anonymous caller must not be able to redirect other callers to another backend.
     const isAmbiguous =
       known !== undefined && isShared(client.caller) && !client.session && known[0] !== backend
-    const giver = isAmbiguous ? undefined : backend
+    const provider = isAmbiguous ? undefined : backend
     if (known) this.#resize(known[1], (links) => links.delete(uri))
-    const links = owned.get(giver) ?? new LinkSet()
-    owned.set(giver, links)
+    const links = owned.get(provider) ?? new LinkSet()
+    owned.set(provider, links)
     this.#resize(links, () => links.add(uri))
     while (this.#size > maxTotalSize) this.#forget(this.#owners.keys().next().value ?? '')
   }
@@ -161,14 +161,14 @@ const uriMember = Buffer.from('"uri"')
 /** Finds the string values of all `uri` members in JSON that arrives in chunks. */
 class LinkScanner {
   /** The requested URI, which is not a link. */
-  readonly #own: string | undefined
+  readonly #requestedUri: string | undefined
   readonly #found = new Set<string>()
   #count = 0
   /** The end of the last chunk, where a member may have begun. */
   #rest: Buffer = Buffer.alloc(0)
 
-  constructor(own: string | undefined) {
-    this.#own = own
+  constructor(requestedUri: string | undefined) {
+    this.#requestedUri = requestedUri
   }
 
   /** Returns the URIs found since the last call. */
@@ -190,7 +190,7 @@ class LinkScanner {
         this.#rest = Buffer.from(bytes.subarray(at))
         return
       }
-      if (value && value.uri !== this.#own) this.#found.add(value.uri)
+      if (value && value.uri !== this.#requestedUri) this.#found.add(value.uri)
       if (++this.#count >= maxLinksPerResult) return
       from = at + uriMember.length
     }

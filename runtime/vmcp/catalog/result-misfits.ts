@@ -11,7 +11,7 @@ import type { MatchSchemas } from '../model/catalog/pinning.ts'
 const schemas = new WeakMap<Buffer, { readonly text: string | undefined }>()
 
 /** Returns one line per mismatch; none when the tool has no supported output schema. */
-export async function resultMisfits(
+export async function findResultMismatches(
   definition: Buffer,
   structured: Buffer | undefined,
   match: MatchSchemas,

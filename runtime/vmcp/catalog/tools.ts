@@ -26,7 +26,7 @@ import {
 } from '../model/catalog/entries.ts'
 
 /** Some model APIs reject longer names. Without aliases such tools are still offered, and reported. */
-const longName = 64
+const longNameLength = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
 interface Candidate {
@@ -63,11 +63,11 @@ export function resolveTools(
       })
       continue
     }
-    if (aggregation.maxToolNameLength === 0 && name.length > longName) {
+    if (aggregation.maxToolNameLength === 0 && name.length > longNameLength) {
       problems.push({
         kind: 'long_name',
         subject: name,
-        message: `tool ${name} has a name of ${name.length} characters; some clients accept at most ${longName}, and maxToolNameLength is 0`,
+        message: `tool ${name} has a name of ${name.length} characters; some clients accept at most ${longNameLength}, and maxToolNameLength is 0`,
       })
     }
     if (candidate.item.refused !== undefined) {
@@ -86,27 +86,27 @@ export function resolveTools(
     for (const [, name] of resolveNames([candidate], aggregation, []))
       if (!entries.has(name) && !refused.has(name)) refused.set(name, refusedEntry(candidate, name, reason))
   }
-  return { entries, refused, unnamed: unnamedOf(all, entries, aggregation) }
+  return { entries, refused, unnamed: findUnnamed(all, entries, aggregation) }
 }
 
 /** Returns the tools that lost their name to another backend. */
-function unnamedOf(
+function findUnnamed(
   candidates: readonly Candidate[],
   entries: ReadonlyMap<string, ToolEntry>,
   aggregation: Aggregation,
 ): readonly ToolEntry[] {
   if (candidates.length === entries.size) return []
-  const named = new Set([...entries.values()].map(ownName))
+  const named = new Set([...entries.values()].map(qualifiedName))
   return candidates.flatMap((candidate) => {
     const { backend, item } = candidate
-    const name = ownName({ backend, original: item.key })
+    const name = qualifiedName({ backend, original: item.key })
     if (item.refused !== undefined || named.has(name)) return []
     return [{ ...entryOf(candidate, name, aggregation), advertised: false }]
   })
 }
 
 /** Returns `backend.original`, which no name conflict changes. */
-export function ownName({ backend, original }: Pick<ToolEntry, 'backend' | 'original'>): string {
+export function qualifiedName({ backend, original }: Pick<ToolEntry, 'backend' | 'original'>): string {
   return `${backend}.${original}`
 }
 
@@ -158,9 +158,9 @@ function resolveNames(
 ): [Candidate, string][] {
   switch (aggregation.conflictResolution) {
     case 'priority':
-      return byPriority(candidates, aggregation, problems)
+      return resolveByPriority(candidates, aggregation, problems)
     case 'manual':
-      return byHand(candidates, problems)
+      return resolveManually(candidates, problems)
     default: {
       const format = prefixFormat(aggregation)
       return candidates.map((candidate) => [
@@ -182,7 +182,7 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 /**
  * Of the backends that share a name, the first in the priority order wins. If none is in the order, all get a prefix.
  */
-function byPriority(
+function resolveByPriority(
   candidates: readonly Candidate[],
   aggregation: Aggregation,
   problems: CatalogNotice[],
@@ -214,7 +214,7 @@ function byPriority(
 }
 
 /** Uses names as the operator configured them. A name that two backends still share is offered by neither. */
-function byHand(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
+function resolveManually(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
     const [only] = claimants
@@ -242,11 +242,11 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
   const { item, override, backend, base } = candidate
   const { key: original, json, sessionJson, check, mirrored } = item
   const own = annotationsIn(json)
-  const annotations = override?.annotations ? overridden(own, override.annotations) : own
+  const annotations = override?.annotations ? mergeAnnotations(own, override.annotations) : own
   const changes: Record<string, string> = {}
   if (override?.description !== undefined) changes['description'] = JSON.stringify(override.description)
   if (override?.annotations) changes['annotations'] = JSON.stringify(annotations)
-  const change = (form: Buffer): Buffer => changed(renamed(form, original, name), changes)
+  const change = (form: Buffer): Buffer => applyChanges(renameTool(form, original, name), changes)
   return {
     key: name,
     backend,
@@ -263,12 +263,12 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
   }
 }
 
-function changed(json: Buffer, changes: Readonly<Record<string, string>>): Buffer {
+function applyChanges(json: Buffer, changes: Readonly<Record<string, string>>): Buffer {
   return Object.keys(changes).length === 0 ? json : new JsonObject(json).with(changes)
 }
 
 /** Renames a tool. Most backends write the name first, so that the rest need not be parsed. */
-function renamed(json: Buffer, from: string, to: string): Buffer {
+function renameTool(json: Buffer, from: string, to: string): Buffer {
   if (from === to) return json
   const before = `{"name":${JSON.stringify(from)}`
   const { length } = before
@@ -293,7 +293,7 @@ function annotationsIn(json: Buffer): Fields {
 }
 
 /** Merges the annotations of an override into those of the tool. */
-function overridden(own: Fields, override: ToolAnnotations): Fields {
+function mergeAnnotations(own: Fields, override: ToolAnnotations): Fields {
   const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],
   )

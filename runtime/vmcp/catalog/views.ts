@@ -1,7 +1,7 @@
 /**
- * The current view of a client: the merged listings of all backends. Merges once per set of listings.
+ * Provides the current view of a client: the merged listings of all backends. Merges once per set of listings.
  *
- * Backends that cannot be listed are in `down`; the core decides how they affect a request.
+ * `down` contains the backends that cannot be listed. The core decides how they affect a request.
  */
 import { type Aggregation, prefixedName, byText } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -13,7 +13,7 @@ import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import type { Listings, ViewOptions } from './listings.ts'
 import { requesterIdentity } from '../model/identity.ts'
-import type { PinBook } from './pinning/book.ts'
+import type { ActiveLocks } from './pinning/book.ts'
 import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128
@@ -29,30 +29,30 @@ export interface AggregatedBackend {
 export interface View {
   readonly catalog: Catalog
   /** Backends that could not be listed, sorted by name, with the error. */
-  readonly down: readonly Lack[]
+  readonly down: readonly MissingBackend[]
   /** Backends whose last lists are in use because they could not be read again. */
-  readonly stale: readonly Lack[]
+  readonly stale: readonly MissingBackend[]
 }
 
-/** Applies guardrails to a list. */
+/** Applies guardrails to listings. */
 export interface ListTreatment {
   /** `offered` is the part of the listing that pinning allows. */
   apply(listing: Listing, offered: Listing): Listing
 }
 
-interface AskedView extends View {
+interface QueriedView extends View {
   /** The listings as read, before they were merged. */
-  readonly asked: readonly Listing[]
+  readonly queried: readonly Listing[]
 }
 
 /** A backend with missing or stale lists, and the reason if known. */
-interface Lack {
+interface MissingBackend {
   readonly name: string
   readonly error: Error | undefined
 }
 
-interface Asked {
-  readonly down: Lack[]
+interface QueryResult {
+  readonly down: MissingBackend[]
   readonly listings: Listing[]
 }
 
@@ -66,7 +66,9 @@ const maxWaitMs = 50
 const slowError = new Error('the backend has not responded yet')
 
 export class Views {
-  /** True when a call waits for a list whose change a backend has announced, because approved definitions may differ. */
+  /**
+   * True when a call waits for a list whose change a backend has announced, because approved definitions may differ.
+   */
   readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
   readonly #now: () => number
@@ -74,8 +76,8 @@ export class Views {
   readonly #compose: Composer | undefined
   readonly #onMerged: () => void
   readonly #reserved: ReadonlySet<string>
-  readonly #pins: PinBook | undefined
-  readonly #marks: ListTreatment | undefined
+  readonly #pins: ActiveLocks | undefined
+  readonly #guardrails: ListTreatment | undefined
   /** Views that need no requests to backends, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is the order of use. */
@@ -90,8 +92,8 @@ export class Views {
     onMerged: () => void = () => {},
     /** Names of the server's own tools. */
     reserved: ReadonlySet<string> = new Set(),
-    pins?: PinBook,
-    marks?: ListTreatment,
+    pins?: ActiveLocks,
+    guardrails?: ListTreatment,
   ) {
     this.#aggregation = aggregation
     this.#compose = compose
@@ -101,11 +103,11 @@ export class Views {
     this.#reserved = reserved
     this.#pins = pins
     this.awaitsAnnounced = pins?.enabled === true
-    this.#marks = marks
+    this.#guardrails = guardrails
   }
 
   /** Call when cached views may be outdated. */
-  changed(): void {
+  invalidate(): void {
     this.#ready.clear()
   }
 
@@ -132,7 +134,7 @@ export class Views {
    * Asks all backends concurrently; see Listings.get for `waitForFresh`. With `skipSlow`, omits backends that are slow
    * to respond for the first time, if their items cannot affect those of other backends. Never rejects.
    */
-  async of(
+  async query(
     members: ReadonlyMap<string, AggregatedBackend>,
     client: OperationClient,
     { waitForFresh, skipSlow = false }: ViewOptions & { readonly skipSlow?: boolean },
@@ -141,7 +143,7 @@ export class Views {
       const { down, listings } = await this.#tracer.internal(
         'aggregator.QueryAllCapabilities',
         undefined,
-        () => this.#ask(members, client, { waitForFresh, skipSlow: skipSlow && this.#independent }),
+        () => this.#ask(members, client, { waitForFresh, skipSlow: skipSlow && this.#hasIndependentNames }),
       )
       const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
         this.merge(listings, absentOf(members, client, listings)),
@@ -155,7 +157,7 @@ export class Views {
         }),
       }
       if (view.down.every(({ error }) => error !== slowError))
-        this.#keep(members, client, { ...view, asked: listings })
+        this.#keep(members, client, { ...view, queried: listings })
       return view
     })
   }
@@ -163,7 +165,7 @@ export class Views {
   /** True when a catalog name could belong to this backend, judging by its form. */
   mayOwn(backend: string, name: string): boolean {
     const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
-    if (!this.#independent) return true
+    if (!this.#hasIndependentNames) return true
     const prefix = prefixedName(conflictResolutionConfig.prefixFormat, backend, '')
     return (
       name.startsWith(prefix) ||
@@ -171,8 +173,8 @@ export class Views {
     )
   }
 
-  /** True when no backend can take a name from another one. */
-  get #independent(): boolean {
+  /** True when the names of different backends cannot conflict. */
+  get #hasIndependentNames(): boolean {
     const { conflictResolution, conflictResolutionConfig } = this.#aggregation
     return conflictResolution === 'prefix' && conflictResolutionConfig.prefixFormat.includes('{workload}')
   }
@@ -181,13 +183,13 @@ export class Views {
     members: ReadonlyMap<string, AggregatedBackend>,
     client: OperationClient,
     { waitForFresh, skipSlow }: ViewOptions & { readonly skipSlow: boolean },
-  ): Promise<Asked> {
-    const down: Lack[] = []
+  ): Promise<QueryResult> {
+    const down: MissingBackend[] = []
     const listings: Listing[] = []
     const pending: Promise<void>[] = []
     for (const { backend, listings: lists } of members.values()) {
       const { name } = backend
-      if (!backend.health.monitor.available(name)) {
+      if (!backend.health.monitor.isAvailable(name)) {
         down.push({ name, error: undefined })
         continue
       }
@@ -214,12 +216,12 @@ export class Views {
   #keep(
     members: ReadonlyMap<string, AggregatedBackend>,
     client: OperationClient,
-    { asked, ...view }: AskedView,
+    { queried, ...view }: QueriedView,
   ): void {
-    for (const listing of asked) if (members.get(listing.backend)?.listings.peek(client) !== listing) return
+    for (const listing of queried) if (members.get(listing.backend)?.listings.peek(client) !== listing) return
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
     for (const [name, { backend, listings }] of members) {
-      if (backend.health.monitor.available(name)) until = Math.min(until, listings.freshUntil(client))
+      if (backend.health.monitor.isAvailable(name)) until = Math.min(until, listings.freshUntil(client))
     }
     if (this.#ready.size >= maxReady) this.#ready.clear()
     this.#ready.set(keyOf(members, client), { view, until })
@@ -230,14 +232,14 @@ export class Views {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
     const known = [...members.values()]
-      .filter(({ backend: { health, name } }) => health.monitor.available(name))
+      .filter(({ backend: { health, name } }) => health.monitor.isAvailable(name))
       .map(({ listings }) => listings.peek(client))
     const listings = known.filter((listing) => listing !== undefined)
     return this.merge(listings, absentOf(members, client, listings))
   }
 
   /** Returns the items of all backends when they were last listed for a client, including those that are down. */
-  known(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
+  lastKnown(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     return this.merge([...members.values()].flatMap(({ listings }) => listings.peek(client) ?? []))
   }
 
@@ -257,11 +259,11 @@ export class Views {
       return known
     }
     const catalog = new Catalog(
-      listings.map((listing) => this.#shown(listing)),
+      listings.map((listing) => this.#visibleListing(listing)),
       this.#aggregation,
       this.#compose,
       this.#reserved,
-      absent.map((listing) => this.#shown(listing)),
+      absent.map((listing) => this.#visibleListing(listing)),
     )
     this.#catalogs.set(key, catalog)
     if (this.#catalogs.size > maxCatalogs) {
@@ -276,9 +278,9 @@ export class Views {
    * Returns the listing as clients see it. Pinning compares the original items; guardrails then change the offered
    * ones.
    */
-  #shown(listing: Listing): Listing {
+  #visibleListing(listing: Listing): Listing {
     const offered = this.#pins?.apply(listing) ?? listing
-    return this.#marks?.apply(listing, offered) ?? offered
+    return this.#guardrails?.apply(listing, offered) ?? offered
   }
 }
 

@@ -14,37 +14,45 @@ export interface Advertised {
   readonly instructions: string | undefined
 }
 
-/** May ask backends; rejects with BACKEND_UNAVAILABLE when what they have cannot be found out. */
+/**
+ * Returns what the server advertises to a client. May query the backends. Rejects with BACKEND_UNAVAILABLE when their
+ * capabilities cannot be determined.
+ */
 export type Advertise = (client: OperationClient) => Advertised | Promise<Advertised>
 
-const changing = { listChanged: true }
+const announcesChanges = { listChanged: true }
 
-export const everything: Omit<Advertised, 'instructions'> = {
+export const allCapabilities: Omit<Advertised, 'instructions'> = {
   capabilities: JSON.stringify({
-    tools: changing,
-    resources: { subscribe: true, ...changing },
-    prompts: changing,
+    tools: announcesChanges,
+    resources: { subscribe: true, ...announcesChanges },
+    prompts: announcesChanges,
     logging: {},
     completions: {},
   }),
 }
 
-/** What at least one of the servers has. Changes of lists are announced for all of them, whether they do so or not. */
-export function advertisedBy(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
+/**
+ * Returns the union of the servers' capabilities. List changes are always included, even when a server does not
+ * announce its own.
+ */
+export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
     servers.some(({ capabilities }) => capabilities[name])
   return {
     capabilities: JSON.stringify({
-      ...(has('tools') && { tools: changing }),
-      ...(has('resources') && { resources: { ...(has('subscribe') && { subscribe: true }), ...changing } }),
-      ...(has('prompts') && { prompts: changing }),
+      ...(has('tools') && { tools: announcesChanges }),
+      ...(has('resources') && {
+        resources: { ...(has('subscribe') && { subscribe: true }), ...announcesChanges },
+      }),
+      ...(has('prompts') && { prompts: announcesChanges }),
       ...(has('logging') && { logging: {} }),
       ...(has('completions') && { completions: {} }),
     }),
   }
 }
 
-/** The two as members of a result, in JSON text without braces. */
+/** Returns capabilities and instructions as members of a JSON object, without the braces. */
 export function advertisedMembers({ capabilities, instructions }: Advertised): string {
   const text = instructions === undefined ? '' : `,"instructions":${JSON.stringify(instructions)}`
   return `"capabilities":${capabilities}${text}`

@@ -1,21 +1,18 @@
-/**
- * What a person sees who opens the address of the server in a browser: what this is, and how to connect a client. For
- * browsers only; everything else gets the responses of MCP.
- */
+/** The page for a browser that opens the address of the server. It describes the server and how to connect a client. */
 import { type Exchange, html, page, sendBody, type Stage } from '../../net/index.ts'
 
 export interface BrowserPageFacts {
   /** Name of the server. */
   readonly name: string
-  /** Address of the MCP endpoint where it is known for certain; undefined: the path below. */
+  /** Address of the MCP endpoint. When it is undefined, the page shows `path` instead. */
   readonly url: string | undefined
   readonly path: string
-  /** True when clients have to sign in. */
-  readonly auth: boolean
+  /** True when clients must sign in. */
+  readonly requiresAuth: boolean
 }
 
-/** Browsers name HTML; clients of MCP name JSON or event streams. */
-export function wantsPage({ req }: Exchange): boolean {
+/** True for a request of a browser. Browsers accept HTML; MCP clients accept JSON or event streams. */
+export function isBrowserRequest({ req }: Exchange): boolean {
   const { accept = '' } = req.headers
   return (
     (req.method === 'GET' || req.method === 'HEAD') &&
@@ -24,7 +21,7 @@ export function wantsPage({ req }: Exchange): boolean {
   )
 }
 
-export function browserPage({ name, url, path, auth }: BrowserPageFacts): Stage<Exchange> {
+export function browserPage({ name, url, path, requiresAuth }: BrowserPageFacts): Stage<Exchange> {
   return ({ res }) => {
     const address = url ?? `the address of this page with the path ${path}`
     const { html: body, headers } = page(
@@ -34,11 +31,11 @@ export function browserPage({ name, url, path, auth }: BrowserPageFacts): Stage<
 browser.</p>
 <dl>
 <div><dt>Address for clients</dt><dd>${address}</dd></div>
-<div><dt>Signing in</dt><dd>${auth ? 'required; the client opens a page for it' : 'not required'}</dd></div>
+<div><dt>Signing in</dt><dd>${requiresAuth ? 'required; the client opens a page for it' : 'not required'}</dd></div>
 </dl>
 <p>To connect, add the address to the configuration of the client, as a server of type http (streamable HTTP). A client that
 only starts commands uses:</p>
-<p><code>gatehouse proxy stdio ${url ?? 'ADDRESS'}${auth ? ' --remote-auth' : ''}</code></p>`,
+<p><code>gatehouse proxy stdio ${url ?? 'ADDRESS'}${requiresAuth ? ' --remote-auth' : ''}</code></p>`,
     )
     sendBody(res, 200, 'text/html; charset=utf-8', body, {
       ...headers,

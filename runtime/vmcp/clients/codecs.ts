@@ -1,11 +1,11 @@
-/** Puts the client edges together: both codecs over one core, with what they share. */
+/** Creates the client codecs of both eras over one core, with the parts that they share. */
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'
-import type { PresentHeaders } from '../model/client.ts'
+import type { HeaderAllowlist } from '../model/client.ts'
 import type { Core } from '../call/core.ts'
 import { instructionsFor, instructionsIn } from './instructions.ts'
-import { type Advertise, advertisedBy, everything } from './advertised.ts'
+import { type Advertise, combineCapabilities, allCapabilities } from './advertised.ts'
 import type { ClientResponse } from './response.ts'
 import { Listeners } from './stateless-era/listeners.ts'
 import { makeStateSealer } from './stateless-era/sealed-state.ts'
@@ -23,24 +23,24 @@ import type { SessionTable } from './sessions/table.ts'
 export interface EdgesOptions {
   readonly core: Core
   readonly sessions: SessionTable
-  /** Carries out what clients want: the whole pipeline. */
+  /** Performs operations of clients. Runs the whole chain. */
   readonly perform: Perform
-  /** Performs operations that Gatehouse repeats for a client. */
+  /** Performs operations that Gatehouse repeats on behalf of a client. */
   readonly performOwn: Perform
-  /** Returns the policies in force, or undefined when there are none. */
+  /** Returns the policies in force, or undefined when none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
-  /** What clients are told that the server has: everything, or what its backends have. */
+  /** Selects the advertised capabilities: all of them, or those of the backends. */
   readonly advertise: 'everything' | 'backends'
-  readonly current: PresentHeaders
-  /** Identifies the server; the same for all its replicas. */
+  readonly allowlist: HeaderAllowlist
+  /** Identifies the server. The same for all its replicas. */
   readonly server: string
-  /** Key material shared by replicas; undefined: state is good on this one only. */
+  /** Returns key material that replicas share. While it returns undefined, state is valid on this replica only. */
   readonly stateSecret: () => string | undefined
   readonly clock: Clock
   readonly log: Log
   readonly endSession: (session: ClientSession) => void
-  /** Begins the ids that lead a client back to this process; '' where it is the only one. */
+  /** Prefix of ids that route a client back to this process; empty for a single process. */
   readonly tag: string
 }
 
@@ -49,7 +49,7 @@ export interface Edges {
   readonly oldSseEdge: OldSseEdge
   readonly statelessEdge: StatelessEdge
   readonly listeners: Listeners
-  /** Writes to every stream that has been silent, so that nothing on the way takes it for dead. */
+  /** Writes to every silent stream, so that intermediaries do not close it. */
   keepAlive(): void
   /** Ends subscriptions and parked calls. */
   close(): void
@@ -59,7 +59,7 @@ const maxParked = 1_000
 const maxParkedPerCaller = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
-  const { core, sessions, perform, performOwn, serverInfo, current, clock, log } = options
+  const { core, sessions, perform, performOwn, serverInfo, allowlist, clock, log } = options
   const responses = new InFlight<ClientResponse>()
   const parked = new ParkedCalls({
     max: maxParked,
@@ -73,20 +73,20 @@ export function makeEdges(options: EdgesOptions): Edges {
     serverInfo,
     authorize: async ({ caller }, params, signal) =>
       options.gate()?.check(caller, 'subscriptions/listen', params, { signal }),
-    present: (client) => core.present(client),
+    viewAvailable: (client) => core.viewAvailable(client),
     backendOf: (client, uri) => core.backendOfResource(client, uri),
     subscribe: async (client, uri, signal) => {
       const outcome = await subscribe(client, uri, signal)
       if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
     },
-    end: options.endSession,
+    endSession: options.endSession,
   })
   const advertise: Advertise = async (client) => {
     if (options.advertise === 'everything')
-      return { ...everything, instructions: await instructionsFor(client, core, options.gate()) }
+      return { ...allCapabilities, instructions: await instructionsFor(client, core, options.gate()) }
     const catalog = await core.view(client, { waitForFresh: true })
     return {
-      ...advertisedBy(catalog.listings.map(({ server }) => server)),
+      ...combineCapabilities(catalog.listings.map(({ server }) => server)),
       instructions: await instructionsIn(catalog, client, core, options.gate()),
     }
   }
@@ -99,17 +99,17 @@ export function makeEdges(options: EdgesOptions): Edges {
     responses,
     log,
   })
-  const oldSseEdge = new OldSseEdge({ protocol, current, tag: options.tag })
+  const oldSseEdge = new OldSseEdge({ protocol, allowlist, tag: options.tag })
   return {
     listeners,
-    sessionEdge: new SessionEdge({ protocol, current }),
+    sessionEdge: new SessionEdge({ protocol, allowlist }),
     oldSseEdge,
     statelessEdge: new StatelessEdge({
       perform,
       checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
       serverInfo,
       advertise,
-      current,
+      allowlist,
       responses,
       sealer: makeStateSealer({
         server: options.server,

@@ -1,7 +1,3 @@
-/**
- * Turns what was thrown into the HTTP response of the MCP endpoint: JSON-RPC where there is a message, its id and the
- * status of the error's row. What is not in the table says no more than "Internal error".
- */
 import { errorMessage, MessageError, refusalHeaders } from '../../mcp/index.ts'
 import { toGatehouseError } from '../../net/index.ts'
 import type { VmcpExchange } from '../model/exchange.ts'
@@ -22,6 +18,6 @@ export function respondWithError(exchange: VmcpExchange, error: unknown): void {
     ...failure.headers,
     ...refusalHeaders(failure),
   })
-  // As text it leaves with the head in one piece.
+  // Node writes a text body together with the head.
   res.end(body.toString())
 }

@@ -21,17 +21,17 @@ const lists: readonly { readonly kind: ItemKind; readonly method: string; readon
   { kind: 'templates', method: 'resources/templates/list', key: 'uriTemplate' },
 ]
 
-/** Never rejects. */
+/** Returns the instructions for a client. Never rejects, and waits at most two seconds for backends. */
 export async function instructionsFor(
   client: OperationClient,
   core: Core,
   gate: Gate | undefined,
 ): Promise<string | undefined> {
-  const catalog = await atMost(maxWaitMs, core.present(client), () => core.peek(client))
+  const catalog = await atMost(maxWaitMs, core.viewAvailable(client), () => core.peek(client))
   return instructionsIn(catalog, client, core, gate)
 }
 
-/** Never rejects. Returns no instructions when the policies cannot be evaluated. */
+/** Returns the instructions in a catalog. Never rejects. Returns none when the policies cannot be evaluated. */
 export async function instructionsIn(
   catalog: Catalog,
   client: OperationClient,

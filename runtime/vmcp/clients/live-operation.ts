@@ -1,4 +1,4 @@
-/** The context of an operation that a client waits for: joins the request, the reply and the ways to cancel it. */
+/** The context of an operation that a client waits for. Connects the request, its reply and its cancellation. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type JsonObject,
@@ -15,10 +15,10 @@ import type { Operation, OperationContext } from '../model/operation.ts'
 
 /** Receives the messages of an operation that precede its result. */
 export interface OperationSink {
-  /** Sends a message that precedes the result; false when it cannot be delivered. */
+  /** Sends a message that precedes the result. Returns false when it cannot be delivered. */
   readonly send: (message: Buffer) => boolean
   readonly ask: (request: Ask, signal?: AbortSignal) => Promise<AskReply>
-  readonly passage?: () => ResultPassage | undefined
+  readonly streamResult?: () => ResultPassage | undefined
 }
 
 export interface LiveOperationOptions {
@@ -28,8 +28,8 @@ export interface LiveOperationOptions {
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   readonly stateFor?: string | undefined
-  /** False: no log messages at all (stateless clients that set no level). */
-  readonly logs: boolean
+  /** False when the client receives no log messages (a stateless client that set no level). */
+  readonly sendsLogs: boolean
   readonly sink: OperationSink
 }
 
@@ -38,17 +38,26 @@ export class LiveOperation implements OperationContext {
   readonly operation: Operation
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
-  /** A parked operation continues under another request, with another sink. */
+  /** Replaced when a parked operation continues with another request. */
   sink: OperationSink
   readonly lazySignal: LazySignal = new LazySignal()
-  readonly #logs: boolean
+  readonly #sendsLogs: boolean
 
-  constructor({ message, params, client, headers, logLevel, stateFor, logs, sink }: LiveOperationOptions) {
+  constructor({
+    message,
+    params,
+    client,
+    headers,
+    logLevel,
+    stateFor,
+    sendsLogs,
+    sink,
+  }: LiveOperationOptions) {
     const { method, id } = message
     this.operation = { method, id, params, client, headers, stateFor, context: this }
     this.logLevel = logLevel
     this.sink = sink
-    this.#logs = logs
+    this.#sendsLogs = sendsLogs
     // Only a string or a number is a valid token.
     const token = params.raw('_meta') && params.object('_meta')?.raw('progressToken')
     const first = token?.[0] ?? 0
@@ -69,19 +78,19 @@ export class LiveOperation implements OperationContext {
   }
 
   log(params: Buffer): void {
-    if (this.#logs && passesLevel(params, this.logLevel)) this.#notify('notifications/message', params)
+    if (this.#sendsLogs && passesLevel(params, this.logLevel)) this.#notify('notifications/message', params)
   }
 
   #notify(method: string, params: Buffer): void {
-    const own = this.operation.client.era === 'session' ? withoutReservedMeta(params) : params
-    this.sink.send(notificationMessage(method, own))
+    const allowedParams = this.operation.client.era === 'session' ? withoutReservedMeta(params) : params
+    this.sink.send(notificationMessage(method, allowedParams))
   }
 
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply> {
     return this.sink.ask(request, signal)
   }
 
-  passage(): ResultPassage | undefined {
-    return this.sink.passage?.()
+  streamResult(): ResultPassage | undefined {
+    return this.sink.streamResult?.()
   }
 }

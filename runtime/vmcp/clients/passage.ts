@@ -1,8 +1,8 @@
 /**
- * The way of a large result to its client while it arrives from the backend: as JSON, or as the last event of a stream.
+ * Streams a large result to the client while it arrives from the backend: as JSON, or as the last event of a stream.
  *
- * Waits for a client that reads slowly, and cuts off one that reads nothing. Whoever does not reach `end` destroys the response:
- * a client must see that the result is not complete.
+ * Waits for a client that reads slowly, and disconnects a client that does not read. A caller that cannot call `end`
+ * must destroy the response, so that the client detects the incomplete result.
  */
 import type { ServerResponse } from 'node:http'
 import {
@@ -15,26 +15,26 @@ import {
 } from '../../mcp/index.ts'
 import { stuckMs } from './stream.ts'
 
-/** What may wait for the client before the backend has to. */
+/** Maximum number of unsent bytes before reading from the backend pauses. */
 const maxWaitingBytes = 256 * 1024
 
-export interface PassageOptions {
+export interface ClientResultStreamOptions {
   readonly res: ServerResponse
   /** Raw JSON of the request's id. */
   readonly id: string
   readonly era: Era
-  /** Of the response, in so far as it is none yet. */
+  /** Response headers. Used when the head has not been sent yet. */
   readonly headers: Readonly<Record<string, string>>
-  /** False when the response cannot be given in parts any more. */
-  readonly claim: (passage: Passage) => boolean
+  /** Reserves the response for the streamed result. Returns false when the response can no longer be streamed. */
+  readonly claim: (passage: ClientResultStream) => boolean
 }
 
-export class Passage implements ResultPassage {
+export class ClientResultStream implements ResultPassage {
   readonly era: Era
-  readonly #options: PassageOptions
+  readonly #options: ClientResultStreamOptions
   #asEvent = false
 
-  constructor(options: PassageOptions) {
+  constructor(options: ClientResultStreamOptions) {
     this.#options = options
     this.era = options.era
   }
@@ -78,7 +78,7 @@ export class Passage implements ResultPassage {
     })
   }
 
-  /** Completes the result with all of `rest` but what was passed, and ends the response. */
+  /** Completes the result with the members of `rest` that were not streamed, and ends the response. */
   end(rest: Buffer, passed: readonly string[]): void {
     const { res } = this.#options
     const tail = Buffer.concat([...otherMembers(rest, passed), messageEnd])

@@ -1,9 +1,9 @@
 /**
- * The response to one POST: plain JSON when nothing has to be said before the result, otherwise an event stream that
- * ends with the result.
+ * The response to one POST: plain JSON when no message precedes the result, otherwise an event stream that ends with
+ * the result.
  *
- * A client that accepts event streams gets one as soon as progress, a log message or a question comes first, or when
- * the response takes so long that something on the way might think the connection dead.
+ * A client that accepts event streams gets one as soon as progress, a log message or a question precedes the result, or
+ * when the response takes so long that intermediaries might close the connection.
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -18,20 +18,20 @@ import {
   resultParts,
 } from '../../mcp/index.ts'
 import { writeParts } from '../../net/index.ts'
-import { Passage } from './passage.ts'
+import { ClientResultStream } from './passage.ts'
 import type { ClientResponse } from './response.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
-/** Results from this size on are not copied into one buffer. */
+/** Minimum size of results that are not copied into one buffer. */
 const largeBytes = 16 * 1024
 
 /** A stream that outlives its connection. */
-export interface LastingStream {
-  readonly open: boolean
-  /** Called once when the client does not come back. */
+export interface ResumableStream {
+  readonly isOpen: boolean
+  /** Called once when the client has not reconnected in time. */
   onAbandoned: (() => void) | undefined
   attach(res: ServerResponse): void
-  prime(): void
+  sendEmptyEvent(): void
   send(message: Buffer): boolean
   end(message?: readonly Buffer[]): void
   keepAlive(): void
@@ -39,99 +39,111 @@ export interface LastingStream {
 
 export interface ReplyOptions {
   readonly headers?: Readonly<Record<string, string>>
-  /** Makes the response one that can be resumed, once it becomes a stream. */
-  readonly lasting?: (() => LastingStream) | undefined
+  /** Opens a resumable stream. Called when the response becomes a stream. */
+  readonly openResumableStream?: (() => ResumableStream) | undefined
 }
 
 export class Reply implements ClientResponse {
   readonly res: ServerResponse
   readonly #req: IncomingMessage
   readonly #headers: Readonly<Record<string, string>>
-  readonly #openLasting: (() => LastingStream) | undefined
-  #lasting: LastingStream | undefined
+  readonly #openResumableStream: (() => ResumableStream) | undefined
+  #resumableStream: ResumableStream | undefined
   onClose: (() => void) | undefined
   #streaming = false
-  /** Set once a result is being passed on: nothing else is sent but its end. */
-  #passing: Passage | undefined
+  /** Set while a result is streamed. From then on, only the end of the result is sent. */
+  #resultStream: ClientResultStream | undefined
 
-  constructor(req: IncomingMessage, res: ServerResponse, { headers = {}, lasting }: ReplyOptions = {}) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { headers = {}, openResumableStream }: ReplyOptions = {},
+  ) {
     this.res = res
     this.#req = req
     this.#headers = headers
-    this.#openLasting = lasting
+    this.#openResumableStream = openResumableStream
     res.on('close', this.#closed)
   }
 
   readonly #closed = (): void => {
-    if (!this.#lasting) this.onClose?.()
+    if (!this.#resumableStream) this.onClose?.()
   }
 
   get streaming(): boolean {
-    return this.#streaming || this.#passing !== undefined
+    return this.#streaming || this.#resultStream !== undefined
   }
 
-  get over(): boolean {
-    return this.#lasting ? !this.#lasting.open : this.res.writableEnded || this.res.destroyed
+  get hasEnded(): boolean {
+    return this.#resumableStream
+      ? !this.#resumableStream.isOpen
+      : this.res.writableEnded || this.res.destroyed
   }
 
-  /** Turns the response into an event stream. False when the client does not take one or the response is over. */
+  /** Turns the response into an event stream. False when the client does not accept it or the response has ended. */
   stream(): boolean {
-    if (this.#passing) return false
-    if (this.#streaming) return !this.over
-    if (this.over || this.res.headersSent || !acceptsEventStream(this.#req)) return false
+    if (this.#resultStream) return false
+    if (this.#streaming) return !this.hasEnded
+    if (this.hasEnded || this.res.headersSent || !acceptsEventStream(this.#req)) return false
     this.#streaming = true
     beginEventStream(this.res, this.#headers)
-    const lasting = this.#openLasting?.()
-    if (lasting) {
-      // From now on it is the stream that counts, not the connection that carries it.
-      this.#lasting = lasting
-      lasting.onAbandoned = () => this.onClose?.()
-      lasting.attach(this.res)
+    const resumable = this.#openResumableStream?.()
+    if (resumable) {
+      // From now on, the reply ends with the stream. The connection may be replaced.
+      this.#resumableStream = resumable
+      resumable.onAbandoned = () => this.onClose?.()
+      resumable.attach(this.res)
     }
     return true
   }
 
-  /** Sends a message before the result. False when that is not possible. */
+  /** Sends a message before the result. Returns false when the client cannot receive it. */
   send(message: Buffer): boolean {
     if (!this.stream()) return false
-    return this.#lasting ? this.#lasting.send(message) : writeBounded(this.res, encodeEvent(message))
+    return this.#resumableStream
+      ? this.#resumableStream.send(message)
+      : writeBounded(this.res, encodeEvent(message))
   }
 
-  /** A long call on a silent connection becomes a stream, so that nothing on the way takes it for dead. */
+  /** Turns a long response into a stream and writes to it, so that intermediaries do not close the connection. */
   keepAlive(): void {
-    const begins = !this.#streaming
+    const isNewStream = !this.#streaming
     if (!this.stream()) return
-    if (!this.#lasting) writeBounded(this.res, keepAliveComment)
-    else if (begins) this.#lasting.prime()
-    else this.#lasting.keepAlive()
+    if (!this.#resumableStream) writeBounded(this.res, keepAliveComment)
+    else if (isNewStream) this.#resumableStream.sendEmptyEvent()
+    else this.#resumableStream.keepAlive()
   }
 
-  /** A stream that can be resumed needs its messages whole, and so does a client that could not tell where a part is missing. */
-  passage(id: string, era: Era): ResultPassage | undefined {
-    if (!this.#mayPass()) return undefined
+  /**
+   * Returns undefined when the result must be sent whole: on a resumable stream, and over HTTP/1.0, where a client
+   * cannot detect a missing part.
+   */
+  streamResult(id: string, era: Era): ResultPassage | undefined {
+    if (!this.#canStreamResult()) return undefined
     const { res } = this
-    const claim = (passage: Passage): boolean => {
-      if (!this.#mayPass()) return false
-      this.#passing = passage
+    const claim = (passage: ClientResultStream): boolean => {
+      if (!this.#canStreamResult()) return false
+      this.#resultStream = passage
       return true
     }
-    return new Passage({ res, id, era, headers: this.#headers, claim })
+    return new ClientResultStream({ res, id, era, headers: this.#headers, claim })
   }
 
-  #mayPass(): boolean {
-    if (this.#passing || this.#lasting || this.over || this.#req.httpVersion === '1.0') return false
+  #canStreamResult(): boolean {
+    if (this.#resultStream || this.#resumableStream || this.hasEnded || this.#req.httpVersion === '1.0')
+      return false
     return this.#streaming || !this.res.headersSent
   }
 
-  /** Breaks off a result of which a part has been sent. */
-  #breakOff(): boolean {
-    if (this.#passing) this.res.destroy()
-    return this.#passing !== undefined
+  /** Destroys a response whose result has been sent in part. Returns true if it did. */
+  #destroyPartialResult(): boolean {
+    if (this.#resultStream) this.res.destroy()
+    return this.#resultStream !== undefined
   }
 
-  /** Sends the result and ends the response. The status counts only when nothing was sent before. */
+  /** Sends the result and ends the response. The status applies only when nothing has been sent before. */
   end(message: Buffer, status = 200): void {
-    if (this.over || this.#breakOff()) return
+    if (this.hasEnded || this.#destroyPartialResult()) return
     if (this.#streaming) {
       this.#endStream([message])
       return
@@ -145,17 +157,17 @@ export class Reply implements ClientResponse {
     if (message.length >= largeBytes) cutWhenStuck(this.res)
   }
 
-  /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
+  /** Sends `{…,"result":…}` and ends the response. A large result is not copied. */
   endResult(id: string, result: Buffer, passed?: PassedMembers): void {
-    if (this.#passing && passed && !this.over) {
-      this.#passing.end(result, passed.names)
+    if (this.#resultStream && passed && !this.hasEnded) {
+      this.#resultStream.end(result, passed.names)
       return
     }
     if (result.length < largeBytes) {
       this.end(resultMessage(id, result))
       return
     }
-    if (this.over || this.#breakOff()) return
+    if (this.hasEnded || this.#destroyPartialResult()) return
     const parts = resultParts(id, result)
     if (this.#streaming) {
       this.#endStream(parts)
@@ -173,8 +185,8 @@ export class Reply implements ClientResponse {
   }
 
   #endStream(message: readonly Buffer[]): void {
-    if (this.#lasting) {
-      this.#lasting.end(message)
+    if (this.#resumableStream) {
+      this.#resumableStream.end(message)
       return
     }
     writeParts(this.res, eventParts(message))
@@ -182,10 +194,10 @@ export class Reply implements ClientResponse {
     if (message.some(({ length }) => length >= largeBytes)) cutWhenStuck(this.res)
   }
 
-  /** Ends without a result: the client went away or asked for no response. */
+  /** Ends without a result, because the client cancelled the request or expects no response. */
   drop(): void {
-    if (this.over || this.#breakOff()) return
-    if (this.#lasting) this.#lasting.end()
+    if (this.hasEnded || this.#destroyPartialResult()) return
+    if (this.#resumableStream) this.#resumableStream.end()
     else if (this.#streaming) this.res.end()
     else this.res.writeHead(202, { ...this.#headers }).end()
   }

@@ -1,21 +1,21 @@
-/** How a response reaches its client, whatever carries it. */
+/** Delivers a response to its client, independent of the transport. */
 import type { Era, PassedMembers, ResultPassage } from '../../mcp/index.ts'
 
 export interface ClientResponse {
   /** True once messages before the result have been sent. */
   readonly streaming: boolean
-  /** Sends a message before the result. False when that is not possible. */
+  /** Sends a message before the result. Returns false when the client cannot receive it. */
   send(message: Buffer): boolean
-  /** Sends the response message and ends the response. The status counts only when nothing was sent before. */
+  /** Sends the response message and ends the response. The status applies only when nothing has been sent before. */
   end(message: Buffer, status?: number): void
-  /** Sends `{…,"result":…}` and ends the response. Members that were passed are not sent once more. */
+  /** Sends `{…,"result":…}` and ends the response. Does not repeat `passed`, which the client has already received. */
   endResult(id: string, result: Buffer, passed?: PassedMembers): void
-  /** The way of a large result while it arrives; undefined: it has to be whole. `id` is raw JSON. */
-  passage?(id: string, era: Era): ResultPassage | undefined
-  /** Ends without a response: the request was cancelled. */
+  /** Streams a large result while it arrives. Undefined when it must be sent whole. `id` is raw JSON. */
+  streamResult?(id: string, era: Era): ResultPassage | undefined
+  /** Ends without a response message, because the request was cancelled. */
   drop(): void
-  /** Called when the client goes away before the end. */
+  /** Called when the client disconnects before the end. */
   onClose: (() => void) | undefined
-  /** Lets whatever is in between know that the response is still to come. */
+  /** Keeps intermediaries from closing the connection while the response is pending. */
   keepAlive(): void
 }

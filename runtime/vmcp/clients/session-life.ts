@@ -1,6 +1,6 @@
 /**
- * What follows from events in a client session: backends are warmed up, notified of changed roots and levels, and sessions
- * are notified of changed lists.
+ * Reacts to events of a client session: warms up backends, forwards changed roots and log levels to them, and records
+ * which lists the client has read.
  */
 import { own } from '../../../schemas/index.ts'
 import type { ListKind } from '../backends/connection.ts'
@@ -37,36 +37,36 @@ export function makeSessionLife(
 ): SessionLife {
   const resubscriber = new Resubscriber()
   return {
-    began(session) {
-      session.onLost = (backend) => renew(subscribe, session, backend, resubscriber)
-      if (!session.restored) return
-      // The session comes from another replica: what it is subscribed to is watched from here now.
+    onBegin(session) {
+      session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
+      if (!session.isRestored) return
+      // The session comes from another replica, so this one must subscribe to its resources.
       const signal = AbortSignal.timeout(resubscribeMs)
       for (const uri of session.subscriptions.keys())
         subscribe(clientOf(session), uri, signal).catch(() => {})
     },
-    ready(session) {
-      // The next request may fall on another worker, which would open sessions of its own at the backends meanwhile.
-      if (session.elsewhere) return
+    onReady(session) {
+      // The next request may reach another worker, which would open separate backend sessions in the meantime.
+      if (session.otherWorkers) return
       // Connects the backends while the client prepares its first list.
       core.view(clientOf(session), { waitForFresh: false }).catch(() => {})
     },
-    subscribed(session, uri) {
+    onSubscribed(session, uri) {
       const backend = core.backendOfResource(clientOf(session), uri)
       if (backend === undefined) return
       session.subscriptions.set(uri, backend)
       save(session)
     },
-    unsubscribed(session, uri) {
+    onUnsubscribed(session, uri) {
       if (session.subscriptions.delete(uri)) save(session)
     },
-    levelSet(session) {
+    onLevelSet(session) {
       core.setLogLevel(session)
     },
-    rootsChanged(session) {
+    onRootsChanged(session) {
       core.notifyBackends(session, 'notifications/roots/list_changed')
     },
-    listed(session, method) {
+    onListed(session, method) {
       const kind = own(kindOf, method)
       if (!kind) return
       const digest = core.peek(clientOf(session)).digests[kind]
@@ -77,22 +77,22 @@ export function makeSessionLife(
   }
 }
 
-/** Subscribes a session again to what it watched at a backend that has forgotten it. */
-function renew(
+/** Renews a session's subscriptions at a backend that has lost its session. */
+function renewSubscriptions(
   subscribe: Subscribe,
   session: ServerSession,
   backend: string,
   resubscriber: Resubscriber,
 ): void {
-  resubscriber.lost(`${session.id} ${backend}`, {
+  resubscriber.schedule(`${session.id} ${backend}`, {
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
     subscribe: async (uri, signal) => (await subscribe(clientOf(session), uri, signal)).kind === 'result',
-    watched: (uri) => session.deliver(backend, updatedMethod, Buffer.from(JSON.stringify({ uri }))),
-    over: () => session.over,
+    onResubscribed: (uri) => session.deliver(backend, updatedMethod, Buffer.from(JSON.stringify({ uri }))),
+    isOver: () => session.isOver,
   })
 }
 
-/** A session as somebody who wants to know of changed lists. */
+/** Returns the watcher that notifies a session of changed lists. */
 export function watcherOf(session: ServerSession, core: Core): Watcher {
   return {
     get seen() {
@@ -101,7 +101,7 @@ export function watcherOf(session: ServerSession, core: Core): Watcher {
     set seen(value) {
       session.seen = value
     },
-    view: (): Promise<Catalog> => core.present(clientOf(session)),
+    view: (): Promise<Catalog> => core.viewAvailable(clientOf(session)),
     notify: (message) => session.pushHere(message),
   }
 }

@@ -1,20 +1,19 @@
 /**
- * Event-stream answers as such: begun, written to within bounds, held open, cut when nobody reads.
+ * Writes event-stream responses within bounds, and cuts off clients that do not read.
  * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Exchange, holdsCallerStream, writeParts } from '../../net/index.ts'
 
-/** What may wait in a slow client's socket before its stream is cut. */
+/** Maximum number of unsent bytes for a slow client before its stream is cut. */
 export const maxBufferedBytes = 16 * 1024 * 1024
-/** A client that takes nothing of a waiting answer for so long is cut off. */
+/** A client that reads nothing of a pending response for this time is cut off. */
 export const stuckMs = 60_000
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
   return req.headers.accept?.includes('text/event-stream') ?? false
 }
 
-/** Starts an event-stream answer. */
 export function beginEventStream(res: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
   res.writeHead(200, {
     'content-type': 'text/event-stream',
@@ -25,7 +24,7 @@ export function beginEventStream(res: ServerResponse, headers: Readonly<Record<s
   res.flushHeaders()
 }
 
-/** Writes to a stream, or cuts it when the client does not read. */
+/** Writes to a stream, or cuts it when the client does not read. Returns false when nothing was written. */
 export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffer[]): boolean {
   if (res.writableEnded || res.destroyed) return false
   if (res.writableLength > maxBufferedBytes) {
@@ -37,7 +36,7 @@ export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffe
   return true
 }
 
-/** Lets a response that was ended wait only as long as the client takes something of it. */
+/** Destroys an ended response when the client reads nothing of it for `ms`. */
 export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }

@@ -8,18 +8,18 @@ import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '
 import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from './session.ts'
 
-const maxDistinct = 1_000
-/** Limits for declarations of a client, which are stored with its session and sent to every backend. */
+const maxCachedAbilities = 1_000
+/** Size limits for a client's declarations, which are stored with its session and sent to every backend. */
 const maxCapabilitiesBytes = 16 * 1024
 const maxInfoBytes = 16 * 1024
 /** Capabilities that the protocol itself defines, with their members. */
-const defined: Readonly<Record<string, readonly string[]>> = {
+const protocolCapabilities: Readonly<Record<string, readonly string[]>> = {
   elicitation: ['form', 'url'],
   sampling: ['context', 'tools'],
   roots: ['listChanged'],
 }
 
-const known = new Map<string, ClientAbilities>()
+const abilitiesByText = new Map<string, ClientAbilities>()
 
 export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
@@ -28,13 +28,13 @@ export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
  * relayed. Throws INVALID_PARAMS when the capabilities are too large or contain a member twice.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
-  if (raw.length > maxCapabilitiesBytes) throw invalid(`more than ${maxCapabilitiesBytes} bytes`)
+  if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)
   const text = raw.toString()
-  const cached = known.get(text)
+  const cached = abilitiesByText.get(text)
   if (cached) return cached
   const abilities = parseAbilities(raw)
-  if (known.size >= maxDistinct) known.clear()
-  known.set(text, abilities)
+  if (abilitiesByText.size >= maxCachedAbilities) abilitiesByText.clear()
+  abilitiesByText.set(text, abilities)
   return abilities
 }
 
@@ -52,37 +52,38 @@ function parseAbilities(raw: Buffer): ClientAbilities {
   try {
     const declared = new JsonObject(raw)
     const relayed = withoutTasks(declared)
-    const plainText = canonical(plainPart(declared))
-    const relayedText = canonical(JSON.parse(relayed.toString()))
-    const plain = plainText === relayedText ? undefined : signed(declared, Buffer.from(plainText), plainText)
-    return { ...signed(declared, relayed, relayedText), plain }
+    const plainText = canonicalJson(pickProtocolCapabilities(declared))
+    const relayedText = canonicalJson(JSON.parse(relayed.toString()))
+    const plain =
+      plainText === relayedText ? undefined : withSignature(declared, Buffer.from(plainText), plainText)
+    return { ...withSignature(declared, relayed, relayedText), plain }
   } catch (cause) {
-    if (cause instanceof JsonError) throw invalid('a member that occurs twice')
+    if (cause instanceof JsonError) throw invalidCapabilities('a member that occurs twice')
     throw cause
   }
 }
 
-function signed(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
+function withSignature(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
   return { ...abilitiesIn(declared), raw, signature: hash('sha256', text, 'base64url') }
 }
 
-function plainPart(declared: JsonObject): Record<string, Record<string, unknown>> {
+function pickProtocolCapabilities(declared: JsonObject): Record<string, Record<string, unknown>> {
   const plain: Record<string, Record<string, unknown>> = {}
-  for (const [name, parts] of Object.entries(defined)) {
+  for (const [name, parts] of Object.entries(protocolCapabilities)) {
     const capability = declared.object(name)
     if (!capability) continue
-    plain[name] = Object.fromEntries(parts.flatMap((part) => shape(part, capability.raw(part))))
+    plain[name] = Object.fromEntries(parts.flatMap((part) => memberEntry(part, capability.raw(part))))
   }
   return plain
 }
 
-/** An object is treated as declared, whatever it contains. Other values are ignored, except `true`. */
-function shape(name: string, raw: Buffer | undefined): [string, unknown][] {
+/** Returns the entry for a declared member, without the content of objects. Values other than `true` are ignored. */
+function memberEntry(name: string, raw: Buffer | undefined): [string, unknown][] {
   if (raw?.[0] === 0x7b) return [[name, {}]]
   return raw?.toString() === 'true' ? [[name, true]] : []
 }
 
-function invalid(what: string): GatehouseError {
+function invalidCapabilities(what: string): GatehouseError {
   return new GatehouseError('INVALID_PARAMS', {
     detail: `Invalid params: the declared capabilities have ${what}`,
   })
@@ -94,20 +95,20 @@ export function readInfo(raw: Buffer | undefined): Buffer | undefined {
 }
 
 /** Returns JSON with sorted members, so that equal values have equal text. */
-export function canonical(value: unknown): string {
+export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   const members = Object.entries(value).sort(([a], [b]) => byText(a, b))
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`).join(',')}}`
 }
 
-/** The allowlist of headers that backends receive, in lower case. A reload may replace it. */
-export interface PresentHeaders {
+/** The allowlist of headers that backends receive. Names are lower case. A reload may replace it. */
+export interface HeaderAllowlist {
   readonly passthroughHeaders: readonly string[]
 }
 
 /** Returns the request headers on the allowlist. A repeated header keeps its first value. */
-export function passedHeaders(
+export function selectHeaders(
   headers: IncomingHttpHeaders,
   allowed: readonly string[],
 ): Readonly<Record<string, string>> {

@@ -4,7 +4,9 @@ import type { Link, Operation, Perform } from './operation.ts'
 /** A tool of Gatehouse itself. */
 export interface OwnTool {
   readonly name: string
-  /** `inside` performs an operation with all links inside the feature's surface, including the checks. */
+  /**
+   * Runs the tool. `inside` performs an operation with the links inside the feature's surface, including the checks.
+   */
   run(operation: Operation, inside: Perform): ReturnType<Perform>
 }
 
@@ -12,7 +14,7 @@ export interface Feature {
   readonly surface: Link
   /** Tools that clients call by name. The enabled feature permits them, but a policy can still forbid them. */
   readonly tools: readonly OwnTool[]
-  /** Returns problems for operators, which contain only names and states. */
+  /** Returns problems for operators. They contain only names and states. */
   readonly problems?: () => readonly string[]
   close(): Promise<void>
 }

@@ -38,21 +38,24 @@ const perRequestHeaders: ReadonlySet<string> = new Set([
   'uber-trace-id',
 ])
 
-/** Identities by the headers object of one request, with the caller that sent them. */
-const known = new WeakMap<object, { readonly caller: Caller | undefined; readonly identity: string }>()
+/** Identities by the headers object of a request, with the caller that sent the request. */
+const cachedIdentities = new WeakMap<
+  object,
+  { readonly caller: Caller | undefined; readonly identity: string }
+>()
 
 /**
  * Returns the same identity for requests that a backend cannot distinguish by credentials or headers. Computed once
  * for each request.
  */
 export function requesterIdentity({ caller, headers }: Requester): string {
-  const before = known.get(headers)
-  if (before && before.caller === caller) return before.identity
-  const own = caller ? identityOf(caller) : ''
-  const counted = Object.entries(headers).filter(([name]) => !perRequestHeaders.has(name))
-  if (counted.length === 0) return own
-  const identity = hash('sha256', JSON.stringify([own, counted]), 'base64url')
-  known.set(headers, { caller, identity })
+  const cached = cachedIdentities.get(headers)
+  if (cached && cached.caller === caller) return cached.identity
+  const callerIdentity = caller ? identityOf(caller) : ''
+  const identifyingHeaders = Object.entries(headers).filter(([name]) => !perRequestHeaders.has(name))
+  if (identifyingHeaders.length === 0) return callerIdentity
+  const identity = hash('sha256', JSON.stringify([callerIdentity, identifyingHeaders]), 'base64url')
+  cachedIdentities.set(headers, { caller, identity })
   return identity
 }
 

@@ -25,22 +25,22 @@ export interface Operation {
   /** Raw JSON of the request id. Undefined for operations that Gatehouse starts itself. */
   readonly id?: string | undefined
   /** Original params, kept when a webhook changed them or the client used an alias. */
-  readonly sent?: JsonObject | undefined
+  readonly originalParams?: JsonObject | undefined
   /** Request headers, present when they must match the arguments (mirrored parameters). */
   readonly headers?: IncomingHttpHeaders | undefined
   /**
-   * Backend and original name that the authorization decision was based on. `reject` refuses the operation when it
-   * resolves to anything else. Set by `authorize`, or by a webhook that matched on it.
+   * Backend and original name that the authorization decision was based on. `resolveTarget` rejects the operation when
+   * it resolves to anything else. Set by `authorize`, or by a webhook that matched on it.
    */
   readonly origin?: Origin | undefined
   /**
-   * Identity of the backend that `requestState` and `inputResponses` in the params are for (`backendIdentity`). The
-   * operation is refused when it resolves to another backend. Without `stateFor`, neither member reaches a backend.
+   * Identity (`backendIdentity`) of the backend that issued the `requestState` and `inputResponses` in the params. The
+   * operation is rejected when it resolves to another backend. Without `stateFor`, neither member reaches a backend.
    */
   readonly stateFor?: string | undefined
   /** True when a script or workflow consumes the result instead of the client. */
   readonly isForProgram?: boolean | undefined
-  /** Set by `reject`. Undefined for lists and for tools of Gatehouse itself. */
+  /** Set by `resolveTarget`. Undefined for lists and for tools of Gatehouse itself. */
   readonly target?: Target | undefined
 }
 
@@ -52,12 +52,12 @@ export interface OperationContext {
   readonly lazySignal?: LazySignal | undefined
   /** Raw JSON of the client's progress token. Undefined when the client requests no progress. */
   readonly progressToken: string | undefined
-  /** Least severe log level that the client requests. Undefined for none. */
+  /** Least severe log level that the client requests. Undefined when it requests no log messages. */
   readonly logLevel: string | undefined
   /** Receives the authorization decision. */
-  readonly decided?: ((record: PolicyRecord) => void) | undefined
+  readonly onDecision?: ((record: PolicyRecord) => void) | undefined
   /** Receives the name of the selected backend. */
-  readonly routed?: ((backend: string) => void) | undefined
+  readonly onRouted?: ((backend: string) => void) | undefined
   /** Forwards raw params of a progress notification. They contain the client's token. */
   progress(params: Buffer): void
   /** Forwards raw params of a log notification. */
@@ -71,7 +71,7 @@ export interface OperationContext {
    * Streams a large result to the client while it arrives from the backend. Undefined when something in between needs
    * the whole result.
    */
-  passage?(): ResultPassage | undefined
+  streamResult?(): ResultPassage | undefined
 }
 
 /** The catalog entry that an operation resolves to, and how its backend is called. */
@@ -105,7 +105,7 @@ export type Perform = (operation: Operation) => Promise<Outcome>
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
 
 /** Returns the error for a `requestState` that is unknown, expired, or for another request or backend. */
-export function invalidRequestState(): GatehouseError {
+export function invalidRequestStateError(): GatehouseError {
   return new GatehouseError('INVALID_PARAMS', {
     detail: 'Invalid params: requestState is not valid for this request',
   })
@@ -116,13 +116,13 @@ export function invalidRequestState(): GatehouseError {
  * derived operation is treated as an operation of the client: `isForProgram` is dropped.
  */
 export function withParams(operation: Operation, params: JsonObject, origin = operation.origin): Operation {
-  const { sent = operation.params } = operation
-  return { ...operation, params, sent, origin, isForProgram: undefined }
+  const { originalParams = operation.params } = operation
+  return { ...operation, params, originalParams, origin, isForProgram: undefined }
 }
 
 /** Derives an operation whose result is buffered. */
 export function withWholeResult(operation: Operation): Operation {
-  return { ...operation, context: deriveContext(operation.context, { passage: () => undefined }) }
+  return { ...operation, context: deriveContext(operation.context, { streamResult: () => undefined }) }
 }
 
 /**
@@ -135,7 +135,7 @@ export function innerOperation(
   method: string,
   params: JsonObject,
 ): Operation {
-  const { decided: _, routed: __, passage: ___, ...shared } = deriveContext(context, {})
+  const { onDecision: _, onRouted: __, streamResult: ___, ...shared } = deriveContext(context, {})
   return { method, params, client, context: shared }
 }
 
@@ -170,12 +170,12 @@ export function deriveContext(
     signal: context.signal,
     progressToken: context.progressToken,
     logLevel: context.logLevel,
-    decided: context.decided,
-    routed: context.routed,
+    onDecision: context.onDecision,
+    onRouted: context.onRouted,
     progress: (params) => context.progress(params),
     log: (params) => context.log(params),
     ask: (request, withdrawn) => context.ask(request, withdrawn),
-    passage: () => context.passage?.(),
+    streamResult: () => context.streamResult?.(),
     ...changes,
   }
 }

@@ -21,15 +21,15 @@ export interface OperationClient {
   readonly protocolVersion: string
   readonly caller: Caller
   readonly abilities: ClientAbilities
-  /** Raw `Implementation` object, when the client gave one. */
+  /** Raw `Implementation` object. Undefined when the client sent none. */
   readonly info: Buffer | undefined
   /** Request headers on the passthrough allowlist, lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The session of a session-era client. Backends keep one live session for each. */
+  /** The session of a session-era client. Each backend keeps one live session for it. */
   readonly session: ClientSession | undefined
 }
 
-/** What a backend connection needs from the session it serves. */
+/** The client session that a backend connection serves. */
 export interface ClientSession {
   readonly id: string
   /** Relays a message that belongs to no operation in flight. */
@@ -40,11 +40,11 @@ export interface ClientSession {
    */
   resume?(backend: string, binding: string): BackendSession | undefined
   /** Called when a backend has opened a session for this one. */
-  opened?(backend: string, session: BackendSession): void
+  backendSessionOpened?(backend: string, session: BackendSession): void
   /** True once the session has ended. Backends then open nothing for it. */
-  readonly over?: boolean
+  readonly isOver?: boolean
   /** Called when a backend has lost its session for this one. */
-  lost?(backend: string): void
+  backendSessionLost?(backend: string): void
   /** Asks the client outside any operation. Rejects when the client cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }

@@ -1,4 +1,3 @@
-/** The common error for unavailable backends. A client must not mistake it for "not found". */
 import { GatehouseError } from '../../../schemas/index.ts'
 
 export interface UnavailableOptions {
@@ -6,18 +5,19 @@ export interface UnavailableOptions {
   readonly hint?: string | undefined
   /** The missing list, such as `prompts/list`. Default: everything of the backends. */
   readonly list?: string | undefined
-  /** Replaces the text when a retry does not help. Names each backend and the required change. */
+  /** Replaces the whole text when a retry does not help. Names each backend and the required change. */
   readonly reason?: string | undefined
   readonly cause?: Error | undefined
   /** The subset of the backends that is left out because of invalid settings. */
   readonly leftOut?: readonly string[] | undefined
 }
 
-export function unavailable(
+/** Returns the common error for unavailable backends. A client must not mistake it for "not found". */
+export function unavailableError(
   backends: readonly string[],
   { hint, reason, list, cause, leftOut = [] }: UnavailableOptions = {},
 ): GatehouseError {
-  const who =
+  const subject =
     backends.length === 1 ? `backend ${backends[0] ?? ''} is` : `backends ${backends.join(', ')} are`
   const forList = list === undefined ? '' : ` for ${list}`
   const state =
@@ -29,7 +29,7 @@ export function unavailable(
         ]
       : [`temporarily unavailable${forList}`, hint ?? 'try again later']
   return new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: reason !== undefined && leftOut.length === 0 ? reason : `${who} ${state.join(': ')}`,
+    detail: reason !== undefined && leftOut.length === 0 ? reason : `${subject} ${state.join(': ')}`,
     data: { backends, ...(list === undefined ? {} : { list }) },
     ...(cause ? { cause } : {}),
   })

@@ -1,9 +1,9 @@
 /**
- * A tool call that comes from no client but from a page of the console: the same way through policies, limits, credentials
- * and audit, in either era, with somebody who sees progress and can be asked.
+ * A tool call that a page of the console starts instead of a client. It passes the same policies, limits, credentials
+ * and audit as a client call, in either era. The user of the page sees progress and can answer questions.
  *
- * In the session era the call has a session of its own, which ends with it. In the stateless era a backend that asks ends
- * its response, and the call is repeated with what was answered.
+ * In the session era, the call has a separate session, which ends with the call. In the stateless era, a backend that
+ * asks ends its response, and the call is repeated with the answers.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,18 +33,18 @@ export interface DirectParts {
   readonly endBackendSessions: (session: ClientSession) => void
 }
 
-/** Rejects with GatehouseError. */
+/** Performs a call and audits it. Rejects with GatehouseError. */
 export async function directCall(call: DirectCall, parts: DirectParts): Promise<DirectResult> {
   const startedAt = performance.now()
   let backend: string | undefined
-  const session = call.era === 'session' ? ownSession(call) : undefined
+  const session = call.era === 'session' ? makeCallSession(call) : undefined
   let policy: PolicyRecord | undefined
   const operation = operationOf(call, session, {
-    routed(name) {
+    onRouted(name) {
       backend = name
       call.routed(name)
     },
-    decided(record) {
+    onDecision(record) {
       policy = record
       call.decided(record)
     },
@@ -53,10 +53,10 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
   let ended: Outcome | undefined
   let failure: unknown
   try {
-    const answered = await withNotes(notes, () => performAsking(operation, parts.perform))
-    if (answered.kind === 'input')
-      throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the tool asks without end' })
-    ended = answered
+    const outcome = await withNotes(notes, () => performAsking(operation, parts.perform))
+    if (outcome.kind === 'input')
+      throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the tool asked too many questions' })
+    ended = outcome
     if (ended.kind === 'error') return { kind: 'error', json: ended.error }
     return { kind: 'result', json: ended.result, denial: ended.denial }
   } catch (error) {
@@ -93,7 +93,7 @@ async function performAsking(operation: Operation, perform: Perform): Promise<Ou
 function operationOf(
   { caller, tool, toolArguments, era, signal, progress, log, ask }: DirectCall,
   session: ClientSession | undefined,
-  observers: Pick<OperationContext, 'routed' | 'decided'>,
+  observers: Pick<OperationContext, 'onRouted' | 'onDecision'>,
 ): Operation {
   const client: OperationClient = {
     era,
@@ -121,8 +121,8 @@ function operationOf(
   }
 }
 
-/** Backends open a session of theirs for it. */
-function ownSession({ ask, log, signal }: DirectCall): ClientSession {
+/** Returns the session of a call. Backends open their sessions for it. */
+function makeCallSession({ ask, log, signal }: DirectCall): ClientSession {
   return {
     id: randomUUID(),
     deliver(_backend, method, params) {

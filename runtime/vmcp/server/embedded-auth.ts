@@ -1,8 +1,9 @@
 /**
- * What ties a virtual server's configuration to the embedded authorization server that it hosts.
+ * Connects the configuration of a virtual server to its embedded authorization server.
  *
- * Names of providers in outgoing strategies are checked where strategies are made (runtime/outgoing).
- * Source: docs/reference/specification/virtual-server.md, spec.authServerConfig; docs/reference/specification/external-auth.md, disableUpstreamTokenInjection and Errors.
+ * Provider names in outgoing strategies are checked when the strategies are created (runtime/outgoing).
+ * Source: docs/reference/specification/virtual-server.md, spec.authServerConfig;
+ * docs/reference/specification/external-auth.md, disableUpstreamTokenInjection and Errors.
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import {
@@ -13,13 +14,13 @@ import {
 } from '../../incoming/index.ts'
 import type { Metrics } from '../../observe/index.ts'
 
-/** Every error of the configuration beside this server, as "field: rule" lines. */
+/** Lists settings that conflict with the embedded authorization server, as `field: rule` lines. */
 export function embeddedViolations(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
   const { oidc, type } = config.incomingAuth
   return [
     ...(type === 'oidc' && oidc
       ? pairingViolations(server, oidc, 'incomingAuth.oidc')
-      : ['incomingAuth.type: must be oidc beside an embedded authorization server, which issues the tokens']),
+      : ['incomingAuth.type: must be oidc, because an embedded authorization server issues the tokens']),
     ...primaryViolations(config, server),
   ]
 }
@@ -28,12 +29,14 @@ function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServ
   const primary = incomingAuth.authz?.primaryUpstreamProvider
   if (!primary || upstreams.some(({ name }) => name === primary)) return []
   return [
-    `incomingAuth.authz.primaryUpstreamProvider: "${primary}" is not the name of an upstream provider, which are ${upstreams.map(({ name }) => name).join(', ')}`,
+    `incomingAuth.authz.primaryUpstreamProvider: unknown upstream provider "${primary}"; known providers: ${upstreams.map(({ name }) => name).join(', ')}`,
   ]
 }
 
-/** The configuration with the provider that policies read claims from, when only the authorization server names it. */
-export function withPrimary(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
+/**
+ * Returns the configuration with the provider whose claims policies read, when only the authorization server names it.
+ */
+export function withPrimaryProvider(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
   const { authz } = config.incomingAuth
   const primary = server?.primaryUpstreamProvider
   if (!authz || !primary || authz.primaryUpstreamProvider) return config
@@ -43,12 +46,12 @@ export function withPrimary(config: VmcpConfig, server: AuthServerFacts | undefi
   }
 }
 
-/** What an operator who looks at readiness should know of the server's keys. */
-export function notesOf(server: EmbeddedAuthServer | undefined): readonly string[] {
+/** Returns notes about the server's keys for `/readyz`. */
+export function readinessNotes(server: EmbeddedAuthServer | undefined): readonly string[] {
   return server ? secretNotes(server.secretUses()) : []
 }
 
-/** Tells the metrics what still needs older HMAC secrets. */
+/** Counts the records and tokens that still need an older HMAC secret. */
 export function countSecretUses(server: EmbeddedAuthServer | undefined, metrics: Metrics): void {
   for (const { position, records, refreshTokens } of server?.secretUses() ?? []) {
     metrics.authServerSecretUses(records, { secret: position, kind: 'records' })

@@ -1,6 +1,6 @@
 /**
- * The features that a configuration asks for, outermost first: tool search, then scripts, so that a search finds the
- * script tool too.
+ * Creates the configured features, outermost first: tool search, then scripts, so that a search also finds the script
+ * tool.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and config.codeMode.
  */
 import type { VmcpConfig } from '../../config/index.ts'
@@ -15,12 +15,12 @@ export interface FeatureParts {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly telemetry: Instruments
   readonly audit: AuditTrail
-  /** False: a policy forbids this caller a tool of the gateway itself. */
+  /** Resolves with false when a policy forbids the caller to use a tool of Gatehouse itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly observer: Pick<Observer, 'attributeTo'>
   readonly clock: Clock
   readonly log: Log
-  /** The features in force until now; one whose settings are the same goes on. */
+  /** The previous features. Those with unchanged settings are kept. */
   readonly before?: readonly Feature[] | undefined
 }
 
@@ -28,8 +28,8 @@ export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly 
   return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
 }
 
-/** Closes the features that are no longer configured; true when one was added or removed. */
-export function closeGone(before: readonly Feature[], after: readonly Feature[]): boolean {
+/** Closes the features that are no longer configured. Returns true when a feature was added or removed. */
+export function closeRemovedFeatures(before: readonly Feature[], after: readonly Feature[]): boolean {
   const gone = before.filter((feature) => !after.includes(feature))
   for (const feature of gone) void feature.close()
   return gone.length > 0 || after.length > before.length

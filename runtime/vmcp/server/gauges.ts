@@ -1,4 +1,4 @@
-/** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
+/** Gauges of the running server. `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, overloadSpells } from '../../net/index.ts'
@@ -16,7 +16,7 @@ export interface GaugeParts {
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
-  /** When the served certificate ends, milliseconds since the epoch; undefined without one. */
+  /** Returns when the served certificate expires, in milliseconds since the epoch. Undefined without TLS. */
   readonly servingEndsAt: () => number | undefined
 }
 
@@ -61,7 +61,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
 }
 
-/** A session left this process. */
+/** Records the duration of a session that left this process. */
 export function countSession(metrics: Metrics, { openedAt, facts }: ServerSession, now: number): void {
   metrics.serverSessionDuration((now - openedAt) / 1_000, {
     'mcp.protocol.version': facts.protocolVersion,
@@ -70,15 +70,15 @@ export function countSession(metrics: Metrics, { openedAt, facts }: ServerSessio
   })
 }
 
-/** What checks of access tokens tell. */
-export function tellAuthentication(events: Events, event: AuthenticationEvent): void {
+/** Reports the results of access token checks. */
+export function reportAuthentication(events: Events, event: AuthenticationEvent): void {
   if (event.kind === 'refused') events.emit('token_refused', { reason: event.reason })
   else if (event.kind === 'available') events.emit('token_check_recovered', {})
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }
 
-/** The overload protection of a server, which tells of it on its event stream. */
-export function toldLoad(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
+/** Creates the overload protection of a server, which reports overload as events. */
+export function makeLoadControl(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
   const onRefused = overloadSpells(
     ({ isOn, refused }) => events.emit('server_overloaded', { refusing: isOn, refused }),
     clock.after,

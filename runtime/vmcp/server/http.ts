@@ -1,8 +1,8 @@
 /**
- * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
+ * The HTTP interface of a virtual server: built-in paths, then the MCP endpoint, in the order of the pipeline.
  *
- * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport), with or without a
- * trailing slash. Unknown paths get 404. Requests of both eras meet here and part after parsing.
+ * MCP is served on `/mcp` (and `/sse` with `/messages` for the deprecated HTTP+SSE transport), with or without a
+ * trailing slash. Unknown paths get 404. Requests of both eras share the stages up to parsing.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -22,11 +22,11 @@ import {
 import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import { mcpPath, messagesPath, ssePath, VmcpExchange } from '../model/exchange.ts'
-import { browserPage, type BrowserPageFacts, wantsPage } from '../clients/browser-page.ts'
+import { browserPage, type BrowserPageFacts, isBrowserRequest } from '../clients/browser-page.ts'
 import { respondWithError } from '../clients/http-errors.ts'
 import type { Edges } from '../clients/codecs.ts'
 
-/** Paths that speak MCP, and the methods that each takes. */
+/** The MCP paths, and the HTTP methods that each accepts. */
 const allowedMethods: Readonly<Record<string, readonly string[]>> = {
   [mcpPath]: ['GET', 'POST', 'DELETE'],
   [ssePath]: ['GET'],
@@ -36,7 +36,7 @@ const allowedMethods: Readonly<Record<string, readonly string[]>> = {
 export interface HttpParts {
   readonly load: LoadControl
   /** The parts that a reload replaces. */
-  readonly current: {
+  readonly reloadable: {
     readonly authenticator: Authenticator
     /** Undefined until the port is bound. */
     readonly originGuard: OriginGuard | undefined
@@ -45,7 +45,7 @@ export interface HttpParts {
   readonly edges: Edges
   readonly observer: Observer
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
-  readonly stopping: () => boolean
+  readonly isStopping: () => boolean
   /** Facts for the page that browsers receive. */
   readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
@@ -53,12 +53,12 @@ export interface HttpParts {
   readonly relay?: Stage<VmcpExchange> | undefined
 }
 
-/** Makes the request listener of a virtual server. */
+/** Creates the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
-  const { observer, load, current } = parts
+  const { observer, load, reloadable } = parts
   const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
 
-  /** The stages of a request, in the order of runtime/net/pipeline.ts. */
+  /** Runs the stages of a request, in the order of runtime/net/pipeline.ts. */
   async function serve(exchange: VmcpExchange): Promise<void> {
     const { req, res, path } = exchange
     if (observer.enabled) observer.started(exchange)
@@ -71,10 +71,10 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (refusal) await refusal
     checkHead(exchange)
 
-    if (!current.originGuard) throw new GatehouseError('SHUTTING_DOWN')
-    current.originGuard.check(exchange)
+    if (!reloadable.originGuard) throw new GatehouseError('SHUTTING_DOWN')
+    reloadable.originGuard.check(exchange)
     if (res.headersSent || res.destroyed) return
-    const authenticating = current.authenticator.stage(exchange)
+    const authenticating = reloadable.authenticator.stage(exchange)
     if (authenticating) await authenticating
     if (exchange.responded) return
     if (req.method === 'OPTIONS') throw notAllowed(path)
@@ -109,14 +109,14 @@ export function makeHandler(parts: HttpParts): RequestHandler {
         // A caller who may not send this message must not learn which sessions exist.
         if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
           const { signal } = exchange
-          const { gate } = current.guards
+          const { gate } = reloadable.guards
           await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
         }
         throw error
       }
     }
     // Messages on open connections are served until the connections close. A new stream would be cut.
-    if (parts.stopping() && req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
+    if (parts.isStopping() && req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
     if (path === ssePath) return oldSseEdge.open(exchange, caller)
     return req.method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)
   }
@@ -134,16 +134,16 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
   const isPage = exchange.path === '/' || exchange.path === mcpPath
-  if (isPage && wantsPage(exchange)) return browserPage({ ...parts.page(), path: mcpPath })
+  if (isPage && isBrowserRequest(exchange)) return browserPage({ ...parts.page(), path: mcpPath })
   if (allowedMethods[exchange.path]) return undefined
-  const builtIn = parts.routes(exchange) ?? parts.current.authenticator.route(exchange)
+  const builtIn = parts.routes(exchange) ?? parts.reloadable.authenticator.route(exchange)
   if (builtIn) return builtIn
   return () => {
     throw new GatehouseError('NOT_FOUND')
   }
 }
 
-/** Refuses by method and headers alone. */
+/** Rejects requests by their method and headers, before the body is read. */
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
@@ -172,7 +172,7 @@ function notAllowed(path: string): GatehouseError {
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
-  if (parts.current.authenticator.response(exchange, error)) return
+  if (parts.reloadable.authenticator.response(exchange, error)) return
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
   if (!(error instanceof GatehouseError) || (error.status >= 500 && error.code !== 'OVERLOADED'))
     parts.events.emit('request_failed', { reason, err: error })

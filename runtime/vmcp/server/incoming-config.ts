@@ -1,11 +1,13 @@
-/** Turns `incomingAuth` of the configuration into what the incoming module takes: variables and files resolved. */
 import { userInfo } from 'node:os'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
 import { followTls } from '../../policy/index.ts'
 
-/** Throws INVALID_CONFIG when a variable or file that the configuration names cannot be read. */
+/**
+ * Converts `incomingAuth` to the settings of the incoming module, and resolves variables and files. Throws
+ * INVALID_CONFIG when one of them cannot be read.
+ */
 export function incomingConfig(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,

@@ -1,6 +1,6 @@
 /**
- * Audit and telemetry of a virtual server: what the configuration asks for, tied to the pipeline, the operations and
- * the calls of backends. Settings are read at start; a changed one takes effect at the next start.
+ * Audit and telemetry of a virtual server: observes the pipeline, the operations and the calls to backends as
+ * configured. Settings are read at start-up. A changed setting takes effect after a restart.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
 import { consoleStartSettings, isSwitchedOn } from '../../../schemas/index.ts'
@@ -39,9 +39,9 @@ export interface ObservationOptions {
   readonly log: Log
   readonly events: Events
   readonly clock: Clock
-  /** Takes a record of every request beside the audit log. */
+  /** Receives a record of every request, in addition to the audit log. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** This process is one of several, whose metrics are served together. */
+  /** Set when this process is one of several workers, whose metrics are served together. */
   readonly worker?: PrimaryLink | undefined
 }
 
@@ -49,16 +49,16 @@ export interface Observation {
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly observer: Observer
-  /** Of what audit log, spans and recorder keep of calls. */
+  /** Masks values in the audit log, spans and recorded requests. */
   readonly mask: RecordMask
-  /** For the calls of backends; undefined: they are not observed. */
+  /** Observes calls to backends. Undefined when they are not observed. */
   readonly backends: BackendObservation | undefined
   /** The first link of the chain. Undefined when operations are not observed. */
   readonly observe: Link | undefined
-  /** The stage of `/metrics`, when it is served. */
+  /** Returns the stage for `/metrics`, if metrics are served. */
   route(path: string): Stage<Exchange> | undefined
-  /** Says so when a changed configuration cannot take effect. */
-  reloaded(config: VmcpConfig): void
+  /** Reports changed settings that require a restart. */
+  reportRestartNeeded(config: VmcpConfig): void
   close(): Promise<void>
 }
 
@@ -88,19 +88,19 @@ export async function makeObservation(
     transport: (path) => (path === mcpPath ? 'streamable-http' : 'sse'),
   })
   worker?.offer({ 'metrics.text': async () => ({ id: worker.id, text: await telemetry.prometheus?.() }) })
-  const settings = settingsOf(config)
+  const settings = startSettings(config)
   return {
     audit,
     telemetry,
     observer,
     mask,
     backends: observer.enabled
-      ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
+      ? { calls: telemetry.backendCalls, onBackendSelected: (name) => observer.backend(name) }
       : undefined,
     observe: observer.enabled ? observe(observer) : undefined,
     route: (path) => (path === metricsPath ? scrapeStage(telemetry, worker) : undefined),
-    reloaded(changed) {
-      const now = settingsOf(changed)
+    reportRestartNeeded(changed) {
+      const now = startSettings(changed)
       const sections = (Object.keys(now) as (keyof typeof now)[]).filter(
         (name) => now[name] !== settings[name],
       )
@@ -113,7 +113,7 @@ export async function makeObservation(
   }
 }
 
-/** Undefined: metrics are not served. */
+/** Returns undefined when metrics are not served. */
 function scrapeStage(
   { prometheus }: Instruments,
   worker: PrimaryLink | undefined,
@@ -123,8 +123,8 @@ function scrapeStage(
   return (exchange) => respondToScrape(exchange, render)
 }
 
-/** What is read at the start alone. */
-function settingsOf({ audit, telemetry, sessionStorage, console, operational }: VmcpConfig) {
+/** Returns the settings that are only read at start-up. */
+function startSettings({ audit, telemetry, sessionStorage, console, operational }: VmcpConfig) {
   return {
     audit: JSON.stringify(audit),
     telemetry: JSON.stringify(telemetry),

@@ -1,8 +1,8 @@
 /**
- * What a changed configuration replaces while the server runs: guards, features, and the check of credentials.
+ * The parts that a changed configuration replaces while the server runs: guards, features, and the authenticator.
  *
- * A request in flight passes the new guards that it has not reached, and keeps the features that it began with. The
- * engine replaces backends. Listener, session store, audit and telemetry take changes at the next start.
+ * A request in flight passes the new guards that it has not reached yet, and keeps the features that it began with. The
+ * engine replaces backends. Changes of the listener, session store, audit and telemetry require a restart.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
@@ -12,14 +12,14 @@ import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import type { Clock } from '../model/time/clock.ts'
-import { closeGone, makeFeatures } from './features.ts'
-import { closeGuards, type Guards, makeGuards, permitting } from '../call/guards.ts'
+import { closeRemovedFeatures, makeFeatures } from './features.ts'
+import { closeGuards, type Guards, makeGuards, makePermissionCheck } from '../call/guards.ts'
 import type { Observation } from './observation.ts'
 import type { Feature } from '../model/feature.ts'
-import { tellAuthentication } from './gauges.ts'
+import { reportAuthentication } from './gauges.ts'
 import { incomingConfig } from './incoming-config.ts'
 
-/** A quarter is for quotas of the whole server, and for what callers share for whom there is no space. */
+/** A quarter is reserved for quotas of the whole server and for the shared counter of further callers. */
 const maxCounters = 100_000
 
 export interface ReloadableOptions {
@@ -28,9 +28,9 @@ export interface ReloadableOptions {
   readonly clock: Clock
   readonly events: Events
   readonly observation: Observation
-  /** The shared store; rate limits need it. */
+  /** The shared store. Rate limits require it. */
   readonly store: Store | undefined
-  /** Where several processes of one server count; default the memory of this one. */
+  /** Store of the counters of several processes. Default: the memory of this process. */
   readonly counters?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
@@ -38,7 +38,7 @@ export interface ReloadableOptions {
 
 export class Reloadable {
   readonly #options: ReloadableOptions
-  /** The counters of quotas where nothing is shared; they outlive every configuration. */
+  /** The quota counters without a shared store. A reload keeps them. */
   readonly #counters: Store
   config: VmcpConfig
   authenticator: Authenticator
@@ -49,7 +49,7 @@ export class Reloadable {
   /** Set once the port is bound. */
   originGuard: OriginGuard | undefined
 
-  /** Throws INVALID_CONFIG that names the invalid setting. */
+  /** Throws INVALID_CONFIG, which names the invalid setting. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
     this.#counters = options.counters ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
@@ -66,8 +66,8 @@ export class Reloadable {
   }
 
   /**
-   * Takes a configuration that has passed the checks of a start. Throws INVALID_CONFIG and replaces nothing when it
-   * cannot be used otherwise. `permissionsChanged`: clients may see other tools than before.
+   * Applies a configuration that has passed the start-up checks. Throws INVALID_CONFIG and replaces nothing when it is
+   * invalid in another way. `permissionsChanged` is true when clients may see other tools than before.
    */
   replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {
     const guards = this.#makeGuards(config)
@@ -99,7 +99,7 @@ export class Reloadable {
   #makeAuthenticator(config: VmcpConfig): Authenticator {
     const { authServer, env, events } = this.#options
     return makeAuthenticator(incomingConfig(config, env), {
-      observe: (event) => tellAuthentication(events, event),
+      observe: (event) => reportAuthentication(events, event),
       keys: authServer?.keys,
       isLive: authServer?.isLive,
     })
@@ -117,7 +117,7 @@ export class Reloadable {
       telemetry: observation.telemetry,
       events,
       before: this.guards,
-      granted: (tool) => this.isOwnTool(tool),
+      isGranted: (tool) => this.isOwnTool(tool),
       log,
     })
   }
@@ -128,18 +128,21 @@ export class Reloadable {
       env,
       telemetry: observation.telemetry,
       audit: observation.audit,
-      permits: permitting(() => this.guards),
+      permits: makePermissionCheck(() => this.guards),
       observer: observation.observer,
       clock,
       log,
     }
   }
 
-  /** Scripts and searches in flight end with the features that go. True when something came or went. */
+  /**
+   * Replaces the features. Scripts and searches of removed features are cancelled. Returns true when a feature was
+   * added or removed.
+   */
   #replaceFeatures(config: VmcpConfig): boolean {
     const before = this.features
     this.features = makeFeatures(config, { ...this.#featureParts(), before })
-    return closeGone(before, this.features)
+    return closeRemovedFeatures(before, this.features)
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * Starts a virtual MCP server in this process: the side towards clients, the side towards backends, and one life.
+ * Starts a virtual MCP server in this process, with its client and backend sides, and manages its lifetime.
  *
- * `reload` takes a changed configuration without a restart: backends come and go, sessions stay and are told what
- * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
+ * `reload` applies a changed configuration without a restart: backends are added and removed, and open sessions are
+ * notified of changed lists. Changes of the listener, session store, audit and telemetry require a restart.
  * Source: docs/reference/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
 import { timerMs } from '../../../schemas/index.ts'
@@ -18,9 +18,9 @@ import {
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
 import { type Clock, systemClock } from '../model/time/clock.ts'
 import { type Edges, makeEdges } from '../clients/codecs.ts'
-import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
+import { countSecretUses, readinessNotes, withPrimaryProvider } from './embedded-auth.ts'
 import { VmcpEngine } from './engine/engine.ts'
-import { countSession, observeServer, toldLoad } from './gauges.ts'
+import { countSession, observeServer, makeLoadControl } from './gauges.ts'
 import { healthSettings } from '../backends/health/settings.ts'
 import { mcpPath } from '../model/exchange.ts'
 import { makeHandler } from './http.ts'
@@ -28,8 +28,14 @@ import { makeObservation, type Observation } from './observation.ts'
 import type { ClientSession } from '../model/session.ts'
 import { type Chain, type ChainLinks, makeChain } from '../call/chain.ts'
 import { makeLinks, stepPerformer } from '../call/links.ts'
-import { tellDecisions } from '../call/reports/decisions.ts'
-import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
+import { decisionReporter } from '../call/reports/decisions.ts'
+import {
+  defaults,
+  type ReloadedFile,
+  type StartOptions,
+  type ServerReports,
+  type VmcpServer,
+} from './options.ts'
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
@@ -37,29 +43,29 @@ import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../clients/processes/relay.ts'
-import { sessionsElsewhere } from '../clients/sessions/elsewhere.ts'
+import { makeOtherWorkers } from '../clients/sessions/elsewhere.ts'
 import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'
 import { statusReport } from './status/status.ts'
-import { type ServerView, viewOf } from './snapshot/view.ts'
+import { type ServerView, makeServerView } from './snapshot/view.ts'
 
-/** How often idle things are looked for, and how long connections may be idle. */
+/** Interval between evictions, and how long connections may be idle. */
 const evictMs = 5_000
 const idleMs = 5 * 60_000
 const keepAliveEvictions = 5
 
 /** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
-export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
+export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
   const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
-  const config = withPrimary(given, authServer?.config)
+  const config = withPrimaryProvider(fileConfig, authServer?.config)
   const { excluded, recorder } = options
   requireKeeper(config, options.lockKeeper)
   const parts = startParts(options)
   await checkStartWithLocks(config, parts, excluded)
-  // Of several processes, the primary one says it.
+  // With several processes, the primary process logs the warnings.
   if (!more.worker) for (const warning of startWarnings(config, parts)) log.warn(warning)
   const events = options.events ?? makeEvents(clock.now)
   const stopLog = options.events ? () => {} : logEvents(events, log, clock)
@@ -73,7 +79,7 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
     await server.listen()
     return server
   } catch (error) {
-    // What has begun, such as the connections to backends, would keep the process alive.
+    // Open connections to backends would keep the process alive.
     await (server?.close({ graceMs: 0 }) ?? observation.close())
     stopLog()
     throw error
@@ -109,7 +115,7 @@ class Vmcp implements VmcpServer {
   readonly view: ServerView
   #timer: NodeJS.Timeout | undefined
 
-  constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: Told) {
+  constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: ServerReports) {
     const { env = {}, log = silentLog, clock = systemClock, worker } = options
     this.#options = options
     this.#env = env
@@ -129,7 +135,7 @@ class Vmcp implements VmcpServer {
       clock,
       events,
       observation,
-      store: this.#storage?.isOfWorkers ? undefined : this.#storage?.store,
+      store: this.#storage?.isWorkerStore ? undefined : this.#storage?.store,
       counters: worker?.counters,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
@@ -151,7 +157,7 @@ class Vmcp implements VmcpServer {
       watchers: () => this.#watchers(),
       onApplied: (leftOut, served) => {
         this.#chain.replace(this.#makeLinks(config.name))
-        this.#readiness.applied(leftOut, served)
+        this.#readiness.onApplied(leftOut, served)
       },
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
@@ -161,7 +167,7 @@ class Vmcp implements VmcpServer {
       observation,
     })
     this.#chain = makeChain(this.#makeLinks(config.name))
-    this.#load = toldLoad(events, clock, options.load)
+    this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
       ttlMs,
@@ -169,8 +175,8 @@ class Vmcp implements VmcpServer {
       now: clock.now,
       records: this.#storage?.records(ttlMs, clock.now),
       events,
-      elsewhere: worker && sessionsElsewhere(worker.link, tag),
-      freshMs: this.#storage?.isOfWorkers ? defaults.freshMs : undefined,
+      otherWorkers: worker && makeOtherWorkers(worker.link, tag),
+      freshMs: this.#storage?.isWorkerStore ? defaults.freshMs : undefined,
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     if (worker) offerSessions(worker.link, this.#sessions)
@@ -181,7 +187,7 @@ class Vmcp implements VmcpServer {
       gate: () => this.#parts.guards.gate,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
-      current: this.#parts,
+      allowlist: this.#parts,
       server: serverScope(config, env),
       stateSecret: () => this.#stateSecret,
       clock,
@@ -191,7 +197,7 @@ class Vmcp implements VmcpServer {
     })
     this.#engine.apply(config, options.excluded)
     const quotas = () => this.#parts.guards.quotas?.usage() ?? []
-    this.view = viewOf({
+    this.view = makeServerView({
       config: () => this.#parts.config,
       engine: this.#engine,
       events,
@@ -217,12 +223,13 @@ class Vmcp implements VmcpServer {
     const { guards, features, config } = this.#parts
     const { core } = this.#engine
     const { maxToolNameLength } = config.aggregation
+    const reporterParts = { ...this.#observation, server, events: this.#events, core: () => core }
     return makeLinks(
       { guards, features, callParts: core.parts, maxToolNameLength },
       {
         core,
         observe: this.#observation.observe,
-        decided: tellDecisions({ ...this.#observation, server, events: this.#events, core: () => core }),
+        onDecision: decisionReporter(reporterParts),
         isOwnTool: (tool) => this.#parts.isOwnTool(tool),
         events: this.#events,
       },
@@ -243,18 +250,18 @@ class Vmcp implements VmcpServer {
     return JSON.stringify({ name, version: this.#options.version ?? '0.0.0' })
   }
 
-  reload(given: VmcpConfig, file: ReloadedFile = {}): void {
+  reload(fileConfig: VmcpConfig, file: ReloadedFile = {}): void {
     try {
-      this.#reload(given, file)
+      this.#reload(fileConfig, file)
     } catch (err) {
       this.#events.emit('config_refused', { err })
       throw err
     }
-    this.#events.emit('config_reloaded', { backends: given.backends?.length ?? 0 })
+    this.#events.emit('config_reloaded', { backends: fileConfig.backends?.length ?? 0 })
   }
 
-  #reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile): void {
-    const config = withPrimary(given, this.#options.authServer?.config)
+  #reload(fileConfig: VmcpConfig, { checksum, excluded }: ReloadedFile): void {
+    const config = withPrimaryProvider(fileConfig, this.#options.authServer?.config)
     requireKeeper(config, this.#options.lockKeeper)
     const parts = startParts(this.#options)
     checkStart(config, parts, excluded)
@@ -263,7 +270,7 @@ class Vmcp implements VmcpServer {
     this.#checksum = checksum
     this.#engine.apply(config, excluded)
     if (permissionsChanged) this.#engine.permissionsChanged()
-    this.#observation.reloaded(config)
+    this.#observation.reportRestartNeeded(config)
   }
 
   async listen(): Promise<void> {
@@ -277,20 +284,20 @@ class Vmcp implements VmcpServer {
     const relay = this.#relay
     const handler = makeHandler({
       load: this.#load,
-      current: this.#parts,
+      reloadable: this.#parts,
       edges: this.#edges,
       observer: this.#observation.observer,
       routes: ({ path }) =>
         this.#observation.route(path) ??
         builtInRoute(this.#routeParts(), path) ??
         this.#options.authServer?.routes(path),
-      stopping: () => this.#stopping,
+      isStopping: () => this.#stopping,
       events: this.#events,
       page: () => this.view.pageFacts(),
       relay: relay && ((exchange) => relay.relay(exchange)),
     })
     const shared = this.#shareSecret()
-    // The workers share it from the first request on.
+    // Workers must share the secret before the first request.
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
@@ -334,7 +341,7 @@ class Vmcp implements VmcpServer {
   #routeParts() {
     return {
       notReady: () => this.#readiness.notReady(),
-      notes: () => notesOf(this.#options.authServer),
+      notes: () => readinessNotes(this.#options.authServer),
       mode: 'static' as const,
       status: () =>
         statusReport({
@@ -354,13 +361,13 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  /** Takes the key that replicas share from the session store, as soon as that can be reached. */
+  /** Reads the key that replicas share from the session store. Retried until the store is available. */
   async #shareSecret(): Promise<void> {
     if (this.#stateSecret !== undefined || !this.#storage) return
     try {
       this.#stateSecret = await this.#storage.sharedSecret()
     } catch (error) {
-      this.#log.debug('the shared key is not there yet', { err: error })
+      this.#log.debug('reading the shared key failed', { err: error })
     }
   }
 
@@ -374,7 +381,7 @@ class Vmcp implements VmcpServer {
     this.#edges.keepAlive()
   }
 
-  /** Streams end first, then calls in flight have their grace, then the rest ends. */
+  /** Ends the streams, waits up to `graceMs` for calls in flight, and then closes everything else. */
   async close({ graceMs = this.#options.graceMs ?? defaults.graceMs } = {}): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true

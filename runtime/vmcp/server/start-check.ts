@@ -27,7 +27,7 @@ import { auditViolations, telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { redisViolations } from '../../store/index.ts'
 import { externalPoint, externalViolations, webhookViolations } from '../../policy/index.ts'
-import { brokenBackends } from '../backends/backend-settings.ts'
+import { findBrokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
 import { injectionViolation } from '../backends/injection.ts'
@@ -35,16 +35,16 @@ import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'
 import { type BackendStrategies, makeOutgoingAuth, strategyOf } from '../backends/outgoing-auth.ts'
-import { sessionRedis } from '../clients/sessions/storage.ts'
+import { sessionRedisSettings } from '../clients/sessions/storage.ts'
 import { workerViolations } from '../../process/index.ts'
 import { workflowErrors, workflowsBeyond, workflowWorker } from '../features/workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What a configuration is checked against. */
+/** The parts that a configuration is checked against. */
 export interface StartParts {
   readonly env: Environment
-  /** Tokens of the embedded authorization server; for checks those of `providersOnly` will do. */
+  /** Tokens of the embedded authorization server. `providersOnly` is sufficient for checks. */
   readonly upstreamTokens?: UpstreamTokens | undefined
   /** Settings of the embedded authorization server. */
   readonly authServer?: AuthServerFacts | undefined
@@ -61,8 +61,8 @@ export function startParts(running: {
 }
 
 /**
- * Throws INVALID_CONFIG when the server cannot start, naming every problem of the configuration. Problems of single
- * backends alone are no reason: these backends are excluded, as those of `excluded` are already.
+ * Throws INVALID_CONFIG, which names every problem, when the server cannot start. Problems of single backends do not
+ * prevent a start. These backends are excluded, in addition to those in `excluded`.
  */
 export function checkStart(
   config: VmcpConfig,
@@ -73,7 +73,7 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/** Throws INVALID_CONFIG naming every problem of the configuration and of single backends. */
+/** Throws INVALID_CONFIG, which names every problem of the configuration and of single backends. */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
@@ -103,9 +103,9 @@ export function allWarnings(
 }
 
 /**
- * Names in the settings that no backend of the file has, one line for each. A file without backends may be one whose
- * backends are still to come: nothing is said about its names. Those of workflow steps are told apart, by
- * `stepProblems`: a running server reports them with its catalog, which knows the tools.
+ * Lists names in the settings that do not match a backend of the file, one line each. Returns nothing for a file
+ * without backends, because they may be added later. `stepProblems` lists the names in workflow steps, which a running
+ * server reports with its catalog.
  */
 export function nameProblems(
   config: VmcpConfig,
@@ -135,7 +135,7 @@ function stepProblems(
   return unknownNames({ aggregation: naming, compositeTools }, [...(backends ?? []), ...excluded])
 }
 
-/** Backends in policies. A running server says nothing of them: policies may be those of several servers. */
+/** Lists unknown backends in policies. A running server does not report them, because servers may share policies. */
 function policyProblems(
   { incomingAuth: { authz }, backends }: VmcpConfig,
   excluded: readonly ExcludedBackend[],
@@ -174,11 +174,11 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
 }
 
 function storageViolations(config: VmcpConfig, env: Environment): readonly string[] {
-  const redis = sessionRedis(config, env)
+  const redis = sessionRedisSettings(config, env)
   return redis ? redisViolations(redis).map((line) => `sessionStorage: ${line}`) : []
 }
 
-/** What only one process can do. */
+/** Lists settings that require a single process. */
 function workersViolations({ operational, console, pinning }: VmcpConfig): readonly string[] {
   const { workers = 1 } = operational
   if (workers === 1) return []
@@ -189,7 +189,7 @@ function workersViolations({ operational, console, pinning }: VmcpConfig): reado
   ]
 }
 
-/** Workflows are computed, and values checked against the schemas of tools, in a worker. */
+/** Lists problems of the worker that evaluates workflows and checks values against schemas. */
 function evaluationViolations(config: VmcpConfig): readonly string[] {
   const { compositeTools, pinning, guardrails, webhooks } = config
   const users = [
@@ -209,7 +209,7 @@ function backendViolations(
 ): readonly string[] {
   const known = excluded.flatMap(({ problems, isUnknown }) => (isUnknown ? [] : problems))
   const broken = withOutgoing(parts, (outgoing) =>
-    brokenBackends(config, { outgoing, authServer: parts.authServer }),
+    findBrokenBackends(config, { outgoing, authServer: parts.authServer }),
   )
   return [...known, ...(broken ?? []).flatMap(({ problems }) => problems)]
 }
@@ -248,8 +248,8 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with INVALID_CONFIG naming what of the tool locks cannot be used. A lock that the hooks have found to be invalid
- * closes its own backend only. A running server does not end for a lock: its backend is closed, and that is reported.
+ * Rejects with INVALID_CONFIG, which names the unusable tool locks. A lock that the hooks found to be invalid only
+ * blocks its backend. A running server never stops because of a lock: it blocks the backend and reports the problem.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {
   const byBackend = Map.groupBy(
@@ -264,7 +264,7 @@ export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<vo
   if (problems.length > 0) throw invalidConfig(problems)
 }
 
-/** As `checkStart`, and the tool locks. */
+/** Like `checkStart`, but also checks the tool locks. */
 export async function checkStartWithLocks(...given: Parameters<typeof checkStart>): Promise<void> {
   checkStart(...given)
   await checkToolLocks(given[0])
@@ -273,12 +273,12 @@ export async function checkStartWithLocks(...given: Parameters<typeof checkStart
 const keeperRule =
   'pinning.noLock: pin needs a folder for locks on this machine: gatehouse vmcp serve --pin-first FOLDER'
 
-/** Throws INVALID_CONFIG when locks would have to be written, and there is nowhere to write them. */
+/** Throws INVALID_CONFIG when locks must be written, but no folder for them is configured. */
 export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
   if (pinning?.noLock === 'pin' && keeper === undefined) throw invalidConfig([keeperRule])
 }
 
-/** Locks of backends that do not exist, one line each. */
+/** Lists locks of unknown backends, one line each. */
 function lockProblems({ toolLocks = [], backends = [] }: VmcpConfig, excluded: readonly ExcludedBackend[]) {
   const names = new Set([...backends, ...excluded].map(({ name }) => name))
   const unknown = toolLocks.filter(({ backend }) => names.size > 0 && !names.has(backend))
@@ -290,16 +290,16 @@ function invalidConfig(problems: readonly string[]): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
 }
 
-/** What is legal in a configuration and seldom meant; one line for each. */
+/** Lists settings that are valid but rarely intended, one line each. */
 export function startWarnings(config: VmcpConfig, parts: StartParts): string[] {
   const { compositeTools = [], console, guardrails, incomingAuth, operational } = config
   const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
-  const idle = guardrailWarnings(guardrails, 'guardrails', operational?.maxResultBytes).map((one) =>
+  const guardrailLines = guardrailWarnings(guardrails, 'guardrails', operational?.maxResultBytes).map((one) =>
     formatViolations([one]),
   )
   return [
     ...workflows,
-    ...idle,
+    ...guardrailLines,
     ...consoleWarnings(console, incomingAuth),
     ...consoleNameWarnings(config),
     ...quotaWarnings(config),
@@ -311,17 +311,20 @@ function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): stri
   const inMemory =
     quotas.length > 0 && sessionStorage?.provider !== 'redis'
       ? [
-          'quotas: counters are in memory: a restart begins with none, and each of several replicas counts alone; sessionStorage with provider redis stores them',
+          'quotas: counters are in memory and lost on restart, and each replica counts separately; use sessionStorage with provider redis to store them',
         ]
       : []
   const unused =
     costs !== undefined && !quotas.some(({ unit }) => unit === 'cost')
-      ? ['costs: no quota has unit cost: nothing reads them']
+      ? ['costs: no effect, because no quota has unit cost']
       : []
   return [...inMemory, ...unused]
 }
 
-/** Who a user is includes the issuer: of another one, the same person is somebody else to policies and to "own calls". */
+/**
+ * Warns when the console and the server use different issuers. A user's identity includes the issuer, so policies and
+ * "own calls" treat the same person as two users.
+ */
 function consoleWarnings(
   console: VmcpConfig['console'],
   { type, oidc }: VmcpConfig['incomingAuth'],
@@ -330,11 +333,11 @@ function consoleWarnings(
   const incoming = oidc?.issuer
   if (issuer === undefined || type === 'anonymous' || incoming === undefined || issuer === incoming) return []
   return [
-    `console.auth.issuer: ${issuer} is not the issuer of incomingAuth (${incoming}): whoever signs in to the console is another user there than at the server, so own calls and sessions are not shown, and policies see other claims of a try`,
+    `console.auth.issuer: ${issuer} differs from the issuer of incomingAuth (${incoming}): console users and clients are different users, so the console does not show own calls and sessions, and policies see other claims when a tool is tried`,
   ]
 }
 
-/** Names in the policies of the console that nothing has: what reads a file warns of them, as admission does. */
+/** Lists unknown names in the policies of the console. Commands that read a file warn about them, as admission does. */
 function consoleNameWarnings({ console, name }: VmcpConfig): string[] {
   if (!console?.enabled || !console.authz) return []
   return cedarWarnings({ ...console.authz, consoleOf: name }).map((line) => `console.authz.${line}`)
@@ -356,7 +359,7 @@ function policyViolations({ console, incomingAuth }: VmcpConfig): string[] {
   return [...clientPolicies(incomingAuth), ...consolePolicies(console)]
 }
 
-/** Wrong ones keep the server from starting, or a changed file from being reloaded, and never open the console. */
+/** Lists errors in the console's policies. They prevent a start or a reload, and never open the console. */
 function consolePolicies(console: VmcpConfig['console']): string[] {
   if (!console?.enabled || !console.authz) return []
   const { policies, entitiesJson } = console.authz

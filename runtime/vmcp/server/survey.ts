@@ -1,6 +1,6 @@
 /**
- * Lists what the backends of a configuration offer, as a client without abilities sees it, and compares it with their
- * locks. Serves nobody; for commands.
+ * Lists the items of all backends of a configuration, as a client without abilities sees them, and compares them with
+ * the locks. Used by commands; does not serve clients.
  */
 import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
@@ -8,17 +8,17 @@ import { localIssuer, type Log, makeCaller } from '../../net/index.ts'
 import { makeEvents } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
-import { evaluate, offeredBy } from '../catalog/pinning/evaluate.ts'
-import { detailOf, gather, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
+import { evaluate, pinnableItems } from '../catalog/pinning/evaluate.ts'
+import { detailOf, summarize, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
 import { noAbilities } from '../model/client.ts'
 import { systemClock } from '../model/time/clock.ts'
 import { makeObservation } from './observation.ts'
 import type { OperationClient } from '../model/session.ts'
 import { VmcpEngine } from './engine/engine.ts'
 
-export interface Surveyed {
+export interface SurveyedBackend {
   readonly backend: string
-  /** Undefined: it could not be listed. */
+  /** Undefined when the backend could not be listed. */
   readonly listing: Listing | undefined
   readonly error: Error | undefined
 }
@@ -29,11 +29,11 @@ export interface SurveyOptions {
   readonly log: Log
 }
 
-/** Every backend of the configuration once, sorted by name. `config.pinning` must be set. */
+/** Lists every backend of the configuration once, sorted by name. `config.pinning` must be set. */
 export async function surveyBackends(
   config: VmcpConfig,
   { env, version, log }: SurveyOptions,
-): Promise<readonly Surveyed[]> {
+): Promise<readonly SurveyedBackend[]> {
   const events = makeEvents(systemClock.now)
   const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
   const engine = new VmcpEngine(config, {
@@ -53,7 +53,7 @@ export async function surveyBackends(
   try {
     engine.apply(config)
     const { members, leftOut } = engine.core.parts
-    const seen = [...members].map(async ([backend, { listings }]): Promise<Surveyed> => {
+    const seen = [...members].map(async ([backend, { listings }]): Promise<SurveyedBackend> => {
       try {
         const listing = await listings.get(surveyor, { waitForFresh: true })
         const failed = listing.defects?.find(({ isTransient }) => isTransient)
@@ -65,7 +65,7 @@ export async function surveyBackends(
       }
     })
     const states = engine.states()
-    const unusable = leftOut.map((backend): Surveyed => {
+    const unusable = leftOut.map((backend): SurveyedBackend => {
       const problems = states.find(({ name }) => name === backend)?.excluded ?? []
       return { backend, listing: undefined, error: invalidConfig(problems.join('; ')) }
     })
@@ -91,15 +91,15 @@ export interface LockComparison extends Pick<PinReport, 'counts'> {
   readonly drift: readonly PinDetail[]
 }
 
-/** How a listing compares with the locks of its backend. */
+/** Compares a listing with the locks of its backend. */
 export async function compareWithLocks(
   listing: Listing,
   locks: readonly RuntimeToolLock[],
 ): Promise<LockComparison> {
   const { backend } = listing
   const lock = await compileLocks(backend, locks)
-  const evaluation = [evaluate(offeredBy(listing), lock)]
-  const { counts, drift } = gather(backend, evaluation, { perCaller: false })
+  const evaluation = [evaluate(pinnableItems(listing), lock)]
+  const { counts, drift } = summarize(backend, evaluation, { perCaller: false })
   const details = drift.flatMap(
     ({ kind, name }) => detailOf(backend, evaluation, { perCaller: false, kind, name }) ?? [],
   )

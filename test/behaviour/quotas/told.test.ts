@@ -101,6 +101,6 @@ t.test('counters in memory are warned of at the start', async (t) => {
   const lines: string[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
   await startQuotaRig(t, { quotas: [daily()], costs: { raw: 1 } }, { log })
-  t.match(lines.join(''), /quotas: counters are in memory.*each of several replicas counts alone/)
-  t.match(lines.join(''), /costs: no quota has unit cost/)
+  t.match(lines.join(''), /quotas: counters are in memory.*each replica counts separately/)
+  t.match(lines.join(''), /costs: no effect, because no quota has unit cost/)
 })

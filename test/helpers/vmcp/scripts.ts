@@ -54,7 +54,7 @@ export function startScripts(
   const pass: Link = (operation, next) => next(operation)
   const links: ChainLinks = {
     features: [feature],
-    reject: () => pass,
+    resolveTarget: () => pass,
     readableErrors: pass,
     route: pass,
     quota: pass,

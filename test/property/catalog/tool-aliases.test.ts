@@ -30,16 +30,16 @@ const tools = fc
   .map((all) => all.map(([key, backend]): NamedTool => ({ key, backend, original: key })))
 const limit = fc.constantFrom(32, LIMIT, 64, 128)
 
-function shownNames(all: readonly NamedTool[], { of }: Aliases): string[] {
-  return all.map(({ key }) => of.get(key) ?? key)
+function shownNames(all: readonly NamedTool[], { aliasByName }: Aliases): string[] {
+  return all.map(({ key }) => aliasByName.get(key) ?? key)
 }
 
 function check(all: readonly NamedTool[], aliases: Aliases, most: number): boolean {
   const shown = shownNames(all, aliases)
   if (new Set(shown).size !== shown.length || shown.some((one) => one.length > most)) return false
-  return [...aliases.of].every(
+  return [...aliases.aliasByName].every(
     ([key, alias]) =>
-      aliases.names.get(alias) === key && aliasPattern(most).test(alias) && alias.isWellFormed(),
+      aliases.nameByAlias.get(alias) === key && aliasPattern(most).test(alias) && alias.isWellFormed(),
   )
 }
 
@@ -54,13 +54,16 @@ t.test('every name is short enough, no two are equal, and each leads back', (t) 
 t.test('the order, and what else is offered, change no alias', (t) => {
   fc.assert(
     fc.property(tools, tools, (all, more) => {
-      const { of } = aliasesOf(all, LIMIT)
+      const { aliasByName } = aliasesOf(all, LIMIT)
       const reversed = aliasesOf(all.toReversed(), LIMIT)
-      if (reversed.of.size !== of.size || [...of].some(([key, alias]) => reversed.of.get(key) !== alias))
+      if (
+        reversed.aliasByName.size !== aliasByName.size ||
+        [...aliasByName].some(([key, alias]) => reversed.aliasByName.get(key) !== alias)
+      )
         return false
       const keys = new Set(all.map(({ key }) => key))
       const among = aliasesOf([...all, ...more.filter(({ key }) => !keys.has(key))], LIMIT)
-      return [...of].every(([key, alias]) => among.of.get(key) === alias)
+      return [...aliasByName].every(([key, alias]) => among.aliasByName.get(key) === alias)
     }),
     { numRuns: CASES },
   )
@@ -70,16 +73,16 @@ t.test('the order, and what else is offered, change no alias', (t) => {
 t.test('a tool that is named as the alias of another one takes nothing from it', (t) => {
   fc.assert(
     fc.property(tools, (all) => {
-      const { of } = aliasesOf(all, LIMIT)
+      const { aliasByName } = aliasesOf(all, LIMIT)
       const taken = new Set(all.map(({ key }) => key))
-      const impostors = [...of.values()]
+      const impostors = [...aliasByName.values()]
         .filter((key) => !taken.has(key))
         .map((key): NamedTool => ({ key, backend: 'impostor', original: key }))
       const among = aliasesOf([...impostors, ...all], LIMIT)
       return (
         check([...impostors, ...all], among, LIMIT) &&
-        [...of].every(([key, alias]) => among.of.get(key) === alias) &&
-        impostors.every(({ key }) => among.of.has(key))
+        [...aliasByName].every(([key, alias]) => among.aliasByName.get(key) === alias) &&
+        impostors.every(({ key }) => among.aliasByName.has(key))
       )
     }),
     { numRuns: CASES },
@@ -106,9 +109,9 @@ t.test('equal hashes are told apart', (t) => {
 t.test('the same tool has another alias at another backend, and none without a limit', (t) => {
   const key = 'n'.repeat(100)
   const at = (backend: string): string | undefined =>
-    aliasesOf([{ key, backend, original: key }], 64).of.get(key)
+    aliasesOf([{ key, backend, original: key }], 64).aliasByName.get(key)
   t.not(at('a'), at('b'))
   t.equal(at('a'), 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn_4kzzxl24iv', 'in every release')
-  t.equal(aliasesOf([{ key, backend: 'a', original: key }], 0).of.size, 0)
+  t.equal(aliasesOf([{ key, backend: 'a', original: key }], 0).aliasByName.size, 0)
   t.end()
 })

@@ -4,7 +4,7 @@ import { makeCaller } from '../../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
 import type { AccessRequest } from '../../../runtime/policy/requests.ts'
 import { cedarViolations } from '../../../schemas/cedar/index.ts'
-import { requireDecided } from '../../../runtime/vmcp/catalog/facts.ts'
+import { requireDecidedTarget } from '../../../runtime/vmcp/catalog/facts.ts'
 
 const ada = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } })
 
@@ -107,13 +107,13 @@ t.test('a configuration groups backends and their tools, but places nothing unde
 
 t.test('a name that leads elsewhere after the decision is not followed', (t) => {
   const entry = { key: 'x', backend: 'a', original: 'search', json: Buffer.from('{}') }
-  t.doesNotThrow(() => requireDecided(undefined, entry))
-  t.doesNotThrow(() => requireDecided({ backend: 'a', original: 'search' }, entry))
+  t.doesNotThrow(() => requireDecidedTarget(undefined, entry))
+  t.doesNotThrow(() => requireDecidedTarget({ backend: 'a', original: 'search' }, entry))
   for (const origin of [
     { backend: 'b', original: 'search' },
     { backend: 'a', original: 'delete' },
     { backend: '', original: 'search' },
   ])
-    t.throws(() => requireDecided(origin, entry), { code: 'BACKEND_UNAVAILABLE' })
+    t.throws(() => requireDecidedTarget(origin, entry), { code: 'BACKEND_UNAVAILABLE' })
   t.end()
 })

@@ -162,7 +162,7 @@ function startChain() {
       { hints: {}, origin: { backend: 'b', original: 'a' } },
       'permit(principal == Client::"ada", action, resource);',
     ),
-    reject: () => (operation, next) =>
+    resolveTarget: () => (operation, next) =>
       operation.params.text('name') === 'a' ? next(operation) : Promise.reject(unknown),
     rateLimit: limited(1),
     readableErrors: pass,

@@ -1,6 +1,6 @@
 /** Backends repeat credentials in other forms than the sent one. */
 import t from 'tap'
-import { answerOf } from '../../../runtime/vmcp/backends/transport/backend-answer.ts'
+import { explainResponse } from '../../../runtime/vmcp/backends/transport/backend-answer.ts'
 
 t.test('backend text: a credential in escaped JSON is masked', async (t) => {
   const sent = [{ authorization: 'Bearer abc/def"ghi' }]
@@ -9,7 +9,7 @@ t.test('backend text: a credential in escaped JSON is masked', async (t) => {
     '{"message":"bad key \\u0061bc/def\\u0022ghi"}',
   ]) {
     const response = { status: 400, headers: {}, body: Buffer.from(body) }
-    t.equal(answerOf(response, { sent, isQuoted: true }).text, 'bad key [redacted]', body)
+    t.equal(explainResponse(response, { sentHeaders: sent, isQuoted: true }).text, 'bad key [redacted]', body)
   }
 })
 
@@ -27,6 +27,6 @@ t.test('backend text: a credential in a URL, in HTML or in another case is maske
       headers: {},
       body: Buffer.from(JSON.stringify({ message: `bad ${text}` })),
     }
-    t.equal(answerOf(response, { sent, isQuoted: true }).text, 'bad [redacted]', text)
+    t.equal(explainResponse(response, { sentHeaders: sent, isQuoted: true }).text, 'bad [redacted]', text)
   }
 })

@@ -44,7 +44,7 @@ function rig(featuresOf: (seen: string[]) => readonly Feature[]) {
     observe: noting('observe'),
     features,
     authorize: noting('guard'),
-    reject: () => pass,
+    resolveTarget: () => pass,
     readableErrors: pass,
     route: pass,
     quota: pass,
@@ -123,7 +123,7 @@ function reloadRig(before: Partial<ChainLinks>, after: Partial<ChainLinks>) {
   const pass: Link = (operation, next) => next(operation)
   const common: ChainLinks = {
     features: [],
-    reject: () => pass,
+    resolveTarget: () => pass,
     readableErrors: pass,
     route: pass,
     quota: pass,
@@ -198,7 +198,7 @@ t.test('pipeline: state of another backend is rejected before the quota counts t
   let counted = 0
   const { perform } = reloadRig(
     {
-      reject: () => (operation, next) => next({ ...operation, target: { entry, changes: {} } }),
+      resolveTarget: () => (operation, next) => next({ ...operation, target: { entry, changes: {} } }),
       requestState: checkState({ parts }),
       quota(operation, next) {
         counted++

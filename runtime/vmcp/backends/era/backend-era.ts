@@ -1,6 +1,6 @@
 /**
- * Determines which era a backend speaks: with the first request, and again when the backend rejects a request as one
- * of the wrong era (after an upgrade or a rollback).
+ * Determines which era a backend speaks, before the first request and again when the backend rejects a request because
+ * of its era (after an upgrade or a rollback).
  *
  * Callers share a probe only when its outcome depends on the same credentials. A rejected probe decides nothing for
  * other callers.
@@ -20,23 +20,23 @@ export class BackendEra {
   readonly #onChange: (era: Era) => void
   readonly #probes = new Flights<ProbedEra>()
   /** `unknown` until a probe or a request has determined it. */
-  found: ProbedEra
+  current: ProbedEra
 
-  /** `info`: raw JSON of our own `Implementation`. */
+  /** `info` is the raw JSON of Gatehouse's `Implementation`. */
   constructor(settings: BackendSettings, info: string, onChange: (era: Era) => void) {
     this.#settings = settings
     this.#info = info
     this.#onChange = onChange
-    this.found = settings.transport === 'sse' ? 'session' : 'unknown'
+    this.current = settings.transport === 'sse' ? 'session' : 'unknown'
   }
 
   /** Runs `work` in the backend's era, and once more in the other era when the backend has switched to it. */
   async run<T>(sender: Sender, signal: AnySignal, work: (era: Era) => Promise<T>): Promise<T> {
-    const era = this.found === 'unknown' ? await this.probed(sender, signal) : this.found
+    const era = this.current === 'unknown' ? await this.determine(sender, signal) : this.current
     try {
       return await work(era)
     } catch (error) {
-      return await this.retried(error, { era, sender, signal }, work)
+      return await this.retryInOtherEra(error, { era, sender, signal }, work)
     }
   }
 
@@ -44,7 +44,7 @@ export class BackendEra {
    * Runs `work` in the other era when an error in `era` shows that the backend has switched: the rejected request was
    * not executed. Otherwise rejects with the error.
    */
-  async retried<T>(
+  async retryInOtherEra<T>(
     error: unknown,
     { era, sender, signal }: { readonly era: Era; readonly sender: Sender; readonly signal: AnySignal },
     work: (era: Era) => Promise<T>,
@@ -53,18 +53,18 @@ export class BackendEra {
     const other = era === 'session' ? 'stateless' : 'session'
     // Only a stateless backend identifies itself. The result `session` may come from a rejection of this caller
     // alone, so it applies to all callers only after a request has succeeded in that era.
-    if (other === 'stateless') this.#become(other)
+    if (other === 'stateless') this.#setEra(other)
     const result = await work(other)
-    this.#become(other)
+    this.#setEra(other)
     return result
   }
 
   /** Determines the era with a probe. */
-  async probed(sender: Sender, signal: AnySignal): Promise<Era> {
+  async determine(sender: Sender, signal: AnySignal): Promise<Era> {
     const found = await this.#probe(sender, signal)
     // An inconclusive probe must not overwrite what another caller's probe has found in the meantime.
-    if (this.found === 'unknown') this.found = found
-    return this.found === 'stateless' ? 'stateless' : 'session'
+    if (this.current === 'unknown') this.current = found
+    return this.current === 'stateless' ? 'stateless' : 'session'
   }
 
   /** The probe has its own time limit, so that one caller's cancellation does not end it for other callers. */
@@ -77,14 +77,14 @@ export class BackendEra {
 
   async #mayHaveChanged(era: Era, sender: Sender, signal: AnySignal): Promise<boolean> {
     if (this.#settings.transport === 'sse') return false
-    if (this.found !== 'unknown' && this.found !== era) return true
+    if (this.current !== 'unknown' && this.current !== era) return true
     const found = await this.#probe(sender, signal)
     return found !== 'unknown' && found !== era
   }
 
-  #become(era: Era): void {
-    if (this.found === era) return
-    this.found = era
+  #setEra(era: Era): void {
+    if (this.current === era) return
+    this.current = era
     this.#onChange(era)
   }
 }

@@ -85,8 +85,8 @@ function eraIn({ result, error }: Message): ProbedEra {
 }
 
 /**
- * A server that only translates for a session-era server is better used in that era: each client keeps its own
- * session.
+ * Returns the era of a discovery result. A server that only translates for a session-era server is used in that era, so
+ * that each client keeps its own session.
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'

@@ -1,7 +1,7 @@
 /** Classifies failed requests for the health of a backend. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { knownFailure } from '../../../net/index.ts'
-import { answerBehind, type AnswerKind } from '../transport/backend-answer.ts'
+import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
 /** True when the error is a response of the backend. */
 export function isResponse(error: Error): boolean {
@@ -54,7 +54,7 @@ const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
 export function categoryOf(error: unknown): string {
   if (knownFailure(error)?.failure === 'proxy') return 'http_proxy_failed'
   if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL') {
-    const answer = answerBehind(error)
+    const answer = findAnswer(error)
     const category = answer && answerCategories[answer.kind]
     if (category !== undefined) return category
   }

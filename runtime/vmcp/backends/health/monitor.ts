@@ -1,15 +1,16 @@
 /**
- * Knows how each backend is: checks them in turn, counts what calls report, and says whom requests may go to.
+ * Tracks the health of each backend: checks backends periodically, evaluates the outcomes of calls, and decides which
+ * backends may receive requests.
  *
- * A check that fails for lack of credentials proves that the backend lives; whether that is an error depends on whether
- * it was given any. Calls feed the circuit breaker, checks feed both. A call that takes too long may be slow by itself:
- * it makes the breaker check the backend, and only the outcome of that check counts.
+ * A check that fails for lack of credentials proves that the backend responds. It is an error only when credentials
+ * were sent. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call that times out
+ * may be slow for its own reasons. It triggers a check, and only the outcome of that check affects the breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
-import { answerBehind } from '../transport/backend-answer.ts'
+import { findAnswer } from '../transport/backend-answer.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import {
   categoryOf,
@@ -19,7 +20,7 @@ import {
   sessionLost,
   slowReason,
 } from './failure-kinds.ts'
-import { unavailable } from '../../model/unavailable.ts'
+import { unavailableError } from '../../model/unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
@@ -33,12 +34,12 @@ export interface LastError {
 export interface BackendHealth {
   readonly status: HealthStatus
   readonly consecutiveFailures: number
-  /** Milliseconds since the epoch; undefined before the first check. */
+  /** Milliseconds since the epoch. Undefined before the first check. */
   readonly lastCheckAt: number | undefined
-  /** One of a fixed set of words; undefined while all is well. */
+  /** One of a fixed set of words. Undefined while the backend is healthy. */
   readonly lastErrorCategory: string | undefined
   readonly lastTransitionAt: number | undefined
-  /** What went wrong the last time, however long ago; undefined when nothing has. */
+  /** The most recent error, regardless of its age. Undefined when no request has failed. */
   readonly lastError: LastError | undefined
   /** Undefined when the breaker is off. */
   readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
@@ -47,7 +48,7 @@ export interface BackendHealth {
 export interface HealthSettings {
   /** 0 turns checks off. */
   readonly intervalMs: number
-  /** 0: no limit but the backend's own time-outs. */
+  /** 0 means no limit other than the timeout of the backend. */
   readonly timeoutMs: number
   readonly unhealthyThreshold: number
   readonly breaker: { readonly failureThreshold: number; readonly timeoutMs: number } | undefined
@@ -55,7 +56,7 @@ export interface HealthSettings {
 
 export interface MonitoredBackend {
   readonly name: string
-  /** True when requests to it carry credentials of some kind. */
+  /** True when requests to the backend contain credentials. */
   readonly hasCredentials: boolean
   check(signal: AbortSignal): Promise<void>
 }
@@ -64,15 +65,16 @@ export interface MonitorOptions {
   readonly settings: HealthSettings
   readonly clock: Clock
   readonly events: Events
-  /** Told when a backend becomes available or ceases to be. */
+  /** Called when a backend becomes available or unavailable. */
   readonly onChange: (name: string) => void
 }
 
-/** A check that takes longer says that the backend is degraded. */
+/** A backend whose check takes longer is degraded. */
 const slowMs = 5_000
-/** Wait after the first failed check of a backend that never answered; doubles up to the longest, for so many checks. */
+/** Pause after the first failed check of a backend that has never responded. Doubles up to the maximum. */
 const firstRetryMs = 500
 const maxRetryMs = 5_000
+/** Number of checks with shortened pauses. */
 const earlyChecks = 36
 
 interface Watch {
@@ -80,7 +82,7 @@ interface Watch {
   readonly breaker: Breaker | undefined
   status: HealthStatus
   failures: number
-  /** Calls in a row that failed because the backend does not keep its sessions. */
+  /** Number of consecutive calls that failed because the backend lost its session. */
   lostSessions: number
   lastCheckAt: number | undefined
   lastErrorCategory: string | undefined
@@ -89,10 +91,10 @@ interface Watch {
   wasAvailable: boolean
   hasResponded: boolean
   checks: number
-  /** A check for the breaker alone is in flight. */
-  verifying: boolean
+  /** True while a check that only affects the breaker is in flight. */
+  isVerifying: boolean
   cancel: (() => void) | undefined
-  stopped: boolean
+  isStopped: boolean
 }
 
 export const unknownHealth: BackendHealth = {
@@ -113,7 +115,7 @@ export class HealthMonitor {
     this.#options = options
   }
 
-  /** Starts watching; the first check runs at once. */
+  /** Starts checking a backend. The first check runs at once. */
   add(subject: MonitoredBackend): void {
     const { settings } = this.#options
     const watch: Watch = {
@@ -129,9 +131,9 @@ export class HealthMonitor {
       wasAvailable: true,
       hasResponded: false,
       checks: 0,
-      verifying: false,
+      isVerifying: false,
       cancel: undefined,
-      stopped: false,
+      isStopped: false,
     }
     this.#watches.set(subject.name, watch)
     if (settings.intervalMs > 0) void this.#loop(watch)
@@ -150,7 +152,7 @@ export class HealthMonitor {
   remove(name: string): void {
     const watch = this.#watches.get(name)
     if (!watch) return
-    watch.stopped = true
+    watch.isStopped = true
     watch.cancel?.()
     this.#watches.delete(name)
   }
@@ -164,8 +166,8 @@ export class HealthMonitor {
     return watch ? healthOf(watch) : unknownHealth
   }
 
-  /** False while requests must not go to the backend. */
-  available(name: string): boolean {
+  /** False while no requests may be sent to the backend. */
+  isAvailable(name: string): boolean {
     const { status, breaker } = this.#watches.get(name) ?? {}
     return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
   }
@@ -174,52 +176,52 @@ export class HealthMonitor {
   admit(name: string): void {
     const breaker = this.#watches.get(name)?.breaker
     if (!breaker) return
-    if (!breaker.allows()) throw unavailable([name])
+    if (!breaker.allows()) throw unavailableError([name])
     breaker.start()
   }
 
-  /** How a client's request went; undefined for success. */
+  /** Records the outcome of a client request. `error` is undefined for success. */
   report(name: string, error: Error | undefined): void {
     const watch = this.#watches.get(name)
     if (!watch) return
-    if (error) this.#noteFailedCall(watch, error)
-    this.#noteSession(watch, error)
+    if (error) this.#recordFailedCall(watch, error)
+    this.#trackLostSessions(watch, error)
     if (watch.breaker && isTimeout(error)) {
       void this.#verify(watch, watch.breaker)
       return
     }
-    if (watch.breaker) count(watch.breaker, error)
-    this.#settle(watch)
+    if (watch.breaker) reportToBreaker(watch.breaker, error)
+    this.#reportAvailability(watch)
   }
 
-  /** Checks a backend of which a call timed out, and counts what that shows. Never rejects. */
+  /** Checks a backend after a call timed out, and reports the outcome to the breaker. Never rejects. */
   async #verify(watch: Watch, breaker: Breaker): Promise<void> {
-    if (watch.verifying) return
-    watch.verifying = true
-    const error = await this.#ask(watch)
-    watch.verifying = false
-    if (watch.stopped) return
+    if (watch.isVerifying) return
+    watch.isVerifying = true
+    const error = await this.#runCheck(watch)
+    watch.isVerifying = false
+    if (watch.isStopped) return
     if (isTimeout(error)) breaker.failure()
-    else count(breaker, error)
-    this.#settle(watch)
+    else reportToBreaker(breaker, error)
+    this.#reportAvailability(watch)
   }
 
   /**
-   * Counts calls that failed because the backend loses its sessions, also the ones opened again. A check goes over another
-   * session and may succeed meanwhile, so that only a call that succeeds takes this back.
+   * Counts calls that failed because the backend lost its session, including reopened ones. A check uses another
+   * session and may succeed in the meantime, so only a successful call resets the count.
    */
-  #noteSession(watch: Watch, error: Error | undefined): void {
+  #trackLostSessions(watch: Watch, error: Error | undefined): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST') {
       watch.lostSessions++
       watch.lastErrorCategory = sessionLost
       const { status } = watch
       if (this.#losesSessions(watch) && (status === 'healthy' || status === 'unknown'))
-        this.#become(watch, 'degraded', error)
+        this.#setStatus(watch, 'degraded', error)
     } else if (!error && watch.lostSessions > 0) {
       const recovered = this.#losesSessions(watch) && watch.status === 'degraded'
       watch.lostSessions = 0
       if (watch.lastErrorCategory === sessionLost) watch.lastErrorCategory = undefined
-      if (recovered) this.#become(watch, 'healthy')
+      if (recovered) this.#setStatus(watch, 'healthy')
     }
   }
 
@@ -227,20 +229,20 @@ export class HealthMonitor {
     return lostSessions >= this.#options.settings.unhealthyThreshold
   }
 
-  /** A client's request ended without telling how the backend is. */
+  /** Records a client request whose outcome does not reflect the health of the backend. */
   release(name: string): void {
     this.#watches.get(name)?.breaker?.release()
   }
 
   async #loop(watch: Watch): Promise<void> {
     const { settings, clock } = this.#options
-    // While the circuit is open the checks are held back too; the first one afterwards is the trial.
+    // While the circuit is open, no checks run. The first check afterwards is the trial request.
     if (watch.breaker?.allows() !== false) {
       watch.breaker?.start()
       await this.check(watch.subject.name)
     }
-    if (watch.stopped) return
-    watch.cancel = clock.after(untilNextCheck(watch, settings.intervalMs), () => void this.#loop(watch))
+    if (watch.isStopped) return
+    watch.cancel = clock.after(pauseBeforeCheck(watch, settings.intervalMs), () => void this.#loop(watch))
   }
 
   /** Runs one check now. Never rejects. */
@@ -249,24 +251,24 @@ export class HealthMonitor {
     if (!watch) return
     const { clock } = this.#options
     const startedAt = clock.now()
-    const error = await this.#ask(watch)
-    if (error === undefined) this.#succeeded(watch, clock.now() - startedAt)
-    else this.#failed(watch, error)
+    const error = await this.#runCheck(watch)
+    if (error === undefined) this.#recordSuccess(watch, clock.now() - startedAt)
+    else this.#recordFailure(watch, error)
     watch.lastCheckAt = clock.now()
     watch.checks++
-    if (!watch.stopped) this.#settle(watch)
+    if (!watch.isStopped) this.#reportAvailability(watch)
   }
 
-  /** Keeps in mind and tells that a request of a client failed, unless it was refused here. */
-  #noteFailedCall(watch: Watch, error: Error): void {
+  /** Records and reports a failed client request, unless Gatehouse rejected it. */
+  #recordFailedCall(watch: Watch, error: Error): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') return
     const reason = categoryOf(error)
     watch.lastError = { category: reason, at: this.#options.clock.now() }
     this.#options.events.emit('backend_call_failed', { backend: watch.subject.name, reason, err: error })
   }
 
-  /** Asks the backend for a sign of life within the time for checks. Resolves with what went wrong. */
-  async #ask({ subject }: Watch): Promise<Error | undefined> {
+  /** Runs a check within the time limit for checks. Resolves with the error, or with undefined for success. */
+  async #runCheck({ subject }: Watch): Promise<Error | undefined> {
     const { settings, clock } = this.#options
     const controller = new AbortController()
     const cancel =
@@ -283,14 +285,14 @@ export class HealthMonitor {
     }
   }
 
-  #succeeded(watch: Watch, tookMs: number): void {
+  #recordSuccess(watch: Watch, tookMs: number): void {
     watch.failures = 0
     watch.lastErrorCategory = watch.lostSessions > 0 ? sessionLost : undefined
     watch.breaker?.success()
-    this.#become(watch, tookMs > slowMs || this.#losesSessions(watch) ? 'degraded' : 'healthy')
+    this.#setStatus(watch, tookMs > slowMs || this.#losesSessions(watch) ? 'degraded' : 'healthy')
   }
 
-  #failed(watch: Watch, error: Error): void {
+  #recordFailure(watch: Watch, error: Error): void {
     // The backend is busy, or the check was not sent, so the check is inconclusive.
     if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') {
       watch.breaker?.release()
@@ -298,21 +300,21 @@ export class HealthMonitor {
     }
     const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
     if (refused && watch.subject.hasCredentials) {
-      this.#succeeded(watch, 0)
+      this.#recordSuccess(watch, 0)
       return
     }
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
     // A check is not sent for a caller, so every reader of the status may see its explanation.
-    const detail = answerBehind(error)?.text
+    const detail = findAnswer(error)?.text
     watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
-      this.#become(watch, refused ? 'unauthenticated' : 'unhealthy', error, detail)
+      this.#setStatus(watch, refused ? 'unauthenticated' : 'unhealthy', error, detail)
     if (refused) watch.breaker?.release()
     else watch.breaker?.failure()
   }
 
-  #become(watch: Watch, status: HealthStatus, error?: Error, detail?: string): void {
+  #setStatus(watch: Watch, status: HealthStatus, error?: Error, detail?: string): void {
     if (watch.status === status) return
     const before = watch.status
     watch.status = status
@@ -327,9 +329,9 @@ export class HealthMonitor {
     })
   }
 
-  #settle(watch: Watch): void {
-    const available = this.available(watch.subject.name)
-    // Its first response after failures: what it offers was missing from every list until now.
+  #reportAvailability(watch: Watch): void {
+    const available = this.isAvailable(watch.subject.name)
+    // After failures, the first response makes the backend's items available in lists.
     const firstResponse = available && !watch.hasResponded && watch.status !== 'unknown'
     const cameLate = firstResponse && watch.checks > 1
     watch.hasResponded ||= firstResponse
@@ -363,15 +365,18 @@ function healthOf(watch: Watch): BackendHealth {
   }
 }
 
-/** A backend that never answered yet is probably starting: for about three minutes it is asked again soon. */
-function untilNextCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
+/**
+ * Returns the pause before the next check. A backend that has never responded is probably starting, so the pauses are
+ * short for about three minutes.
+ */
+function pauseBeforeCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
   return hasResponded || checks > earlyChecks
     ? intervalMs
     : Math.min(intervalMs, maxRetryMs, firstRetryMs * 2 ** Math.max(0, checks - 1))
 }
 
-/** Tells the breaker what a request has shown; nothing when it never reached the backend. */
-function count(breaker: Breaker, error: Error | undefined): void {
+/** Reports the outcome of a request to the breaker. An outcome that does not reflect the backend only releases it. */
+function reportToBreaker(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()
   else if (error === undefined || isResponse(error)) breaker.success()
   else breaker.release()

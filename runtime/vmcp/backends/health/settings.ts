@@ -1,8 +1,8 @@
-/** What the configuration says about health checks and the circuit breaker. */
 import { timerMs } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { HealthSettings } from './monitor.ts'
 
+/** Returns the settings for health checks and the circuit breaker. */
 export function healthSettings(config: VmcpConfig): HealthSettings {
   const { failureHandling } = config.operational
   const { circuitBreaker } = failureHandling

@@ -1,8 +1,8 @@
 /**
- * The seam between the session-era protocol and its two transports: a channel carries JSON-RPC messages to one backend
- * and hands over what comes back.
+ * The interface between the session-era protocol and its two transports. A channel sends JSON-RPC messages to one
+ * backend and receives its messages.
  *
- * A channel knows HTTP, sessions ids and credentials, but not what messages mean.
+ * A channel handles HTTP, session ids and credentials, but does not interpret messages.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Message } from '../../../mcp/index.ts'
@@ -19,14 +19,14 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */
   readonly method?: string | undefined
-  /** True when executing the request twice does no harm. */
+  /** True when the request may be executed twice. */
   readonly repeatable?: boolean | undefined
   readonly delivery?: Delivery | undefined
-  /** Bounds the response to this very message. */
+  /** Limit for the response to this message. */
   readonly limit?: ResponseLimit | undefined
-  /** Takes a large result apart while it arrives; see transport/http.ts. */
+  /** Returns the splitter for a large result; see transport/http.ts. */
   readonly splitterFor?: BackendRequest['splitterFor']
-  /** Receives what arrives on the response to this very message. */
+  /** Receives the messages in the response to this message. */
   readonly onMessage: (message: Message) => void
 }
 
@@ -37,30 +37,36 @@ export interface BackendChannel {
    * session and the message may be sent again in a new one.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
-  /** Opens the stream for what the backend sends outside of requests. Resolves when it is open, or when there is none. */
+  /**
+   * Opens the stream for messages that belong to no request. Resolves when the stream is open, or when the backend does
+   * not offer one.
+   */
   listen(sender: Sender): Promise<void>
   /** Session id that the backend issued. */
   readonly sessionId: string | undefined
   setProtocolVersion(version: string): void
-  /** The session is lost: nothing is said unasked any more. Answers that are due may still come, where they can. */
+  /**
+   * Closes the stream for messages that belong to no request, because the session is lost. Pending responses may still
+   * arrive.
+   */
   retire(): void
-  /** Ends the streams, and with `end` the session where there is one. */
+  /** Closes the streams. With `end`, also ends the session. */
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** What a channel tells its owner. */
+/** Events that a channel reports to its owner. */
 export interface ChannelEvents {
-  /** A message that belongs to no request of ours. */
+  /** A message that belongs to no request of Gatehouse. */
   readonly onMessage: (message: Message) => void
-  /** What was said unasked may not have been heard: the stream for it was down. */
+  /** Messages may have been lost, because the stream for them was interrupted. */
   readonly onGap: () => void
-  /** The channel can carry nothing any more; with BackendSessionLost, responses that are due may still come. */
+  /** The channel is no longer usable. With BackendSessionLost, pending responses may still arrive. */
   readonly onLost: (error: Error) => void
 }
 
 /**
- * The backend's answer belongs to the other era: it was not executed, and the backend may have changed. `outcome` is
- * what to make of the response when it turns out that it has not.
+ * The response belongs to the other era: the request was not executed, and the backend may have changed its era.
+ * `outcome` is the outcome of the request in case that the backend has not changed.
  */
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined
@@ -72,7 +78,7 @@ export class WrongEra extends GatehouseError {
   }
 }
 
-/** The connection was closed from this side while something was in flight on it; that says nothing of the backend. */
+/** Gatehouse closed the connection while a request was in flight. This does not reflect the health of the backend. */
 export class ConnectionClosed extends GatehouseError {
   constructor() {
     super('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })

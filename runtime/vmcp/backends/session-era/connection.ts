@@ -2,9 +2,8 @@
  * Session-era codec for a backend: sends `initialize` once, then concurrent requests, and passes progress, log
  * messages and questions to the operation that they belong to.
  *
- * Works over any Channel. When the backend has lost the session, the connection opens a new one, once. It sends the
- * failed request again when the request was not executed, or when executing it twice does no harm
- * (mcp/lost-session.ts).
+ * Works over any channel. When the backend has lost the session, the connection opens a new one, once. It repeats the
+ * failed request when the request was not executed, or when it may be executed twice (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -30,8 +29,8 @@ import {
 } from './channel.ts'
 import type { Sender } from '../transport/target.ts'
 import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
-import { splitterOf } from '../connection.ts'
-import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
+import { makeSplitter } from '../connection.ts'
+import { explainRpcError, type SentHeaders } from '../transport/backend-answer.ts'
 import { isCredentialError } from '../backend-errors.ts'
 import { type Assignment, Inbound, type Pending } from './inbound.ts'
 import { readServerInfo, resumedServer } from '../server-info.ts'
@@ -40,29 +39,29 @@ import { LatestSender } from './latest-sender.ts'
 export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
   /** Headers of recent requests to the backend. */
-  readonly sent?: SentHeaders | undefined
-  /** A session to go on with instead of opening one: the latest that is known. */
+  readonly sentHeaders?: SentHeaders | undefined
+  /** Returns the latest known session, which is resumed instead of opening one. */
   readonly resume?: (() => BackendSession | undefined) | undefined
-  /** Told when the backend has opened a session. */
+  /** Called when the backend has opened a session. */
   readonly onOpened?: ((session: OpenedSession) => void) | undefined
   /** Returns the same key for senders whose credentials succeed or fail together. */
   readonly credentialOf: (sender: Sender) => string
-  readonly assigns: Assignment
+  readonly assignment: Assignment
   readonly events: ConnectionEvents
-  /** Capabilities declared to the backend: those of the client behind the connection, raw JSON. */
+  /** Capabilities that are declared to the backend, which are those of the client. Raw JSON. */
   readonly capabilities: Buffer
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of Gatehouse's `Implementation`. */
   readonly info: string
   readonly openTimeoutMs: number
   readonly log: Log
 }
 
 const listenWaitMs = 250
-const never: AbortSignal = new AbortController().signal
+const neverAborts: AbortSignal = new AbortController().signal
 
 export type OpenedSession = Omit<BackendSession, 'binding'>
 
-interface Open {
+interface OpenChannel {
   readonly channel: BackendChannel
   readonly inbound: Inbound
   readonly server: ServerInfo
@@ -70,17 +69,17 @@ interface Open {
 
 interface Opening {
   readonly credential: string
-  readonly open: Promise<Open>
+  readonly open: Promise<OpenChannel>
 }
 
 export class SessionConnection implements BackendConnection {
   readonly #options: SessionConnectionOptions
   #opening: Opening | undefined
-  #open: Open | undefined
+  #open: OpenChannel | undefined
   #nextId = 1
   #busy = 0
   #level: string | undefined
-  /** The last session that was tried or opened: whatever became of it, it is not gone on with once more. */
+  /** The last session that was resumed or opened. It is not resumed a second time. */
   #triedSession: string | undefined
   #hasFailed = false
   readonly #latestSender = new LatestSender()
@@ -89,7 +88,7 @@ export class SessionConnection implements BackendConnection {
     this.#options = options
   }
 
-  get busy(): number {
+  get inFlightCount(): number {
     return this.#busy
   }
 
@@ -115,7 +114,7 @@ export class SessionConnection implements BackendConnection {
    * Concurrent requests share one opening. If it fails because of one sender's credential, other requests do not fail
    * with it.
    */
-  async #ensureOpen(sender: Sender, signal: AnySignal): Promise<Open> {
+  async #ensureOpen(sender: Sender, signal: AnySignal): Promise<OpenChannel> {
     const credential = this.#options.credentialOf(sender)
     for (;;) {
       const opening = this.#opening ?? this.#startOpening(sender, credential)
@@ -130,12 +129,12 @@ export class SessionConnection implements BackendConnection {
   #startOpening(sender: Sender, credential: string): Opening {
     const opening: Opening = { credential, open: this.#openNow(sender) }
     this.#opening = opening
-    void this.#note(opening)
+    void this.#storeOpening(opening)
     return opening
   }
 
-  /** Keeps what an opening led to, unless it was given up meanwhile. */
-  async #note(opening: Opening): Promise<void> {
+  /** Stores the result of an opening, unless the opening was abandoned in the meantime. */
+  async #storeOpening(opening: Opening): Promise<void> {
     try {
       const open = await opening.open
       if (this.#opening === opening) this.#open = open
@@ -144,18 +143,18 @@ export class SessionConnection implements BackendConnection {
     }
   }
 
-  async #openNow(sender: Sender): Promise<Open> {
+  async #openNow(sender: Sender): Promise<OpenChannel> {
     const known = this.#options.resume?.()
-    // Good for one attempt: when the backend has forgotten the session, the next opening is a fresh one.
+    // Resume a session only once. When the backend has lost it, the next attempt opens a new one.
     const resume = known?.sessionId === this.#triedSession ? undefined : known
     this.#triedSession = resume?.sessionId
     const { channel, inbound } = this.#makeChannel(resume)
-    const deadline = new Deadline(this.#options.openTimeoutMs, never)
+    const deadline = new Deadline(this.#options.openTimeoutMs, neverAborts)
     try {
       const server = resume
         ? resumedServer(resume)
         : await this.#handshake(channel, inbound, sender, deadline)
-      // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
+      // Some backends send the headers of the stream only with its first message, so do not wait for them indefinitely.
       await Promise.race([channel.listen(this.#latestSender), pause(listenWaitMs, deadline)])
       const { sessionId } = channel
       this.#triedSession = sessionId
@@ -174,19 +173,19 @@ export class SessionConnection implements BackendConnection {
 
   #makeChannel(resume: BackendSession | undefined): { channel: BackendChannel; inbound: Inbound } {
     let channel: BackendChannel | undefined
-    const inbound = new Inbound(this.#options.events, this.#options.assigns, (message) =>
+    const inbound = new Inbound(this.#options.events, this.#options.assignment, (message) =>
       this.#sendQuietly(channel, message, this.#latestSender),
     )
     channel = this.#options.makeChannel(
       {
         onMessage: (message) => inbound.handle(message, undefined),
-        onGap: () => this.#options.events.gap(),
+        onGap: () => this.#options.events.announcementsLost(),
         onLost: (error) => {
-          // A request that is being answered may be answered yet, and was perhaps carried out: it is not sent again.
+          // A request in flight may still be answered and may have been executed, so it is not repeated.
           if (error instanceof BackendSessionLost) inbound.withdrawQuestions(error)
           else inbound.failAll(error)
           const open = this.#open
-          if (open !== undefined && open.channel === channel) this.#lose(open)
+          if (open !== undefined && open.channel === channel) this.#discard(open)
         },
       },
       resume,
@@ -213,13 +212,17 @@ export class SessionConnection implements BackendConnection {
     )
     if (outcome.kind !== 'result') {
       const error = outcome.kind === 'error' ? outcome.error : undefined
-      const request = { sent: this.#options.sent, isQuoted: true }
-      throw new WrongEra('initialize was refused', undefined, rejectionOf(error, request, channel.sessionId))
+      const request = { sentHeaders: this.#options.sentHeaders, isQuoted: true }
+      throw new WrongEra(
+        'initialize was refused',
+        undefined,
+        explainRpcError(error, request, channel.sessionId),
+      )
     }
     const server = readServerInfo(outcome.result)
     if (!sessionVersions.includes(server.protocolVersion)) {
       throw new GatehouseError('BACKEND_PROTOCOL', {
-        cause: new Error('the backend speaks no revision known here'),
+        cause: new Error('the backend negotiated an unsupported protocol revision'),
       })
     }
     channel.setProtocolVersion(server.protocolVersion)
@@ -248,7 +251,7 @@ export class SessionConnection implements BackendConnection {
           const message = requestMessage(id, method, sent)
           const outcome = await this.#roundTrip(channel, inbound, id, message, sender, deadline, request)
           if (method === 'tools/call' && outcome.kind === 'result' && !outcome.passed)
-            refuseTask(outcome.result)
+            rejectTask(outcome.result)
           return outcome
         } catch (error) {
           if (id !== undefined && deadline.aborted) {
@@ -256,7 +259,7 @@ export class SessionConnection implements BackendConnection {
             this.#sendQuietly(channel, notificationMessage('notifications/cancelled', cancelled), sender)
           }
           if (!(error instanceof BackendSessionLost) || attempt > 0) throw error
-          this.#lose(open)
+          this.#discard(open)
         }
       }
     } catch (error) {
@@ -268,21 +271,21 @@ export class SessionConnection implements BackendConnection {
     }
   }
 
-  /** The session is gone: the next request opens another. */
-  #lose(open: Open): void {
+  /** Discards a lost session. The next request opens another. */
+  #discard(open: OpenChannel): void {
     if (this.#open !== open) return
-    this.#forget()
+    this.#reset()
     open.channel.retire()
-    this.#options.events.lost()
+    this.#options.events.sessionLost()
   }
 
-  #forget(): void {
+  #reset(): void {
     this.#open = undefined
     this.#opening = undefined
     this.#level = undefined
   }
 
-  async #applyLevel(open: Open, level: string, sender: Sender, deadline: Deadline): Promise<void> {
+  async #applyLevel(open: OpenChannel, level: string, sender: Sender, deadline: Deadline): Promise<void> {
     this.#level = level
     if (!open.server.capabilities.logging) return
     const id = String(this.#nextId++)
@@ -300,7 +303,7 @@ export class SessionConnection implements BackendConnection {
     request?: Request,
   ): Promise<Outcome> {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
-    const isFirst = (): boolean => {
+    const claimEntry = (): boolean => {
       deadline.removeEventListener('abort', onAbort)
       return inbound.forget(entry)
     }
@@ -308,8 +311,8 @@ export class SessionConnection implements BackendConnection {
       id,
       relay: request?.relay,
       deadline,
-      resolve: (outcome) => isFirst() && resolve(outcome),
-      reject: (error) => isFirst() && reject(error),
+      resolve: (outcome) => claimEntry() && resolve(outcome),
+      reject: (error) => claimEntry() && reject(error),
     }
     const onAbort = (): void => pending.reject(reasonOf(deadline))
     const entry = inbound.pending.add(pending)
@@ -319,12 +322,12 @@ export class SessionConnection implements BackendConnection {
         sender,
         signal: deadline,
         requestId: id,
-        // Without a request of somebody it is initialize or a log level, which are treated alike.
+        // Without `request`, the message is initialize or a log level. Both are treated alike.
         method: request?.method ?? 'initialize',
         repeatable: request?.repeatable,
         delivery: request?.delivery,
         limit: request?.limit,
-        splitterFor: (event) => splitterOf(request?.relay, id, deadline, { replaces: event !== undefined }),
+        splitterFor: (event) => makeSplitter(request?.relay, id, deadline, { replaces: event !== undefined }),
         onMessage: (received: Message) => inbound.handle(received, pending),
       })
       .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))
@@ -338,9 +341,9 @@ export class SessionConnection implements BackendConnection {
   setLogLevel(level: string, sender: Sender): void {
     const open = this.#open
     if (!open || level === this.#level) return
-    const deadline = new Deadline(this.#options.openTimeoutMs, never)
+    const deadline = new Deadline(this.#options.openTimeoutMs, neverAborts)
     this.#applyLevel(open, level, sender, deadline)
-      .catch((error: unknown) => this.#options.log.debug('the log level was not set', { err: error }))
+      .catch((error: unknown) => this.#options.log.debug('setting the log level failed', { err: error }))
       .finally(() => deadline.end())
   }
 
@@ -349,25 +352,26 @@ export class SessionConnection implements BackendConnection {
     channel
       ?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
       .catch((error: unknown) => {
-        this.#options.log.debug('a message to the backend was not delivered', { err: error })
+        this.#options.log.debug('sending a message to the backend failed', { err: error })
       })
   }
 
   async close(sender: Sender, { end }: { readonly end: boolean }): Promise<void> {
     const opening = this.#opening
-    this.#forget()
+    this.#reset()
     const open = await opening?.open.catch(() => undefined)
     open?.inbound.failAll(new ConnectionClosed())
     await open?.channel.close(sender, { end })
   }
 }
 
-/** A task in place of a result is small. */
+/** Maximum size of a task that is returned instead of a result. */
 const maxTaskBytes = 64 * 1024
 
-/** Throws BACKEND_PROTOCOL when a backend answers a call with a task: nobody asked for one, and nobody would poll it. */
-function refuseTask(result: Buffer): void {
+/** Throws BACKEND_PROTOCOL when a backend returns a task. Gatehouse does not request tasks and would not poll one. */
+function rejectTask(result: Buffer): void {
   if (result.length > maxTaskBytes || !result.includes('"task"')) return
   const read = new JsonObject(result)
-  if (read.raw('task') && !read.raw('content')) throw protocolError('a task was not asked for')
+  if (read.raw('task') && !read.raw('content'))
+    throw protocolError('the backend returned a task that was not requested')
 }

@@ -17,7 +17,7 @@ import type { Sender } from '../transport/target.ts'
 import type { ConnectionEvents, ListKind } from '../connection.ts'
 import { credentialKey } from '../../model/identity.ts'
 import { SessionConnection } from './connection.ts'
-import { unassigned } from './inbound.ts'
+import { unassignedError } from './inbound.ts'
 import { Pool, type PooledConnection, type PoolUser } from './pool.ts'
 import type { BackendSettings } from '../settings.ts'
 import { SseChannel } from './sse-channel.ts'
@@ -31,7 +31,7 @@ export interface SessionScope {
   readonly identity: string
 }
 
-/** Whom a connection serves. */
+/** The client or clients that a connection serves. */
 export type ConnectionScope =
   | SessionScope
   | { readonly kind: 'listing'; readonly key: string }
@@ -40,30 +40,33 @@ export type ConnectionScope =
 /** The client of a session, outside of calls. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
-export interface HeldConnection extends PooledConnection {
-  /** Key among the held connections. */
+export interface ManagedConnection extends PooledConnection {
+  /** Key among the managed connections. */
   readonly key: string
   readonly connection: SessionConnection
   readonly scope: ConnectionScope
   sender: Sender
   usedAt: number
-  /** Set once those who look at a list were asked whether they still do. */
-  revalidated: boolean
+  /** True once the lists were read again to find out whether a client still uses the connection. */
+  isRevalidated: boolean
 }
 
 const maxPerBackend = 4_096
 /** Maximum number of connections of one client session, which has one for each identity that it uses. */
 const maxPerSession = 8
-/** Connections that serve no session: one for each kind of client. The one not used for longest makes space. */
+/**
+ * Maximum number of connections without a session, one for each kind of client. The one that was idle longest is
+ * closed.
+ */
 const maxShared = 256
 
-/** What connections tell the backend that they belong to. */
+/** Events that connections report to their backend. */
 export interface ConnectionsEvents {
   listChanged(kind: ListKind, scope: ConnectionScope): void
-  /** Changes of what is listed over this connection may not have been heard. */
-  gap(scope: ConnectionScope): void
+  /** Announcements over this connection may have been lost. */
+  announcementsLost(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
-  /** Who hears what the backend says and asks outside of calls. */
+  /** Returns the recipient of notifications and questions outside of calls. */
   listener(session: ClientSession): SessionListener
   /** Called when a message is dropped or rejected because it cannot be assigned to a single caller. */
   unassigned(method: string): void
@@ -72,7 +75,7 @@ export interface ConnectionsEvents {
 export interface ConnectionsOptions {
   readonly settings: BackendSettings
   readonly events: ConnectionsEvents
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of Gatehouse's `Implementation`. */
   readonly info: string
   readonly log: Log
   readonly now: () => number
@@ -80,10 +83,10 @@ export interface ConnectionsOptions {
 
 export class Connections {
   readonly #options: ConnectionsOptions
-  readonly #held = new Map<string, HeldConnection>()
+  readonly #managed = new Map<string, ManagedConnection>()
   /** Connections by client session id. */
-  readonly #bySession = new Map<string, Set<HeldConnection>>()
-  readonly #pool: Pool<HeldConnection>
+  readonly #bySession = new Map<string, Set<ManagedConnection>>()
+  readonly #pool: Pool<ManagedConnection>
   #closed = false
 
   constructor(options: ConnectionsOptions) {
@@ -91,42 +94,44 @@ export class Connections {
     this.#pool = new Pool({ sendsOutsideStream: options.settings.transport === 'sse' })
   }
 
-  /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
-  hold(scope: ConnectionScope, capabilities: Buffer, sender: Sender): HeldConnection {
+  /**
+   * Returns the connection of a scope. Creates it when necessary. Throws BACKEND_UNAVAILABLE when there are too many.
+   */
+  getOrConnect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): ManagedConnection {
     const key =
       scope.kind === 'session'
         ? `session ${scope.session.id} ${scope.identity}`
         : `${scope.kind} ${scope.key}`
-    const known = this.#held.get(key)
+    const known = this.#managed.get(key)
     if (known) {
       known.usedAt = this.#options.now()
       known.sender = sender
-      known.revalidated = false
+      known.isRevalidated = false
       return known
     }
     if (scope.kind !== 'session') this.#makeRoom()
-    else if (scope.session.over) throw new ConnectionClosed()
+    else if (scope.session.isOver) throw new ConnectionClosed()
     else this.#makeRoomIn(scope.session)
-    if (this.#held.size >= maxPerBackend)
+    if (this.#managed.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
-    const held = this.#connect(key, scope, capabilities, sender)
-    this.#held.set(key, held)
-    if (scope.kind === 'session') this.#addTo(scope.session, held)
-    return held
+    const managed = this.#connect(key, scope, capabilities, sender)
+    this.#managed.set(key, managed)
+    if (scope.kind === 'session') this.#addTo(scope.session, managed)
+    return managed
   }
 
-  #addTo({ id }: ClientSession, held: HeldConnection): void {
+  #addTo({ id }: ClientSession, managed: ManagedConnection): void {
     const known = this.#bySession.get(id)
-    if (known) known.add(held)
-    else this.#bySession.set(id, new Set([held]))
+    if (known) known.add(managed)
+    else this.#bySession.set(id, new Set([managed]))
   }
 
-  #remove(held: HeldConnection): void {
-    const { key, scope } = held
-    if (this.#held.get(key) === held) this.#held.delete(key)
+  #remove(managed: ManagedConnection): void {
+    const { key, scope } = managed
+    if (this.#managed.get(key) === managed) this.#managed.delete(key)
     if (scope.kind !== 'session') return
     const siblings = this.#bySession.get(scope.session.id)
-    siblings?.delete(held)
+    siblings?.delete(managed)
     if (siblings?.size === 0) this.#bySession.delete(scope.session.id)
   }
 
@@ -137,10 +142,13 @@ export class Connections {
   #makeRoomIn({ id }: ClientSession): void {
     const own = this.#bySession.get(id)
     if (!own || own.size < maxPerSession) return
-    let oldest: HeldConnection | undefined
-    for (const held of own) {
-      if (held.connection.busy === 0 && held.usedAt < (oldest?.usedAt ?? Number.POSITIVE_INFINITY))
-        oldest = held
+    let oldest: ManagedConnection | undefined
+    for (const managed of own) {
+      if (
+        managed.connection.inFlightCount === 0 &&
+        managed.usedAt < (oldest?.usedAt ?? Number.POSITIVE_INFINITY)
+      )
+        oldest = managed
     }
     if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many identities at a time' })
     this.#remove(oldest)
@@ -148,28 +156,31 @@ export class Connections {
   }
 
   /**
-   * The connection that checks of the backend go over: the one by which clients without abilities are shown lists, as a session for
-   * checks alone would take a start as many requests as the lists do. Lists that belong to a caller have its name in their keys, so
-   * that no check goes over these.
+   * Returns the connection for health checks. It is shared with the lists for clients without abilities, because a
+   * separate session would double the number of start-up requests. Connections for the lists of a single caller have
+   * other keys and are never used for checks.
    */
-  forChecks(sender: Sender): HeldConnection {
+  forChecks(sender: Sender): ManagedConnection {
     const { raw, signature } = noAbilities
-    return this.hold({ kind: 'listing', key: signature }, raw, sender)
+    return this.getOrConnect({ kind: 'listing', key: signature }, raw, sender)
   }
 
-  /** Closes the shared connection that nobody used for longest when there are too many. */
+  /** Closes the shared connection that was idle longest when there are too many. */
   #makeRoom(): void {
     let shared = 0
-    let oldest: [string, HeldConnection] | undefined
-    for (const entry of this.#held) {
-      const [, held] = entry
-      if (held.scope.kind === 'session') continue
+    let oldest: [string, ManagedConnection] | undefined
+    for (const entry of this.#managed) {
+      const [, managed] = entry
+      if (managed.scope.kind === 'session') continue
       shared++
-      if (held.connection.busy === 0 && held.usedAt < (oldest?.[1].usedAt ?? Number.POSITIVE_INFINITY))
+      if (
+        managed.connection.inFlightCount === 0 &&
+        managed.usedAt < (oldest?.[1].usedAt ?? Number.POSITIVE_INFINITY)
+      )
         oldest = entry
     }
     if (shared < maxShared || !oldest) return
-    this.#held.delete(oldest[0])
+    this.#managed.delete(oldest[0])
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
@@ -180,28 +191,28 @@ export class Connections {
     capabilities: Buffer,
     sender: Sender,
     assigns: () => boolean = () => false,
-  ): HeldConnection {
+  ): ManagedConnection {
     if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
     const { name, target, transport, timeoutMs, perCaller } = this.#options.settings
     const binding = scope.kind === 'session' ? this.#bindingOf(scope) : ''
     const connection = new SessionConnection({
       makeChannel: (events, resume) =>
         transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events, resume),
-      sent: target.sent,
+      sentHeaders: target.sentHeaders,
       resume: () =>
         scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name, binding) : undefined,
       onOpened: (opened) => {
-        if (scope.kind === 'session') scope.session.opened?.(name, { ...opened, binding })
+        if (scope.kind === 'session') scope.session.backendSessionOpened?.(name, { ...opened, binding })
       },
       credentialOf: perCaller ? credentialKey : () => '',
-      assigns: scope.kind === 'session' ? 'newest' : assigns,
+      assignment: scope.kind === 'session' ? 'newest' : assigns,
       events: this.#connectionEvents(scope),
       capabilities,
       info: this.#options.info,
       openTimeoutMs: timeoutMs,
       log: this.#options.log,
     })
-    return { key, connection, scope, sender, usedAt: this.#options.now(), uses: 0, revalidated: false }
+    return { key, connection, scope, sender, usedAt: this.#options.now(), uses: 0, isRevalidated: false }
   }
 
   /** Returns the binding of a stored backend session, which is not valid for another address or another requester. */
@@ -219,17 +230,17 @@ export class Connections {
       notification: (method, params) => {
         if (scope.kind === 'session') events.listener(scope.session).deliver(name, method, params)
       },
-      gap: () => events.gap(scope),
-      lost: () => {
-        // What it would have announced is not heard of: the lists are read again, over a new connection.
+      announcementsLost: () => events.announcementsLost(scope),
+      sessionLost: () => {
+        // Announcements may have been lost, so the lists are read again over a new connection.
         if (scope.kind === 'listing') events.listChanged('tools', scope)
-        else if (scope.kind === 'session') scope.session.lost?.(name)
+        else if (scope.kind === 'session') scope.session.backendSessionLost?.(name)
       },
       ask: (ask, signal) => {
         if (scope.kind === 'session') return events.listener(scope.session).ask(ask, signal)
         if (ask.method === 'roots/list') return noRoots
         events.unassigned(ask.method)
-        return Promise.reject(unassigned())
+        return Promise.reject(unassignedError())
       },
       unassigned: (method) => {
         this.#pool.noteOutsideStream()
@@ -238,10 +249,10 @@ export class Connections {
     }
   }
 
-  /** A pooled connection for one request at a time; goes back with `giveBack`. */
-  take(user: PoolUser, capabilities: Buffer, sender: Sender): HeldConnection {
-    const held = this.#pool.take(user, () => {
-      const made: HeldConnection = this.#connect(
+  /** Returns a pooled connection for one request at a time. Call `returnToPool` afterwards. */
+  take(user: PoolUser, capabilities: Buffer, sender: Sender): ManagedConnection {
+    const managed = this.#pool.take(user, () => {
+      const made: ManagedConnection = this.#connect(
         `pool ${user.key}`,
         { kind: 'pool', key: user.key },
         capabilities,
@@ -252,13 +263,13 @@ export class Connections {
       )
       return made
     })
-    held.sender = sender
-    return held
+    managed.sender = sender
+    return managed
   }
 
-  giveBack(user: PoolUser, held: HeldConnection): void {
-    held.usedAt = this.#options.now()
-    this.#pool.giveBack(user, held)
+  returnToPool(user: PoolUser, managed: ManagedConnection): void {
+    managed.usedAt = this.#options.now()
+    this.#pool.takeBack(user, managed)
     if (this.#closed)
       for (const left of this.#pool.dropAll()) void left.connection.close(left.sender, { end: true })
   }
@@ -267,19 +278,19 @@ export class Connections {
    * Called when a request on a shared connection has ended. Retires the connection if the backend may still work on a
    * request.
    */
-  release(held: HeldConnection): void {
-    if (!held.connection.isSpent) return
-    this.#remove(held)
-    this.#pool.spend(held)
+  release(managed: ManagedConnection): void {
+    if (!managed.connection.isSpent) return
+    this.#remove(managed)
+    this.#pool.spend(managed)
   }
 
   /** Returns the connections of a session. With `forget`, also removes them. */
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},
-  ): readonly HeldConnection[] {
+  ): readonly ManagedConnection[] {
     const all = [...(this.#bySession.get(session.id) ?? [])]
-    if (forget) for (const held of all) this.#remove(held)
+    if (forget) for (const managed of all) this.#remove(managed)
     return all
   }
 
@@ -290,37 +301,39 @@ export class Connections {
    */
   evict(idleMs: number): void {
     const before = this.#options.now() - idleMs
-    for (const held of this.#held.values()) {
-      if (held.usedAt > before || held.connection.busy > 0 || this.#isLatest(held)) continue
-      if (held.scope.kind === 'listing' && !held.revalidated) {
-        held.revalidated = true
-        this.#options.events.listChanged('tools', held.scope)
+    for (const managed of this.#managed.values()) {
+      if (managed.usedAt > before || managed.connection.inFlightCount > 0 || this.#isLatest(managed)) continue
+      if (managed.scope.kind === 'listing' && !managed.isRevalidated) {
+        managed.isRevalidated = true
+        this.#options.events.listChanged('tools', managed.scope)
         continue
       }
-      this.#remove(held)
-      void held.connection.close(held.sender, { end: true })
+      this.#remove(managed)
+      void managed.connection.close(managed.sender, { end: true })
     }
     this.#pool.evict(before)
   }
 
   /** True for the most recently used connection of its session. */
-  #isLatest({ scope, usedAt }: HeldConnection): boolean {
+  #isLatest({ scope, usedAt }: ManagedConnection): boolean {
     if (scope.kind !== 'session') return false
     for (const other of this.ofSession(scope.session)) if (other.usedAt > usedAt) return false
     return true
   }
 
   /** Removes and returns every connection, except pooled ones in use. */
-  dropAll(): HeldConnection[] {
-    const all = [...this.#held.values(), ...this.#pool.dropAll()]
-    this.#held.clear()
+  dropAll(): ManagedConnection[] {
+    const all = [...this.#managed.values(), ...this.#pool.dropAll()]
+    this.#managed.clear()
     this.#bySession.clear()
     return all
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all(this.dropAll().map((held) => held.connection.close(held.sender, { end: true })))
+    await Promise.all(
+      this.dropAll().map((managed) => managed.connection.close(managed.sender, { end: true })),
+    )
   }
 }
 

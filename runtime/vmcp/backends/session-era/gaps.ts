@@ -1,38 +1,39 @@
 /**
- * Tells of gaps in a stream: what a backend announced while the stream was down was heard by nobody. The first is told at once;
- * of those within the next half minute one, at its end, so that a stream that comes and goes has lists read twice a minute.
+ * Reports interruptions of a stream, during which announcements of a backend were lost. Reports the first one at once,
+ * and those within the next half minute once at its end. An unstable stream thus causes the lists to be read at most
+ * twice a minute.
  */
 import { type Clock, systemClock } from '../../model/time/clock.ts'
 
 const pauseMs = 30_000
 
-export class Gaps {
-  readonly #tell: () => void
+export class GapReporter {
+  readonly #report: () => void
   readonly #clock: Clock
-  /** There until the pause is over. */
+  /** Set until the pause has ended. */
   #cancel: (() => void) | undefined
-  #missed = false
+  #hasPending = false
 
-  constructor(tell: () => void, clock: Clock = systemClock) {
-    this.#tell = tell
+  constructor(report: () => void, clock: Clock = systemClock) {
+    this.#report = report
     this.#clock = clock
   }
 
   note(): void {
     if (this.#cancel) {
-      this.#missed = true
+      this.#hasPending = true
       return
     }
-    this.#missed = false
+    this.#hasPending = false
     this.#cancel = this.#clock.after(pauseMs, () => {
       this.#cancel = undefined
-      if (this.#missed) this.note()
+      if (this.#hasPending) this.note()
     })
-    this.#tell()
+    this.#report()
   }
 
   close(): void {
     this.#cancel?.()
-    this.#missed = false
+    this.#hasPending = false
   }
 }

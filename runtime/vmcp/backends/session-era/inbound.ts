@@ -38,14 +38,14 @@ export type Assignment = 'newest' | (() => boolean)
 
 export class Inbound {
   readonly #events: ConnectionEvents
-  readonly #assigns: Assignment
+  readonly #assignment: Assignment
   readonly pending = new InFlight<Pending>()
   readonly #questions: ServerRequests<Pending | undefined>
   #hasAbandoned = false
 
   constructor(events: ConnectionEvents, assigns: Assignment, reply: (message: Buffer) => void) {
     this.#events = events
-    this.#assigns = assigns
+    this.#assignment = assigns
     this.#questions = new ServerRequests(reply)
   }
 
@@ -57,7 +57,7 @@ export class Inbound {
   /** Removes an entry of `pending` and withdraws the questions of its request. False when it was settled before. */
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.pending.remove(expected)) return false
-    if (this.#questions.withdraw(requestOver, expected.value)) this.#hasAbandoned = true
+    if (this.#questions.withdraw(requestEnded, expected.value)) this.#hasAbandoned = true
     return true
   }
 
@@ -66,7 +66,7 @@ export class Inbound {
     this.withdrawQuestions(error)
   }
 
-  /** Nobody is there to take the responses. */
+  /** Withdraws all questions, because the backend can no longer receive the answers. */
   withdrawQuestions(error: Error): void {
     this.#questions.withdraw(error)
   }
@@ -79,15 +79,15 @@ export class Inbound {
   }
 
   #response(message: Message, on: Pending | undefined): void {
-    const pending = this.#withId(message.id, on)
+    const pending = this.#requestWithId(message.id, on)
     if (!pending) return
     const { passed } = message
     if (message.result) pending.resolve({ kind: 'result', result: message.result, ...(passed && { passed }) })
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 
-  /** The request of an id; nearly always the one on whose response stream the message arrived. */
-  #withId(id: string | undefined, on: Pending | undefined): Pending | undefined {
+  /** Returns the request with an id: usually the one on whose response stream the message arrived. */
+  #requestWithId(id: string | undefined, on: Pending | undefined): Pending | undefined {
     if (id === undefined) return undefined
     return on?.id === id ? on : this.pending.find((pending) => pending.id === id)
   }
@@ -95,14 +95,14 @@ export class Inbound {
   /** Returns the request that a message belongs to, or undefined when it belongs to none or may belong to several. */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.pending.find((pending) => pending === on)
-    if (this.#assigns === 'newest') return this.pending.find(hasRelay)
+    if (this.#assignment === 'newest') return this.pending.find(hasRelay)
     const [only, another] = this.pending.values().filter(hasRelay)
-    return only && !another && this.#assigns() ? only : undefined
+    return only && !another && this.#assignment() ? only : undefined
   }
 
   /** True when client requests are in flight, but a message cannot be assigned to one of them with certainty. */
   get #isAmbiguous(): boolean {
-    return this.#assigns !== 'newest' && this.pending.find(hasRelay) !== undefined
+    return this.#assignment !== 'newest' && this.pending.find(hasRelay) !== undefined
   }
 
   #question(message: Message, on: Pending | undefined): void {
@@ -111,7 +111,7 @@ export class Inbound {
     const pending = this.#requestOf(on)
     if (!pending && this.#isAmbiguous) {
       this.#events.unassigned(message.method)
-      this.#questions.refuse(id, unassigned())
+      this.#questions.refuse(id, unassignedError())
     } else
       void this.#questions.ask(message, pending, (request, signal) => this.#ask(request, signal, pending))
   }
@@ -141,7 +141,7 @@ export class Inbound {
     if (!params) return
     const object = new JsonObject(params, { ignoreCase: true })
     const token = object.raw('progressToken')?.toString()
-    const relay = this.#withId(token, on)?.relay
+    const relay = this.#requestWithId(token, on)?.relay
     if (relay?.progressToken === undefined) return
     relay.progress(object.with({ progressToken: relay.progressToken }))
   }
@@ -165,10 +165,10 @@ function hasRelay({ relay }: Pending): boolean {
 }
 
 /** Returns the error for a question that names no request and may belong to several callers, or to none. */
-export function unassigned(): GatehouseError {
+export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
     detail: 'the request cannot be assigned to a single client',
   })
 }
 
-const requestOver = new Error('the request is over')
+const requestEnded = new Error('the request is over')

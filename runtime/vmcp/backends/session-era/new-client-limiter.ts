@@ -1,6 +1,6 @@
 /**
- * Says how many kinds of clients never seen before a backend may be bothered with: each costs it a session and a reading
- * of its lists, and untrusted clients can make up as many as they like. Beyond the measure they are treated as their plain kind.
+ * Limits the rate of new kinds of clients at a backend. Each kind costs a session and a read of the lists, and
+ * untrusted clients can invent any number of kinds. Beyond the limit, clients are treated as their plain kind.
  */
 const burst = 32
 const refillMs = 60_000 / burst
@@ -15,7 +15,7 @@ export class NewClientLimiter {
     this.#filledAt = now()
   }
 
-  get any(): boolean {
+  get hasCapacity(): boolean {
     const now = this.#now()
     const refill = Math.floor((now - this.#filledAt) / refillMs)
     if (refill > 0) {
@@ -25,8 +25,8 @@ export class NewClientLimiter {
     return this.#left > 0
   }
 
-  /** One more kind has come. */
+  /** Counts a new kind. */
   take(): void {
-    if (this.any) this.#left--
+    if (this.hasCapacity) this.#left--
   }
 }

@@ -18,7 +18,7 @@ const maxSpent = 64
 
 export interface PooledConnection {
   readonly connection: {
-    readonly busy: number
+    readonly inFlightCount: number
     readonly isSpent: boolean
     close(sender: Sender, options: { readonly end: boolean }): Promise<void>
   }
@@ -54,19 +54,19 @@ export class Pool<C extends PooledConnection> {
 
   /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE when there are too many. */
   take({ key }: PoolUser, make: () => C): C {
-    const held = this.#popIdle(key) ?? this.#makeNew(make)
-    held.uses++
+    const managed = this.#popIdle(key) ?? this.#makeNew(make)
+    managed.uses++
     this.#inUse++
-    return held
+    return managed
   }
 
   #popIdle(key: string): C | undefined {
     const list = this.#idle.get(key)
-    const held = list?.pop()
-    if (!list || !held) return undefined
+    const managed = list?.pop()
+    if (!list || !managed) return undefined
     if (list.length === 0) this.#idle.delete(key)
     this.#idleCount--
-    return held
+    return managed
   }
 
   #makeNew(make: () => C): C {
@@ -80,35 +80,35 @@ export class Pool<C extends PooledConnection> {
     for (const [first] of this.#idle.values())
       if (first && first.usedAt < (oldest?.usedAt ?? Number.POSITIVE_INFINITY)) oldest = first
     if (!oldest) return false
-    this.#dropIdle((held) => held === oldest)
+    this.#dropIdle((managed) => managed === oldest)
     return true
   }
 
-  #dropIdle(isDropped: (held: C) => boolean): void {
+  #dropIdle(isDropped: (managed: C) => boolean): void {
     for (const [key, list] of this.#idle) {
-      const kept = list.filter((held) => !isDropped(held))
-      for (const held of list) if (!kept.includes(held)) close(held)
+      const kept = list.filter((managed) => !isDropped(managed))
+      for (const managed of list) if (!kept.includes(managed)) close(managed)
       this.#idleCount -= list.length - kept.length
       if (kept.length === 0) this.#idle.delete(key)
       else this.#idle.set(key, kept)
     }
   }
 
-  giveBack({ key, isIdentified }: PoolUser, held: C): void {
+  takeBack({ key, isIdentified }: PoolUser, managed: C): void {
     this.#inUse--
-    if (held.connection.isSpent || (!isIdentified && this.#sendsOutsideStream)) {
-      this.spend(held)
+    if (managed.connection.isSpent || (!isIdentified && this.#sendsOutsideStream)) {
+      this.spend(managed)
       return
     }
     this.#idleCount++
     const list = this.#idle.get(key)
-    if (list) list.push(held)
-    else this.#idle.set(key, [held])
+    if (list) list.push(managed)
+    else this.#idle.set(key, [managed])
   }
 
   /** Keeps a connection that serves no more requests, to close it later. */
-  spend(held: C): void {
-    this.#spent.add(held)
+  spend(managed: C): void {
+    this.#spent.add(managed)
     if (this.#spent.size <= maxSpent) return
     const [oldest] = this.#spent
     if (!oldest) return
@@ -127,10 +127,10 @@ export class Pool<C extends PooledConnection> {
   /** Closes connections that were not used since `before`. */
   evict(before: number): void {
     this.#dropIdle(({ usedAt }) => usedAt <= before)
-    for (const held of this.#spent) {
-      if (held.usedAt > before || held.connection.busy > 0) continue
-      this.#spent.delete(held)
-      close(held)
+    for (const managed of this.#spent) {
+      if (managed.usedAt > before || managed.connection.inFlightCount > 0) continue
+      this.#spent.delete(managed)
+      close(managed)
     }
   }
 

@@ -1,8 +1,8 @@
 /**
- * Session era over the HTTP+SSE (deprecated) transport: one GET stream brings everything, an `endpoint` event on it says where
- * to POST.
+ * Session era over the deprecated HTTP+SSE transport. One GET stream carries all messages of the backend, and its
+ * `endpoint` event contains the URL for POSTs.
  *
- * The endpoint must lie on the backend's own origin: a backend cannot send our credentials elsewhere.
+ * The endpoint must have the origin of the backend, so that a backend cannot redirect credentials to another host.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { reasonOf } from '../../../net/index.ts'
@@ -17,7 +17,7 @@ import {
 } from './channel.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import { receiveEvent } from '../transport/read-message.ts'
-import { answered, isRepeatable, sendToBackend } from '../transport/send.ts'
+import { describeRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 const maxEndpointBytes = 64 * 1024
@@ -58,27 +58,27 @@ export class SseChannel implements BackendChannel {
     const refusal = sessionRefusal(status, { headers, requestId: options.requestId }, body)
     if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
       throw new BackendSessionLost()
-    const failure = errorOf(response, answered(this.#target, options.method))
+    const failure = errorOf(response, describeRequest(this.#target, options.method))
     if (failure) throw failure
   }
 
-  /** Answers come on the stream alone, and the stream is of no use without its session. */
+  /** Closes the stream. All responses arrive on it, and it is useless without its session. */
   retire(): void {
     if (this.#closed.signal.aborted) return
     this.#closed.abort(new ConnectionClosed())
     this.#events.onLost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the session ended') }))
   }
 
-  /** Opens the stream; resolves with the address that its first event names. */
+  /** Opens the stream. Resolves with the URL in its `endpoint` event. */
   #connect(sender: Sender): Promise<URL> {
     return new Promise((resolve, reject) => {
-      const lost = (error: Error): void => {
+      const reportLoss = (error: Error): void => {
         reject(error)
         if (!this.#closed.signal.aborted) this.#events.onLost(error)
       }
       this.#stream(sender, resolve).then(
-        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { detail: streamEnded })),
-        (error: unknown) => lost(error instanceof Error ? error : reasonOf(this.#closed.signal)),
+        () => reportLoss(new GatehouseError('BACKEND_UNREACHABLE', { detail: streamEnded })),
+        (error: unknown) => reportLoss(error instanceof Error ? error : reasonOf(this.#closed.signal)),
       )
     })
   }
@@ -91,7 +91,7 @@ export class SseChannel implements BackendChannel {
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
     if (!response.stream)
-      throw errorOf(response, answered(this.#target, undefined)) ?? protocolError('no event stream')
+      throw errorOf(response, describeRequest(this.#target, undefined)) ?? protocolError('no event stream')
   }
 
   #onEvent(event: SseEvent, onEndpoint: (url: URL) => void): void | Promise<void> {

@@ -1,8 +1,8 @@
 /**
- * Session era over streamable HTTP: each message is a POST; responses are JSON or event streams; a GET stream carries
- * what the backend says unasked.
+ * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. A GET stream
+ * carries messages that belong to no request.
  *
- * A stream that ends before its response is resumed with `Last-Event-ID` when the backend gave event ids.
+ * A stream that ends before its response is resumed with `Last-Event-ID` when the backend sends event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -48,7 +48,7 @@ import {
   streamReports,
 } from '../transport/read-message.ts'
 import {
-  answered,
+  describeRequest,
   type AuthorizedRequest,
   isOwnRequest,
   isRepeatable,
@@ -56,25 +56,25 @@ import {
   unreadableResponse,
 } from '../transport/send.ts'
 import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-error.ts'
-import { Gaps } from './gaps.ts'
+import { GapReporter } from './gaps.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
 /** How long a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
 
-/** Where one event stream stands: what a later GET needs to take it up again. */
+/** The position in an event stream from which a later GET can resume it. */
 interface StreamPosition {
   lastEventId: string | undefined
   retryMs: number
 }
 
-/** A message on its way, with what is known of its response so far. */
+/** A message in flight and the state of its response. */
 interface Sending {
   readonly options: SendOptions
   readonly position: StreamPosition
   readonly control: ExchangeControl
   isStream: boolean
-  /** True for a request whose response is not there yet. */
+  /** True for a request whose response has not arrived yet. */
   awaitsResponse: boolean
   /** Ends a stream that stays open after the response. */
   timer: NodeJS.Timeout | undefined
@@ -86,14 +86,14 @@ export class StreamableChannel implements BackendChannel {
   readonly #closed = new AbortController()
   readonly #retired = new AbortController()
   readonly #inFlight = new InFlight<ExchangeControl>()
-  readonly #gaps: Gaps
+  readonly #gaps: GapReporter
   #sessionId: string | undefined
   #version: string | undefined
 
   constructor(target: ChannelTarget, events: ChannelEvents, resume?: BackendSession) {
     this.#target = target
     this.#events = events
-    this.#gaps = new Gaps(events.onGap)
+    this.#gaps = new GapReporter(events.onGap)
     this.#sessionId = resume?.sessionId
     this.#version = resume?.protocolVersion
   }
@@ -130,7 +130,7 @@ export class StreamableChannel implements BackendChannel {
         rpcMethod: options.method,
         delivery: options.delivery,
         limit: options.limit,
-        // A response that can be resumed after a cut is buffered: it may arrive once more from the beginning.
+        // A resumable response is buffered, because it may arrive again from the beginning.
         splitterFor: (event) =>
           event?.id === undefined && position.lastEventId === undefined
             ? options.splitterFor?.(event)
@@ -144,7 +144,7 @@ export class StreamableChannel implements BackendChannel {
           this.#noteSession(responseHeaders)
         },
       })
-      const refusal = sentSession === undefined ? 'alive' : refusalIn(response, requestId)
+      const refusal = sentSession === undefined ? 'alive' : classifyResponse(response, requestId)
       if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
         throw new BackendSessionLost()
       if (refusal === 'answered') this.#events.onLost(new BackendSessionLost())
@@ -171,7 +171,7 @@ export class StreamableChannel implements BackendChannel {
     else this.#target.deviations?.note('session_id_unusable')
   }
 
-  /** Takes the message of a response that is no stream. */
+  /** Handles the message of a response that is not a stream. */
   #receive(message: Message | undefined, response: BackendResponse, sending: Sending): void {
     const { requestId, method } = sending.options
     if (message !== undefined && requestId !== undefined && response.status !== 401) {
@@ -180,13 +180,13 @@ export class StreamableChannel implements BackendChannel {
       }
       // The status decides the outcome of Gatehouse's own requests. Clients get the backend's error text.
       if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
-        throw errorOf(response, answered(this.#target, method))
-      // Some backends leave the id out of errors about requests they could not read.
+        throw errorOf(response, describeRequest(this.#target, method))
+      // Some backends omit the id in errors about requests that they could not read.
       const isOurs = message.kind === 'error' && message.id === undefined
-      receive(isOurs ? { ...message, id: requestId } : message, sending)
+      forwardMessage(isOurs ? { ...message, id: requestId } : message, sending)
       return
     }
-    const failure = errorOf(response, answered(this.#target, method))
+    const failure = errorOf(response, describeRequest(this.#target, method))
     if (failure) throw failure
     if (requestId !== undefined) throw protocolError(`no response in HTTP ${response.status}`)
   }
@@ -195,11 +195,12 @@ export class StreamableChannel implements BackendChannel {
     noteEventId(event, sending.position)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
     const message = messageIn(event, this.#target)
-    const take = (read: Message): void => deliver(read, this.#target, (taken) => receive(taken, sending))
+    const take = (read: Message): void =>
+      deliver(read, this.#target, (taken) => forwardMessage(taken, sending))
     return message instanceof Promise ? message.then(take) : take(message)
   }
 
-  /** Takes a broken answer stream up again until the response is there. */
+  /** Resumes an interrupted response stream until the response has arrived. */
   async #resume(sending: Sending): Promise<void> {
     const { options, position } = sending
     while (sending.awaitsResponse) {
@@ -213,13 +214,14 @@ export class StreamableChannel implements BackendChannel {
       if (response.stream) continue
       if (this.#sessionId !== undefined && hasLostSession(response)) {
         this.#events.onLost(new BackendSessionLost())
-        // Whether the request was carried out before the session was lost, nobody knows.
+        // The request may have been executed before the session was lost.
         throw isRepeatable(options.method) || options.repeatable === true
           ? new BackendSessionLost()
           : protocolError('the session ended before the response')
       }
       throw (
-        errorOf(response, answered(this.#target, options.method)) ?? new GatehouseError('BACKEND_PROTOCOL')
+        errorOf(response, describeRequest(this.#target, options.method)) ??
+        new GatehouseError('BACKEND_PROTOCOL')
       )
     }
   }
@@ -296,7 +298,7 @@ export class StreamableChannel implements BackendChannel {
         else if (!response.stream && !isTemporary(response.status)) return catchUp()
         retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
-        // An error of the stream is no error of a call: try again below.
+        // An error of the stream does not affect calls. Retry below.
       }
       settled()
       isMissing = true
@@ -325,13 +327,13 @@ export class StreamableChannel implements BackendChannel {
     try {
       await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
     } catch {
-      // The backend forgets the session by itself in time.
+      // The session expires at the backend.
     }
   }
 }
 
-/** Passes a message on that arrived on the response to the message that is being sent. */
-function receive(received: Message, sending: Sending): void {
+/** Forwards a message that arrived in the response to the sent message. */
+function forwardMessage(received: Message, sending: Sending): void {
   const { requestId, onMessage } = sending.options
   if (sending.awaitsResponse && received.method === '' && received.id === requestId) {
     sending.awaitsResponse = false
@@ -345,7 +347,7 @@ function cutStream({ exchange }: ExchangeControl): void {
 }
 
 /** Classifies a response by what happened to the session that the request named. */
-function refusalIn(
+function classifyResponse(
   { status, headers, stream, body }: BackendResponse,
   requestId: string | undefined,
 ): SessionRefusal {
@@ -355,7 +357,7 @@ function refusalIn(
 
 /** True when the response to a GET shows that the backend has lost the session. */
 function hasLostSession(response: BackendResponse): boolean {
-  return refusalIn(response, undefined) === 'lost'
+  return classifyResponse(response, undefined) === 'lost'
 }
 
 function noteEventId({ id }: SseEvent, position: StreamPosition): void {
@@ -366,13 +368,13 @@ function setRetry(position: StreamPosition, retryMs: number): void {
   position.retryMs = clampRetry(retryMs)
 }
 
-/** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */
+/** True for error codes with which stateless servers reject session-era requests. */
 function isStatelessError(error: Buffer): boolean {
   const code = new JsonObject(error).value('code')
   return code === rpcCode.versionUnsupported || code === rpcCode.headerMismatch
 }
 
-/** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
+/** Returns the JSON-RPC message in a response, if any. Rejects a successful response with invalid JSON. */
 function readMessage(
   response: BackendResponse,
   target: ChannelTarget,

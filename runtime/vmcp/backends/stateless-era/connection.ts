@@ -1,8 +1,9 @@
 /**
- * Stateless-era codec towards a backend: every request stands alone and says who asks.
+ * Stateless-era codec towards a backend. Every request is independent and identifies the client.
  *
- * A backend that needs input answers `input_required`. For a stateless client that response travels on as it is; for a
- * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
+ * A backend that needs input returns `input_required`. For a stateless client, this response is forwarded unchanged.
+ * For a session-era client (`relay.bridges`), the connection asks the questions and repeats the request with the
+ * answers.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
 import { Deadline } from '../../../net/index.ts'
@@ -30,11 +31,11 @@ import {
 import type { Outcome } from '../../model/outcome.ts'
 import { WrongEra } from '../session-era/channel.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
-import { type BackendConnection, type Request, type ServerInfo, splitterOf } from '../connection.ts'
-import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
+import { type BackendConnection, type Request, type ServerInfo, makeSplitter } from '../connection.ts'
+import { explainResponse, explainRpcError } from '../transport/backend-answer.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { deliver, messageIn, readBackendMessage } from '../transport/read-message.ts'
-import { answered, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'
+import { describeRequest, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
 import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
@@ -43,7 +44,7 @@ const lingerMs = 2_000
 
 export interface StatelessConnectionOptions {
   readonly target: ChannelTarget
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of Gatehouse's `Implementation`. */
   readonly info: string
   readonly openTimeoutMs: number
 }
@@ -58,7 +59,7 @@ export class StatelessConnection implements BackendConnection {
     this.#options = options
   }
 
-  get busy(): number {
+  get inFlightCount(): number {
     return this.#busy
   }
 
@@ -66,7 +67,7 @@ export class StatelessConnection implements BackendConnection {
     return this.#server ?? this.discover(sender, signal)
   }
 
-  /** Asks the backend again what it offers. */
+  /** Sends `server/discover` and stores the server information. */
   async discover(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
     const outcome = await this.request({
       method: 'server/discover',
@@ -81,7 +82,7 @@ export class StatelessConnection implements BackendConnection {
       throw new WrongEra(
         'no discovery',
         undefined,
-        rejectionOf(error, answered(this.#options.target, undefined)),
+        explainRpcError(error, describeRequest(this.#options.target, undefined)),
       )
     }
     this.#server = readServerInfo(outcome.result, statelessVersion)
@@ -93,9 +94,9 @@ export class StatelessConnection implements BackendConnection {
     this.#busy++
     try {
       const { relay } = request
-      if (!relay?.bridges) return await this.#once(request, deadline)
+      if (!relay?.bridges) return await this.#sendOnce(request, deadline)
       return await sendInRounds(
-        (changes) => this.#once({ ...request, changes: { ...request.changes, ...changes } }, deadline),
+        (changes) => this.#sendOnce({ ...request, changes: { ...request.changes, ...changes } }, deadline),
         (outcome) => (outcome.kind === 'input' ? outcome.result : undefined),
         async (interim) => {
           const resume = deadline.pause()
@@ -111,13 +112,13 @@ export class StatelessConnection implements BackendConnection {
     }
   }
 
-  async #once(request: Request, deadline: Deadline): Promise<Outcome> {
+  async #sendOnce(request: Request, deadline: Deadline): Promise<Outcome> {
     const id = String(this.#nextId++)
     const outcome = await this.#exchange(request, id, deadline)
-    return request.relay?.bridges ? forSession(request.method, outcome) : outcome
+    return request.relay?.bridges ? convertForSession(request.method, outcome) : outcome
   }
 
-  /** Sends a request; resolves with its response, wherever on the way that arrives. */
+  /** Sends a request. Resolves with its response, which may arrive before the stream ends. */
   #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
     const { target, info } = this.#options
     const { changes, relay, trace, capabilities } = request
@@ -139,7 +140,7 @@ export class StatelessConnection implements BackendConnection {
         if (!outcome) return
         responded = true
         resolve(outcome)
-        // The response ends the stream; a backend that does not end it keeps nobody waiting.
+        // The response should end the stream. If the backend keeps it open, Gatehouse closes it.
         linger = setTimeout(
           () => control.exchange?.fail(new Error('the stream stayed open after the response')),
           lingerMs,
@@ -159,7 +160,7 @@ export class StatelessConnection implements BackendConnection {
         rpcMethod: request.method,
         delivery: request.delivery,
         limit: request.limit,
-        splitterFor: (event) => splitterOf(request.relay, id, deadline, { replaces: event !== undefined }),
+        splitterFor: (event) => makeSplitter(request.relay, id, deadline, { replaces: event !== undefined }),
         control,
         onEvent,
       })
@@ -189,7 +190,7 @@ export class StatelessConnection implements BackendConnection {
     return headers
   }
 
-  /** Handles one message of an event stream; answers the outcome when it is the response. */
+  /** Handles one message of an event stream. Returns the outcome when the message is the response. */
   #receive(message: Message, id: string, request: Request): Outcome | undefined {
     if (message.method === '') return outcomeOf(message, id)
     const { relay } = request
@@ -207,11 +208,11 @@ export class StatelessConnection implements BackendConnection {
   }
 
   setLogLevel(): void {
-    // Each request says its own level.
+    // Each request contains its log level.
   }
 
   async close(): Promise<void> {
-    // Nothing is held open between requests.
+    // No connection stays open between requests.
   }
 }
 
@@ -230,20 +231,23 @@ async function responseOf(
       throw new WrongEra(
         `HTTP ${response.status} without a message`,
         undefined,
-        answerOf(response, answered(target, method)),
+        explainResponse(response, describeRequest(target, method)),
       )
-    throw errorOf(response, answered(target, method)) ?? unreadableResponse(response, target, method, cause)
+    throw (
+      errorOf(response, describeRequest(target, method)) ??
+      unreadableResponse(response, target, method, cause)
+    )
   }
   if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
-    throw errorOf(response, answered(target, method))
+    throw errorOf(response, describeRequest(target, method))
   const outcome = outcomeOf(message, id)
-  if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
-    throw new WrongEra('an error that this era does not know', outcome)
-  if (!outcome) throw errorOf(response, answered(target, method)) ?? protocolError('no response')
+  if (outcome?.kind === 'error' && belongsToOtherEra(response.status, outcome.error))
+    throw new WrongEra('an error code that this era does not define', outcome)
+  if (!outcome) throw errorOf(response, describeRequest(target, method)) ?? protocolError('no response')
   return outcome
 }
 
-/** Codes by which this era refuses a request for what it says. */
+/** Error codes with which the stateless era rejects the content of a request. */
 const ownRefusals: ReadonlySet<unknown> = new Set([
   rpcCode.methodNotFound,
   rpcCode.invalidParams,
@@ -251,11 +255,14 @@ const ownRefusals: ReadonlySet<unknown> = new Set([
   rpcCode.capabilityRequired,
 ])
 
-function isForeign(status: number, error: Buffer): boolean {
+function belongsToOtherEra(status: number, error: Buffer): boolean {
   return foreignStatuses.has(status) && !ownRefusals.has(new JsonObject(error).value('code'))
 }
 
-/** Throws BACKEND_PROTOCOL for a kind of result that nobody has asked for, a task for instance. */
+/**
+ * Returns the outcome in a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested, such as a
+ * task.
+ */
 function outcomeOf(message: Message, id: string): Outcome | undefined {
   if (message.error && (message.id === id || message.id === undefined))
     return { kind: 'error', error: message.error }
@@ -264,7 +271,7 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
   return isInterim(result) ? { kind: 'input', result } : { kind: 'result', result, ...(passed && { passed }) }
 }
 
-/** Errors as clients of sessions know them; results take their form where they leave for such a client. */
-function forSession(method: string, outcome: Outcome): Outcome {
+/** Converts errors for session-era clients. The client codec converts results. */
+function convertForSession(method: string, outcome: Outcome): Outcome {
   return outcome.kind === 'error' ? { kind: 'error', error: sessionError(method, outcome.error) } : outcome
 }

@@ -1,6 +1,6 @@
 /**
- * Holds one `subscriptions/listen` stream open towards a stateless backend and hands over what it says. A changed
- * filter opens a new stream before the old one ends, so that nothing falls in between.
+ * Holds one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. A changed filter
+ * opens a new stream before the old one ends, so that no notification is lost.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
@@ -53,8 +53,8 @@ export class StatelessListener {
     this.#options = options
   }
 
-  /** Sets which list changes are wanted. */
-  wantLists(kinds: ReadonlySet<ListKind>, sender: Sender): void {
+  /** Selects the lists whose changes the backend announces. */
+  watchLists(kinds: ReadonlySet<ListKind>, sender: Sender): void {
     this.#kinds = kinds
     void this.#reopen(sender)
   }
@@ -64,7 +64,7 @@ export class StatelessListener {
     this.#sender = sender
   }
 
-  /** Resolves when the backend has acknowledged, or could not be asked. */
+  /** Adds a resource to the filter. Resolves when the backend has acknowledged the filter, or could not be reached. */
   addResource(uri: string, sender: Sender): Promise<void> {
     this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()
@@ -86,7 +86,7 @@ export class StatelessListener {
     const before = this.#current
     if (this.#closed) return Promise.resolve()
     if (this.#uris.size === 0 && this.#kinds.size === 0) {
-      before?.abort(new Error('nothing is wanted'))
+      before?.abort(new Error('the filter is empty'))
       this.#current = undefined
       return Promise.resolve()
     }
@@ -101,11 +101,11 @@ export class StatelessListener {
     })
   }
 
-  /** Holds the stream, with growing pauses, for as long as somebody wants it and the backend offers one. */
+  /** Holds the stream open, with growing pauses, while the filter is not empty and the backend offers a stream. */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
     const pace = new StreamPace(streamReports(this.#options.target))
     signal.addEventListener('abort', () => pace.close(), { once: true })
-    let missed = false
+    let hasGap = false
     while (!signal.aborted) {
       const wishes: StreamWishes = {}
       try {
@@ -116,22 +116,22 @@ export class StatelessListener {
           },
           onAcknowledged: () => {
             settled()
-            if (missed) this.#catchUp()
-            missed = false
+            if (hasGap) this.#catchUp()
+            hasGap = false
           },
         })
         if (!streamed) return
         wishes.retryAfterMs = streamed.retryAfterMs
       } catch {
-        // Tried again below.
+        // Retry below.
       }
       settled()
-      missed = true
+      hasGap = true
       await pause(pace.ended(wishes), signal).catch(() => {})
     }
   }
 
-  /** What was said while there was no stream was heard by nobody: everything that is watched may have changed. */
+  /** Reports everything in the filter as changed, because notifications were lost while the stream was down. */
   #catchUp(): void {
     const { events } = this.#options
     for (const kind of this.#kinds) events.listChanged(kind)
@@ -139,7 +139,8 @@ export class StatelessListener {
   }
 
   /**
-   * Reads one stream until it ends. Returns undefined when the backend responds without one: a retry would not help.
+   * Reads one stream until it ends. Returns undefined when the backend offers no stream, so that a retry would not
+   * help.
    */
   async #listen(
     sender: Sender,

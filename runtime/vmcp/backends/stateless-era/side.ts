@@ -1,6 +1,6 @@
 /**
- * What a backend needs when it speaks the stateless era: one connection for all requests, and a listening stream for
- * each session with subscriptions and for each kind of client whose lists are watched.
+ * The connections to a backend of the stateless era: one connection for all requests, and a listening stream for each
+ * session with subscriptions and for each kind of client whose lists are watched.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { uriIn } from '../../../mcp/index.ts'
@@ -16,7 +16,7 @@ const maxListeners = 4_096
 /** Maximum number of listeners of one session, which has one for each identity that it uses. */
 const maxPerSession = 8
 
-export interface StatelessSideOptions {
+export interface StatelessBackendOptions {
   readonly target: ChannelTarget
   readonly info: string
   readonly openTimeoutMs: number
@@ -25,27 +25,27 @@ export interface StatelessSideOptions {
 
 interface ListWatch {
   readonly listener: StatelessListener
-  readonly changed: (kind: ListKind) => void
+  readonly onChange: (kind: ListKind) => void
   usedAt: number
-  /** Set once those who look at the lists were asked whether they still do. */
-  revalidated: boolean
+  /** True once the lists were read again to find out whether a client still uses them. */
+  isRevalidated: boolean
 }
 
-export class StatelessSide {
+export class StatelessBackend {
   readonly connection: StatelessConnection
-  readonly #options: StatelessSideOptions
+  readonly #options: StatelessBackendOptions
   /** Streams of sessions with subscriptions, by session id and then by requester identity. */
   readonly #listeners = new Map<string, Map<string, StatelessListener>>()
   /** Streams that announce list changes. */
   readonly #lists = new Map<string, ListWatch>()
 
-  constructor(options: StatelessSideOptions) {
+  constructor(options: StatelessBackendOptions) {
     this.#options = options
     this.connection = new StatelessConnection(options)
   }
 
-  /** `resources/subscribe` and `resources/unsubscribe` of a session, which the stateless era does not know. */
-  async subscription(scope: SessionScope, request: Request, events: ListenerEvents): Promise<Outcome> {
+  /** Handles `resources/subscribe` and `resources/unsubscribe`, which do not exist in the stateless era. */
+  async handleSubscription(scope: SessionScope, request: Request, events: ListenerEvents): Promise<Outcome> {
     const uri = uriIn(request.params)
     const listener = this.#listener(scope, request.capabilities, events)
     if (request.method === 'resources/subscribe') await listener.addResource(uri, request.sender)
@@ -53,7 +53,7 @@ export class StatelessSide {
     return resultOutcome({})
   }
 
-  /** Watches the lists that the backend announces, for one kind of client. */
+  /** Watches the lists whose changes the backend announces, for one kind of client. */
   watchLists(
     key: string,
     server: ServerInfo,
@@ -65,7 +65,7 @@ export class StatelessSide {
     const known = this.#lists.get(key)
     if (known) {
       known.usedAt = usedAt
-      known.revalidated = false
+      known.isRevalidated = false
       known.listener.renew(sender)
       return
     }
@@ -73,20 +73,20 @@ export class StatelessSide {
     const { target, info } = this.#options
     const events = { listChanged: changed, resourceUpdated: () => {} }
     const listener = new StatelessListener({ target, info, capabilities, events })
-    this.#lists.set(key, { listener, changed, usedAt, revalidated: false })
-    listener.wantLists(server.capabilities.listChanged, sender)
+    this.#lists.set(key, { listener, onChange: changed, usedAt, isRevalidated: false })
+    listener.watchLists(server.capabilities.listChanged, sender)
   }
 
   /**
-   * Ends streams for lists that nobody has read since `before`. They are read once more first: whoever still looks at
-   * them keeps the stream open.
+   * Closes streams for lists that were not read since `before`. The lists are read once more first, so that a client
+   * that still uses them keeps the stream open.
    */
   evict(before: number): void {
     for (const [key, watch] of this.#lists) {
       if (watch.usedAt > before) continue
-      if (!watch.revalidated) {
-        watch.revalidated = true
-        watch.changed('tools')
+      if (!watch.isRevalidated) {
+        watch.isRevalidated = true
+        watch.onChange('tools')
         continue
       }
       this.#lists.delete(key)

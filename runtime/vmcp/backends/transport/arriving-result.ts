@@ -1,46 +1,49 @@
 /**
- * A large response of a backend on its way: goes to the client while it arrives, as far as a splitter lets it go, and is held
- * for those who read it whole as long as nothing has gone on.
+ * A large response of a backend that is streamed to the client while it arrives. Until the splitter has sent the first
+ * part, the response is also buffered, so that it can still be read whole.
  */
 import type { Message, ResultSplitter, SseData } from '../../../mcp/index.ts'
 import { Pieces } from '../../../net/index.ts'
 
-/** Bytes that wait for their turn. */
+/** Bytes of a response that wait for processing. */
 export interface ArrivedPart {
-  readonly of: ArrivingResult
+  readonly result: ArrivingResult
   readonly bytes: Buffer
 }
 
 export class ArrivingResult implements SseData {
   readonly #splitter: ResultSplitter
   readonly #enqueue: (part: ArrivedPart) => void
-  #held = new Pieces()
+  #buffered = new Pieces()
 
-  /** `enqueue` has parts taken one after the other, by `take`. */
+  /** `enqueue` queues parts. The queue calls `take` with one part after another. */
   constructor(splitter: ResultSplitter, enqueue: (part: ArrivedPart) => void) {
     this.#splitter = splitter
     this.#enqueue = enqueue
   }
 
   push(bytes: Buffer): void {
-    if (!this.#splitter.isPassing) this.#held.add(bytes)
-    if (!this.#splitter.isGivenUp) this.#enqueue({ of: this, bytes })
+    if (!this.#splitter.isPassing) this.#buffered.add(bytes)
+    if (!this.#splitter.isGivenUp) this.#enqueue({ result: this, bytes })
   }
 
-  /** Settled when the client takes more. Throws JsonError. */
+  /** Passes bytes to the splitter. The promise settles when the client can receive more. Throws JsonError. */
   take(bytes: Buffer): Promise<void> | undefined {
     const more = this.#splitter.push(bytes)
-    if (this.#splitter.isPassing && this.#held.size > 0) this.#held = new Pieces()
+    if (this.#splitter.isPassing && this.#buffered.size > 0) this.#buffered = new Pieces()
     return more
   }
 
-  /** The response when a part of it has gone on; all parts have been taken. Throws JsonError, MessageError. */
+  /**
+   * Returns the response when a part of it was streamed. Call after all parts were taken. Throws JsonError,
+   * MessageError.
+   */
   end(): Message | undefined {
     return this.#splitter.end()
   }
 
-  /** What is held of it: all, while nothing has gone on. */
-  get held(): Pieces {
-    return this.#held
+  /** The buffered response. Complete while no part was streamed. */
+  get buffered(): Pieces {
+    return this.#buffered
   }
 }

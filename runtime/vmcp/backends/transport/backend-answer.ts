@@ -1,8 +1,9 @@
 /**
  * The backend's own explanation of a failed request, for operators: the log and `/status`. Clients never receive it.
  *
- * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may repeat data
- * of a caller. The text is short and on one line. Credentials and session ids that were sent to the backend are masked.
+ * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may
+ * repeat data of a caller. The text is short and on one line. Credentials and session ids that were sent to the backend
+ * are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { jsonFields, ModuleError } from '../../../../schemas/index.ts'
@@ -12,14 +13,14 @@ import { rejectsHost } from '../../../net/index.ts'
 import { redactText } from '../../../observe/index.ts'
 
 /**
- * `host`: the backend does not accept the Host header. `path`: no MCP server at this path. `page`: a web page. `rejected`: an
- * error about the request. `other`: anything else, such as a failure of the backend itself.
+ * `host`: the backend does not accept the Host header. `path`: no MCP server at this path. `page`: a web page.
+ * `rejected`: an error about the request. `other`: anything else, such as a failure of the backend itself.
  */
 export type AnswerKind = 'host' | 'path' | 'page' | 'rejected' | 'other'
 
 export class BackendAnswer extends ModuleError {
   readonly kind: AnswerKind
-  /** The explanation; undefined when there is none, or when it must not be shown. */
+  /** The explanation. Undefined when the backend gave none, or when it must not be shown. */
   readonly text: string | undefined
 
   constructor(what: string, kind: AnswerKind, text: string | undefined, cause?: unknown) {
@@ -29,8 +30,8 @@ export class BackendAnswer extends ModuleError {
   }
 }
 
-/** The explanation behind an error; undefined when the backend gave none. */
-export function answerBehind(error: unknown): BackendAnswer | undefined {
+/** Returns the backend's explanation of an error, or undefined when it gave none. */
+export function findAnswer(error: unknown): BackendAnswer | undefined {
   let cause = error
   for (let depth = 0; depth < 8 && cause instanceof Error; depth++) {
     if (cause instanceof BackendAnswer) return cause
@@ -61,7 +62,7 @@ function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]
   for (const headers of sent)
     for (const name of Object.keys(headers))
       if (!openHeaders.has(name.toLowerCase()))
-        for (const part of partsOf(name, headers[name] ?? '')) secrets.add(part)
+        for (const part of secretPartsOf(name, headers[name] ?? '')) secrets.add(part)
   let masked = text
   // A secret may contain another one.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length))
@@ -69,7 +70,7 @@ function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]
   return masked
 }
 
-/** The forms in which a backend may repeat a secret: as it is, in JSON, in a URL and in HTML. */
+/** Returns the forms in which a backend may repeat a secret: unchanged, in JSON, in a URL and in HTML. */
 function formsOf(secret: string): ReadonlySet<string> {
   const html = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return new Set([
@@ -96,9 +97,10 @@ function withoutText(text: string, secret: string): string {
 }
 
 /**
- * A header value, its credential without the scheme, the password of Basic credentials, and the values of single cookies.
+ * Returns the secret parts of a header: its value, the credential without the scheme, the password of Basic
+ * credentials, and the values of single cookies.
  */
-function partsOf(name: string, value: string): string[] {
+function secretPartsOf(name: string, value: string): string[] {
   if (name.toLowerCase() === 'cookie')
     return [value, ...value.split(';').map((pair) => pair.slice(pair.indexOf('=') + 1).trim())]
   const [, scheme = '', credential = ''] = /^(\S+) +(\S.*)$/.exec(value) ?? []
@@ -109,7 +111,7 @@ function partsOf(name: string, value: string): string[] {
 }
 
 export interface AnsweredRequest {
-  readonly sent: SentHeaders | undefined
+  readonly sentHeaders: SentHeaders | undefined
   /** True when the text may be shown. */
   readonly isQuoted: boolean
 }
@@ -120,11 +122,11 @@ export interface ReceivedResponse {
   readonly body: Buffer
 }
 
-/** Larger bodies are read up to here. */
+/** Maximum number of bytes that are read from a body. */
 const maxRead = 16 * 1024
 
 /** Explains an HTTP response that is not the expected message. */
-export function answerOf(
+export function explainResponse(
   response: ReceivedResponse,
   request: AnsweredRequest,
   cause?: unknown,
@@ -132,25 +134,25 @@ export function answerOf(
   const { status, headers, body } = response
   const session = headers[headerName.sessionId]
   const secrets = typeof session === 'string' ? [session] : []
-  const raw = masked(body.toString('utf8', 0, Math.min(body.length, maxRead)), request, secrets)
+  const raw = maskSecrets(body.toString('utf8', 0, Math.min(body.length, maxRead)), request, secrets)
   const isPage =
     /^\s*text\/html\b/i.test(headers['content-type'] ?? '') || /^\s*<(?:!doctype html|html)\b/i.test(raw)
   const text = wordsOf(raw, jsonFields(raw))
   return new BackendAnswer(
     `HTTP ${status}`,
-    kindOf(status, text, isPage),
+    answerKindOf(status, text, isPage),
     request.isQuoted ? text : undefined,
     cause,
   )
 }
 
 /** Explains a JSON-RPC error. `sessionId` is the session that it belongs to. */
-export function rejectionOf(
+export function explainRpcError(
   error: Buffer | undefined,
   request: AnsweredRequest,
   sessionId?: string,
 ): BackendAnswer {
-  const raw = masked(
+  const raw = maskSecrets(
     error?.toString('utf8', 0, maxRead) ?? '',
     request,
     sessionId === undefined ? [] : [sessionId],
@@ -167,12 +169,11 @@ export function rejectionOf(
 
 const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
 
-function masked(text: string, { sent }: AnsweredRequest, secrets: readonly string[]): string {
+function maskSecrets(text: string, { sentHeaders }: AnsweredRequest, secrets: readonly string[]): string {
   const plain = withoutNeedlessEscapes(text)
-  return redactText((sent ? withoutSecrets(plain, sent, secrets) : plain).slice(0, maxRead)).replaceAll(
-    uuid,
-    '…',
-  )
+  return redactText(
+    (sentHeaders ? withoutSecrets(plain, sentHeaders, secrets) : plain).slice(0, maxRead),
+  ).replaceAll(uuid, '…')
 }
 
 /** Writes JSON again, because an escape such as `\/` would hide a credential from a search for it. */
@@ -181,7 +182,7 @@ function withoutNeedlessEscapes(text: string): string {
   return fields === undefined ? text : JSON.stringify(fields)
 }
 
-function kindOf(status: number, text: string | undefined, isPage: boolean): AnswerKind {
+function answerKindOf(status: number, text: string | undefined, isPage: boolean): AnswerKind {
   if (rejectsHost(status, text)) return 'host'
   if (status === 404 || status === 405 || status === 410) return 'path'
   if (status >= 500) return 'other'

@@ -1,6 +1,6 @@
 /**
- * Reads an event stream as it arrives, in as many turns of the event loop as it takes: the bytes in slices, and the events
- * one after the other.
+ * Reads an event stream while it arrives. Bytes are read in slices, and events are handled one after another, so that a
+ * large chunk does not block the event loop.
  */
 import {
   type Handle,
@@ -13,17 +13,19 @@ import {
 } from '../../../mcp/index.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 
-/** Read within one turn, some milliseconds at most, where many events may be in it. */
+/** Maximum number of bytes that are read in one turn of the event loop when they may contain many events. */
 const sliceBytes = 16 * 1024
 
 export interface EventFeedOptions {
-  /** Bounds the data of one event. */
+  /** Maximum size of the data of one event. */
   readonly maxBytes: number
   readonly onEvent: Handle<SseEvent>
   readonly onRetry: ((retryMs: number) => void) | undefined
-  /** Asked once for each large event what takes it apart while it arrives; undefined: it is read whole. */
+  /**
+   * Returns the splitter for a large event. Called once for each. The event is read whole when it returns undefined.
+   */
   readonly splitterFor: ((event: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
-  /** Gets what reading failed with; nothing is read after it. */
+  /** Receives the error when reading fails. Reading stops. */
   readonly onError: (error: unknown) => void
 }
 
@@ -38,7 +40,7 @@ export class EventFeed {
       onError(error)
     }
     this.#events = new TurnQueue(
-      (item) => (item instanceof SseEvent ? onEvent(item) : item.of.take(item.bytes)),
+      (item) => (item instanceof SseEvent ? onEvent(item) : item.result.take(item.bytes)),
       fail,
     )
     const onLarge: OnLarge = (event) => {
@@ -50,13 +52,13 @@ export class EventFeed {
     this.#slices = new TurnQueue((slice) => this.#reader.push(slice), fail)
   }
 
-  /** Set while something is being read; never rejects. */
-  get reading(): Promise<void> | undefined {
+  /** Settles when everything that has arrived is handled. Undefined when nothing is pending. Never rejects. */
+  get pending(): Promise<void> | undefined {
     return this.#slices.busy ?? this.#events.busy
   }
 
   /** True once an event has exceeded the bound. */
-  get overflowed(): boolean {
+  get hasOverflowed(): boolean {
     return this.#reader.overflowed
   }
 
@@ -67,14 +69,14 @@ export class EventFeed {
         this.#slices.push(chunk.subarray(from, from + sliceBytes))
   }
 
-  /** What waits is not read any more. */
+  /** Drops everything that is pending. */
   close(): void {
     this.#slices.close()
     this.#events.close()
   }
 }
 
-/** Without any, there is no event to be read. */
+/** True when a chunk may complete an event. */
 function hasLineEnd(chunk: Buffer): boolean {
   return chunk.includes(0x0a) || chunk.includes(0x0d)
 }

@@ -1,8 +1,9 @@
 /**
- * One HTTP request to a backend on a pooled connection: the response as a whole, or as events while they arrive.
+ * Sends one HTTP request to a backend on a pooled connection. Returns the response as a whole, or reports events while
+ * they arrive.
  *
- * Redirects are followed only to the same authority and never from https to http, with same method and body. Sizes
- * are bounded. Knows nothing of MCP.
+ * Redirects are followed only to the same authority and never from https to http, with the same method and body. Sizes
+ * are bounded. Independent of MCP.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -32,13 +33,13 @@ import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
 import { EventFeed } from './event-feed.ts'
 
-/** Largest answer, and largest single event, of a backend. */
+/** Maximum size of a response, and of a single event, of a backend. */
 const maxResponseBytes = 64 * 1024 * 1024
 const maxRedirects = 3
 /** Limits for a discarded body. Beyond them, its connection is closed. */
 const maxDiscardBytes = 64 * 1024
 const maxDiscardMs = 2_000
-/** What a message holds at most beside its result. */
+/** Maximum size of a message without its result. */
 export const envelopeBytes = 4_096
 
 export interface BackendRequest {
@@ -47,20 +48,20 @@ export interface BackendRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer | undefined
   readonly signal: AnySignal
-  /** True: changes nothing, so it is sent once more when the connection was cut before anything was answered. */
+  /** True when the request has no side effects. It is repeated once when the connection closes before a response. */
   readonly repeatable?: boolean | undefined
-  /** Bounds what a successful response may hold before it is cut, and says what to fail with. */
+  /** Limit for a successful response, and the error for a larger one. */
   readonly limit?: ResponseLimit | undefined
   /**
-   * Takes a large result apart while it arrives; undefined: it is read whole. Of an event stream it is told the event, and
-   * what is not UTF-8 is replaced there.
+   * Returns the splitter for a large result. The result is read whole when it returns undefined. Receives the event
+   * when the response is an event stream, in which invalid UTF-8 is replaced.
    */
   readonly splitterFor?: ((event?: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
-  /** Told when the request leaves. */
+  /** Records when the request is sent. */
   readonly delivery?: Delivery | undefined
-  /** Gets a way to end the exchange early while it runs. */
+  /** Receives the exchange while it runs, so that it can be ended early. */
   readonly control?: ExchangeControl
-  /** Called for each event of an event-stream answer. */
+  /** Called for each event of an event-stream response. */
   readonly onEvent?: Handle<SseEvent>
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
@@ -71,7 +72,7 @@ export interface BackendRequest {
   readonly onMislabelled?: (() => void) | undefined
 }
 
-/** Cheaper than another signal: most exchanges are never ended early. */
+/** Ends an exchange early. Cheaper than another signal, because most exchanges are never ended early. */
 export interface ExchangeControl {
   /** Set while the exchange runs. */
   exchange?: { fail(error: Error): void } | undefined
@@ -80,17 +81,17 @@ export interface ExchangeControl {
 export interface BackendResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** True when the response was an event stream, which has ended now. */
+  /** True when the response was an event stream. */
   readonly stream: boolean
-  /** Whole body; empty for a stream, and for a message that was read as it came. */
+  /** The whole body. Empty for an event stream, and for a message that was streamed. */
   readonly body: Buffer
-  /** The message, when a part of it has gone on to the client already. */
+  /** The message, when a part of it was streamed to the client. */
   readonly message?: Message | undefined
 }
 
 /**
- * Sends and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (nothing was answered; `cause` tells
- * why), BACKEND_PROTOCOL (too large, bad redirect, cut short) or the signal's reason.
+ * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (no response; see `cause`),
+ * BACKEND_PROTOCOL (too large, too many redirects, or cut short) or the reason of the signal.
  */
 export async function exchangeWithBackend(
   dispatcher: Dispatcher,
@@ -134,15 +135,15 @@ function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | 
   return to.origin === from.origin ? to : undefined
 }
 
-/** What a connection ends with that its other side, or something between, had closed. */
-const cutCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+/** Error codes of a connection that the backend or an intermediary has closed. */
+const closedConnectionCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 function wasCut(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'BACKEND_UNREACHABLE' && isCut(error.cause)
 }
 
 function isCut(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && cutCodes.has(cause.code)
+  return cause instanceof Error && 'code' in cause && closedConnectionCodes.has(cause.code)
 }
 
 class ResponseHandler implements DispatchHandler {
@@ -174,7 +175,7 @@ class ResponseHandler implements DispatchHandler {
     request.signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  /** Ends the exchange with an error; what still arrives is dropped. */
+  /** Ends the exchange with an error. Data that still arrives is dropped. */
   fail(error: Error): void {
     if (!this.#finish()) return
     this.#events?.close()
@@ -221,7 +222,7 @@ class ResponseHandler implements DispatchHandler {
       onEvent,
       onRetry,
       splitterFor: this.#request.limit ? undefined : this.#request.splitterFor,
-      onError: (cause) => this.fail(this.#events?.overflowed ? this.#tooLarge() : asProtocolError(cause)),
+      onError: (cause) => this.fail(this.#events?.hasOverflowed ? this.#tooLarge() : asProtocolError(cause)),
     })
     onStream?.(this.#headers)
   }
@@ -265,17 +266,17 @@ class ResponseHandler implements DispatchHandler {
     this.#holdBack(controller)
   }
 
-  /** The response is large: it is taken apart from now on, if it may be. */
+  /** Streams the rest of a large response to the client, if that is allowed. */
   #beginArriving(): void {
     const { limit, splitterFor } = this.#request
     if (this.#status !== 200 || !/^\s*application\/json\b/i.test(String(this.#headers['content-type'])))
       return
-    // Of a result that turns out too large nothing may have gone on.
+    // No part of a result may be streamed that could still exceed the limit.
     if (limit && !(Number(this.#headers['content-length']) <= limit.bytes - envelopeBytes)) return
     const splitter = splitterFor?.()
     if (!splitter) return
     const parts = new TurnQueue<ArrivedPart>(
-      (part) => part.of.take(part.bytes),
+      (part) => part.result.take(part.bytes),
       (cause) => this.fail(asProtocolError(cause)),
     )
     this.#parts = parts
@@ -283,9 +284,9 @@ class ResponseHandler implements DispatchHandler {
     for (const piece of this.#body.take()) this.#arriving.push(piece)
   }
 
-  /** Set while what has arrived is being read. */
+  /** Settles when the data that has arrived is read. Undefined when none is pending. */
   get #reading(): Promise<void> | undefined {
-    return this.#events?.reading ?? this.#parts?.busy
+    return this.#events?.pending ?? this.#parts?.busy
   }
 
   get #maxBytes(): number {
@@ -298,7 +299,7 @@ class ResponseHandler implements DispatchHandler {
     return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
-  /** Nothing more is taken from the backend while what it has sent is being read, or the client takes no more of it. */
+  /** Pauses the backend while received data is pending, for example because the client does not read. */
   #holdBack(controller: DispatchController): void {
     const reading = this.#reading
     if (!reading || controller.paused) return
@@ -318,7 +319,7 @@ class ResponseHandler implements DispatchHandler {
     })
   }
 
-  /** What has arrived counts before the end does. */
+  /** Runs `work` after the data that has arrived is handled. */
   #afterEvents(work: () => void): void {
     const reading = this.#reading
     if (reading) void reading.then(() => this.#afterEvents(work))
@@ -334,7 +335,7 @@ class ResponseHandler implements DispatchHandler {
       this.fail(asProtocolError(cause))
       return
     }
-    const pieces = this.#arriving?.held ?? this.#body
+    const pieces = this.#arriving?.buffered ?? this.#body
     const body = pieces.size < largeBytes ? pieces.whole() : await inTurns(joined(pieces.take(), pieces.size))
     if (!this.#finish()) return
     const stream = this.#events !== undefined
@@ -342,7 +343,7 @@ class ResponseHandler implements DispatchHandler {
   }
 }
 
-/** `began`: a part of the response is there already. */
+/** `began` is true when a part of the response has arrived. */
 function connectionError(cause: Error, began: boolean): GatehouseError {
   if (began)
     return new GatehouseError('BACKEND_PROTOCOL', {
@@ -357,7 +358,7 @@ function connectionError(cause: Error, began: boolean): GatehouseError {
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
-/** Whatever is wrong with what a backend sends is an error of the backend, not of the client's request. */
+/** Converts an error in the data of a backend, so that it is not attributed to the client's request. */
 function asProtocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })

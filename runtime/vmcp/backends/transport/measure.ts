@@ -1,6 +1,4 @@
-/**
- * Requests to a backend under observation: a span and the backend's counters around each, trace context on the way.
- */
+/** Observes requests to a backend: records a span and the backend's metrics, and propagates the trace context. */
 import { type BackendCalls, isToolError, readError } from '../../../observe/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { BackendSettings } from '../settings.ts'
@@ -8,19 +6,19 @@ import type { Request } from '../connection.ts'
 
 export interface BackendObservation {
   readonly calls: BackendCalls
-  /** Told which backend the request of a client is taken to. */
-  named(backend: string): void
+  /** Called with the name of the backend of a client request. */
+  onBackendSelected(backend: string): void
 }
 
-interface Observed {
+interface ObservedBackend {
   readonly settings: BackendSettings
   readonly revision: string | undefined
 }
 
-/** Runs a request; `work` gets it with the trace context that the backend is to see. */
-export function measured(
+/** Runs and observes a request. `work` receives the request with the trace context for the backend. */
+export function observeRequest(
   { calls }: BackendObservation,
-  { settings, revision }: Observed,
+  { settings, revision }: ObservedBackend,
   request: Request,
   work: (request: Request) => Promise<Outcome>,
 ): Promise<Outcome> {
@@ -36,16 +34,16 @@ export function measured(
   }
   return calls.observe(
     call,
-    () => work(traced(request, calls.carrier())),
+    () => work(withTrace(request, calls.carrier())),
     (outcome) => errorOf(method, outcome),
   )
 }
 
-function traced(request: Request, trace: Readonly<Record<string, string>>): Request {
+function withTrace(request: Request, trace: Readonly<Record<string, string>>): Request {
   return trace['traceparent'] === undefined ? request : { ...request, trace }
 }
 
-/** The backend's own name of what is asked for. */
+/** Returns the original name of the requested item. */
 function targetOf({ method, params, changes }: Request): string | undefined {
   if (method.startsWith('resources/')) return params.text('uri')
   if (method !== 'tools/call' && method !== 'prompts/get') return undefined

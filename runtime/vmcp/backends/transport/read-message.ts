@@ -1,4 +1,3 @@
-/** Reads messages from a backend and reports the repairs that they needed. */
 import { JsonError, type Message, MessageError, readServerMessage, SseEvent } from '../../../mcp/index.ts'
 import type { StreamPaceOptions } from '../../../net/index.ts'
 import type { ChannelTarget } from './target.ts'
@@ -6,7 +5,9 @@ import { ArrivingResult } from './arriving-result.ts'
 
 type Reporter = Pick<ChannelTarget, 'deviations'>
 
-/** Throws, or rejects with, MessageError when the body is not a message. */
+/**
+ * Reads a message from a backend and reports its repairs. Throws, or rejects with, MessageError for an invalid message.
+ */
 export function readBackendMessage(
   body: Buffer | Promise<Buffer>,
   { deviations }: Reporter,
@@ -22,7 +23,7 @@ export function messageIn(event: SseEvent, reporter: Reporter): Message | Promis
   const { taken } = event
   if (!(taken instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
   return (
-    taken.end() ?? readBackendMessage(new SseEvent(event, taken.held.take(), event.size).data(), reporter)
+    taken.end() ?? readBackendMessage(new SseEvent(event, taken.buffered.take(), event.size).data(), reporter)
   )
 }
 

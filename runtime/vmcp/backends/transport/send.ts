@@ -1,9 +1,9 @@
 /**
- * Sends one request to a backend in somebody's name: headers in their order of precedence, credentials last.
+ * Sends one request to a backend on behalf of a caller.
  *
- * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
- * needs, then the credential. When the backend refuses a credential that can be renewed, the request is sent once
- * more: after a 401 it was not carried out.
+ * Headers in ascending order of precedence: passed through from the client, configured by the operator, required by the
+ * protocol, credential. When the backend rejects a renewable credential with 401, the request is repeated once, because
+ * it was not executed.
  * Source: docs/reference/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -11,11 +11,11 @@ import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
 import { type Outcome, sizeOf } from '../../model/outcome.ts'
 import type { ChannelTarget, RequestLimits, Sender } from './target.ts'
-import { type AnsweredRequest, answerOf } from './backend-answer.ts'
+import { type AnsweredRequest, explainResponse } from './backend-answer.ts'
 import { type BackendResponse, type BackendRequest, envelopeBytes, exchangeWithBackend } from './http.ts'
 import type { ResponseLimit } from '../../model/delivery.ts'
 
-/** Requests that change nothing at a backend. */
+/** Requests without side effects. */
 const repeatableMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'initialize',
@@ -30,14 +30,14 @@ const repeatableMethods: ReadonlySet<string> = new Set([
 ])
 
 /** Requests whose result goes to a client. */
-const calls: ReadonlySet<string> = new Set([
+const callMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
   'resources/read',
   'tools/call',
 ])
 
-/** The gateway reads these itself: a page is checked item by item, so that it is held to less than a call. */
+/** Lists, which Gatehouse reads itself. A page has a lower limit than a call, because every item is checked. */
 const listMethods: ReadonlySet<string> = new Set([
   'prompts/list',
   'resources/list',
@@ -46,8 +46,8 @@ const listMethods: ReadonlySet<string> = new Set([
 ])
 const maxPageBytes = 8 * 1024 * 1024
 
-/** By which a backend says what it is. */
-const openings: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
+/** Requests that return the server information of a backend. */
+const openingMethods: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
 /**
@@ -61,11 +61,11 @@ export function withinLimit(
 ): Outcome {
   const limit = resultLimit(rpcMethod, limits)
   if (limit && sizeOf(outcome) > limit.bytes - envelopeBytes) throw limit.error()
-  if (outcome.kind === 'input') refuseLongState(outcome.result)
+  if (outcome.kind === 'input') rejectLongState(outcome.result)
   return outcome
 }
 
-function refuseLongState(result: Buffer): void {
+function rejectLongState(result: Buffer): void {
   const state = new JsonObject(result).raw('requestState')
   if (state === undefined || state.length <= maxBackendStateBytes) return
   throw new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
@@ -73,18 +73,18 @@ function refuseLongState(result: Buffer): void {
   })
 }
 
-/** Returns the limit for the result of a method: the smaller one of its own and of `given`, which counts no envelope. */
+/** Returns the smaller one of a method's own limit and `given`, which excludes the envelope. */
 function resultLimit(
   rpcMethod: string | undefined,
   { maxResultBytes }: RequestLimits = {},
-  given?: ResponseLimit,
+  requestLimit?: ResponseLimit,
 ): ResponseLimit | undefined {
   let limit: ResponseLimit | undefined
   if (rpcMethod !== undefined && listMethods.has(rpcMethod))
     limit = ownLimit(`one page of ${rpcMethod}`, maxPageBytes)
-  else if (rpcMethod !== undefined && openings.has(rpcMethod))
+  else if (rpcMethod !== undefined && openingMethods.has(rpcMethod))
     limit = ownLimit(`the response to ${rpcMethod}`, maxOpeningBytes)
-  else if (maxResultBytes !== undefined && rpcMethod !== undefined && calls.has(rpcMethod))
+  else if (maxResultBytes !== undefined && rpcMethod !== undefined && callMethods.has(rpcMethod))
     limit = {
       bytes: maxResultBytes + envelopeBytes,
       error: () =>
@@ -92,9 +92,9 @@ function resultLimit(
           detail: `the result is larger than operational.maxResultBytes allows (${maxResultBytes} bytes)`,
         }),
     }
-  if (!given) return limit
-  const bytes = given.bytes + envelopeBytes
-  return limit && limit.bytes <= bytes ? limit : { ...given, bytes }
+  if (!requestLimit) return limit
+  const bytes = requestLimit.bytes + envelopeBytes
+  return limit && limit.bytes <= bytes ? limit : { ...requestLimit, bytes }
 }
 
 function ownLimit(what: string, bytes: number): ResponseLimit {
@@ -105,25 +105,25 @@ function ownLimit(what: string, bytes: number): ResponseLimit {
   }
 }
 
-/** True when a request may be sent once more without knowing whether it was carried out. */
+/** True when a request may be repeated even if it was executed. */
 export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
 /** Describes a request for the explanation of its failure. Requests without a JSON-RPC method are Gatehouse's own. */
-export function answered(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
-  return { sent: target.sent, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
+export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
+  return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
 }
 
 /** True for Gatehouse's own requests. No client sees the backend's error. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
   return (
     rpcMethod === 'ping' ||
-    (rpcMethod !== undefined && (openings.has(rpcMethod) || listMethods.has(rpcMethod)))
+    (rpcMethod !== undefined && (openingMethods.has(rpcMethod) || listMethods.has(rpcMethod)))
   )
 }
 
-/** The error for a successful response that is not a message. */
+/** Returns the error for a successful response that is not a message. */
 export function unreadableResponse(
   response: BackendResponse,
   target: ChannelTarget,
@@ -131,30 +131,32 @@ export function unreadableResponse(
   cause: unknown,
 ): GatehouseError {
   return new GatehouseError('BACKEND_PROTOCOL', {
-    cause: answerOf(response, answered(target, rpcMethod), cause),
+    cause: explainResponse(response, describeRequest(target, rpcMethod), cause),
   })
 }
 
-/** Headers of so many requests are masked in texts of the backend. */
+/** Number of recent requests whose headers are masked in texts of the backend. */
 const rememberedRequests = 64
 
 export interface AuthorizedRequest
   extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
-  /** JSON-RPC method of the request that this belongs to, if it is one. */
+  /** JSON-RPC method of the request. Undefined for messages that are not requests. */
   readonly rpcMethod?: string | undefined
-  /** Default: the target's. */
+  /** Default: the URL of the target. */
   readonly url?: URL
-  /** What the protocol needs, lower-case names. */
+  /** Headers that the protocol requires. Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Rejects as exchangeWithBackend, and with what the credentials are rejected with. */
+/**
+ * Sends a request with credentials. Rejects like `exchangeWithBackend`, or with the error of the credential strategy.
+ */
 export async function sendToBackend(
   target: ChannelTarget,
   sender: Sender,
   request: AuthorizedRequest,
 ): Promise<BackendResponse> {
-  const { credentials, dispatcher, sent } = target
+  const { credentials, dispatcher, sentHeaders } = target
   const url = request.url ?? target.url
   const { rpcMethod } = request
   const repeatable = rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
@@ -171,8 +173,8 @@ export async function sendToBackend(
     const outgoing = { ...request, url, headers, repeatable, limit, onMislabelled }
     const pending = credentials?.apply(outgoing, sender.caller, signalOf(request.signal))
     if (pending) await pending
-    sent?.push(outgoing.headers)
-    if (sent && sent.length > rememberedRequests) sent.shift()
+    sentHeaders?.push(outgoing.headers)
+    if (sentHeaders && sentHeaders.length > rememberedRequests) sentHeaders.shift()
     const response = await exchangeWithBackend(dispatcher, outgoing)
     if (response.status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
   }

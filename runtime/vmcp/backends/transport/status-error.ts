@@ -3,7 +3,7 @@
  * text of the body is the cause of the error, for operators.
  */
 import { type ErrorCode, GatehouseError } from '../../../../schemas/index.ts'
-import { type AnsweredRequest, answerOf, type BackendAnswer } from './backend-answer.ts'
+import { type AnsweredRequest, explainResponse, type BackendAnswer } from './backend-answer.ts'
 import type { BackendResponse } from './http.ts'
 
 /** An unsuccessful HTTP response without a decisive JSON-RPC error. */
@@ -21,7 +21,7 @@ export class HttpStatusError extends GatehouseError {
 export function errorOf(response: BackendResponse, request: AnsweredRequest): HttpStatusError | undefined {
   const { status } = response
   if (status >= 200 && status < 300) return undefined
-  return new HttpStatusError(status, answerOf(response, request))
+  return new HttpStatusError(status, explainResponse(response, request))
 }
 
 /** True for statuses that decide the outcome of Gatehouse's own requests, regardless of the body. */

@@ -16,18 +16,18 @@ export interface DeviationReport {
   clear(deviation: Deviation): void
 }
 
-/** Address of a backend, and everything that each request to it needs. */
+/** Address of a backend, and the settings of every request to it. */
 export interface ChannelTarget {
   readonly url: URL
   readonly dispatcher: Dispatcher
-  /** Undefined when the backend needs none. */
+  /** Undefined when the backend requires no credentials. */
   readonly credentials: Credentials | undefined
   /** Headers from configuration. */
   readonly headers: Readonly<Record<string, string>>
   /** Limits of each request, from the configuration. */
   readonly limits?: RequestLimits | undefined
   /** Headers of recent requests, which are masked in texts of the backend. */
-  readonly sent?: SentHeaders | undefined
+  readonly sentHeaders?: SentHeaders | undefined
   /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined
   /** Returns the trace context headers of the current request. */

@@ -25,9 +25,9 @@ export interface DecisionParts {
 
 const maxName = 128
 
-export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOptions['decided']> {
+export function decisionReporter(parts: DecisionParts): NonNullable<AuthorizeOptions['onDecision']> {
   const { server, telemetry, events, audit, observer, core } = parts
-  return function tellDecision(operation, decision, report) {
+  return function reportDecision(operation, decision, report) {
     if (telemetry.enabled) telemetry.metrics.authorizationDecisions(1, { server, decision })
     if (decision === 'denied') {
       const { reason, missing } = report?.verdict ?? {}
@@ -43,17 +43,17 @@ export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOption
       telemetry.metrics.authorizationShadowDecisions(1, { server, outcome: shadowOutcome(report) })
     if (!observer.enabled) return
     const record = policyRecord(report, audit, () => core().peekFacts(operation.client, report.request))
-    if (operation.context.decided) operation.context.decided(record)
+    if (operation.context.onDecision) operation.context.onDecision(record)
     else observer.policy(record)
   }
 }
 
-/** Reports the answers of the decision point, and when it becomes available or unavailable. */
-export function tellDecisionPoint(
+/** Returns the reporter for answers of the decision point and changes of its availability. */
+export function decisionPointReporter(
   server: string,
   { telemetry, events }: Pick<DecisionParts, 'telemetry' | 'events'>,
 ): (event: PointEvent) => void {
-  return function tell(event) {
+  return function reportPointEvent(event) {
     if (event.kind === 'up' || event.kind === 'down') {
       const replaced = event.kind === 'up' ? event.replaced : undefined
       events.emit('decision_point', { up: event.kind === 'up', reason: reasonOf(event), replaced })
@@ -109,7 +109,7 @@ function policyRecord(
   }
 }
 
-/** Returns undefined when the request cannot be read, which is also why it was refused. */
+/** Returns undefined when the request cannot be read. Such a request was denied for the same reason. */
 function inputsJson(
   { inputs }: DecisionReport,
   mode: 'read' | 'all',

@@ -2,14 +2,18 @@
 import { annotateDenial, annotateWebhook, type Events, type Instruments } from '../../../observe/index.ts'
 import type { WebhookEvent } from '../../../policy/index.ts'
 
-export interface WebhookTells {
+export interface WebhookReporterOptions {
   readonly server: string
   readonly telemetry: Instruments
   readonly events: Events
 }
 
-export function tellWebhooks({ server, telemetry, events }: WebhookTells): (event: WebhookEvent) => void {
-  return function tell(event) {
+export function webhookReporter({
+  server,
+  telemetry,
+  events,
+}: WebhookReporterOptions): (event: WebhookEvent) => void {
+  return function reportWebhook(event) {
     if (event.kind !== 'decision') {
       const { webhook, ignored, reason, replaced } = event
       events.emit('webhook_state', { webhook, up: event.kind === 'up', ignored, reason, replaced })

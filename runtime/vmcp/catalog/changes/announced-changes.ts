@@ -17,8 +17,8 @@ const pace: Pace = {
   reportFrom: 13,
 }
 
-/** Pacing key of all lists that sessions share: an announcement on one connection represents those on the others. */
-const shared = 'shared'
+/** Pacing key of the lists that sessions share. Backends repeat an announcement on each of their connections. */
+const sharedKey = 'shared'
 
 interface ChangingLists {
   /** Marks the lists of one kind of client, or all lists, as outdated. */
@@ -54,7 +54,7 @@ export class AnnouncedChanges {
    * Handles a change announced over a connection. With `isGap`, no change was announced, but one may have been missed.
    * Calls `onApplied` each time lists were marked as outdated.
    */
-  take(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
+  handle(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
     // A change announced to a session may concern lists that only this session sees.
     if (scope.kind === 'session' && (isGap ? this.#lists.hasFork(scope) : this.#backend.era === 'session'))
       this.#pacer.announce(`${sessionPrefix(scope.session.id)}${scope.identity}`, () => {
@@ -64,7 +64,7 @@ export class AnnouncedChanges {
     if (scope.kind !== 'listing' && isGap) return
     if (scope.kind === 'listing') this.#outdated.add(scope.key)
     else this.#isAllOutdated = true
-    this.#pacer.announce(shared, () => {
+    this.#pacer.announce(sharedKey, () => {
       this.#expire()
       onApplied()
     })
@@ -83,7 +83,7 @@ export class AnnouncedChanges {
    */
   flush(sessionId: string | undefined, minPauseMs = 0): void {
     if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId), minPauseMs)
-    this.#pacer.flush(shared, minPauseMs)
+    this.#pacer.flush(sharedKey, minPauseMs)
   }
 
   /** Drops the pending changes of a session that has ended. */

@@ -33,7 +33,7 @@ export class ResourceUpdates {
   }
 
   /** Calls `deliver` with the params now, or with the latest params after a pause. */
-  pass(backend: string, sessionId: string, params: Buffer, deliver: (params: Buffer) => void): void {
+  forward(backend: string, sessionId: string, params: Buffer, deliver: (params: Buffer) => void): void {
     const uri = new JsonObject(params).text('uri')
     if (uri === undefined || uri.length > maxParamsBytes) return
     const passed = params.length > maxParamsBytes ? Buffer.from(JSON.stringify({ uri })) : params

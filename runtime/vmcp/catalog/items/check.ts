@@ -54,7 +54,7 @@ const icon = shape({
   members: { src: text, mimeType: text, sizes: list(text), theme: oneOf('light', 'dark') },
   required: ['src'],
 })
-const described: MemberRules = [
+const describedMembers: MemberRules = [
   ['title', text],
   ['description', text],
   ['icons', list(icon)],
@@ -84,18 +84,18 @@ const promptArgument = shape({
 /** Optional members of each kind. Unusable ones are removed. */
 const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   tools: [
-    ...described,
+    ...describedMembers,
     ['annotations', toolAnnotations],
     ['execution', shape({ members: { taskSupport: oneOf('required', 'optional', 'forbidden') } })],
   ],
   resources: [
-    ...described,
+    ...describedMembers,
     ['mimeType', text],
     ['size', number(Number.isInteger)],
     ['annotations', annotations],
   ],
-  templates: [...described, ['mimeType', text], ['annotations', annotations]],
-  prompts: described,
+  templates: [...describedMembers, ['mimeType', text], ['annotations', annotations]],
+  prompts: describedMembers,
 }
 
 /** Members that identify or describe an item; the first is its key. */

@@ -11,7 +11,7 @@ import { isFields } from '../../../../schemas/index.ts'
 type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
-/** Members that name a part of a schema; such names must be unique. */
+/** Members that name a part of a schema. These names must be unique. */
 const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
 const types: ReadonlySet<unknown> = new Set([
   'string',

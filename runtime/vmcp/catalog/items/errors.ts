@@ -22,7 +22,7 @@ const nouns: Readonly<Record<ItemKind, string>> = {
   prompts: 'prompt',
 }
 
-interface Sort {
+interface ProblemGroup {
   count: number
   readonly named: CatalogNotice[]
 }
@@ -30,8 +30,8 @@ interface Sort {
 export class ErrorCollector {
   readonly #backend: string
   readonly #notices: 'malformed' | 'withheld'
-  readonly #repaired: Sort = { count: 0, named: [] }
-  readonly #leftOut: Sort = { count: 0, named: [] }
+  readonly #repaired: ProblemGroup = { count: 0, named: [] }
+  readonly #leftOut: ProblemGroup = { count: 0, named: [] }
 
   /** `notices`: the kind of the notices. */
   constructor(backend: string, notices: 'malformed' | 'withheld' = 'malformed') {
@@ -41,7 +41,7 @@ export class ErrorCollector {
 
   /** `key` is undefined when the item has no readable key. */
   leftOut(kind: ItemKind, key: string | undefined, why: string): void {
-    this.#note(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
+    this.#add(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
   }
 
   /** The server's instructions, which are not part of a list. */
@@ -58,10 +58,10 @@ export class ErrorCollector {
   }
 
   repaired(kind: ItemKind, key: string, members: readonly string[]): void {
-    this.#note(this.#repaired, kind, key, (what) => `${what} is offered with repairs: ${members.join(', ')}`)
+    this.#add(this.#repaired, kind, key, (what) => `${what} is offered with repairs: ${members.join(', ')}`)
   }
 
-  #note(sort: Sort, kind: ItemKind, key: string | undefined, message: (what: string) => string): void {
+  #add(sort: ProblemGroup, kind: ItemKind, key: string | undefined, message: (what: string) => string): void {
     if (++sort.count > maxNamed) return
     const name = key === undefined ? 'without a name' : JSON.stringify(key.slice(0, maxName))
     sort.named.push({
@@ -86,7 +86,7 @@ export class ErrorCollector {
     }
   }
 
-  #more({ count, named }: Sort, what: string): CatalogNotice[] {
+  #more({ count, named }: ProblemGroup, what: string): CatalogNotice[] {
     const more = count - named.length
     if (more === 0) return []
     const message = `${more} more items of backend ${this.#backend} ${what}`

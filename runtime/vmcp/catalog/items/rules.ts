@@ -117,7 +117,7 @@ export function shape({ members, required = [] }: ItemShape): ItemRule {
   }
 }
 
-/** Rules by member name. No name is that of an inherited member of objects. */
+/** Rules by member name. The names must differ from the inherited members of objects. */
 export type MemberRules = readonly (readonly [string, ItemRule])[]
 
 /** New values by member name; undefined removes the member. */

@@ -14,7 +14,7 @@ export interface CachedListing {
   /** Credential of the last read. Its failure does not apply to other credentials. */
   credential: string
   /** True when the backend changed during the read, so that the result is already outdated. */
-  outdated: boolean
+  isOutdated: boolean
   retries: number
   cancelRetry: (() => void) | undefined
 }
@@ -27,7 +27,7 @@ export function emptyCachedListing(): CachedListing {
     freshUntil: 0,
     reading: undefined,
     credential: '',
-    outdated: false,
+    isOutdated: false,
     retries: 0,
     cancelRetry: undefined,
   }

@@ -44,8 +44,8 @@ export class ListsFailed extends GatehouseError {
   }
 }
 
-/** Codes of errors that occur when a backend responded. */
-const answered: ReadonlySet<string> = new Set([
+/** Error codes that show that the backend responded. */
+const respondedCodes: ReadonlySet<string> = new Set([
   'BACKEND_FAILED',
   'BACKEND_PROTOCOL',
   'BACKEND_RESULT_TOO_LARGE',
@@ -56,7 +56,7 @@ const answered: ReadonlySet<string> = new Set([
 export function errorOfLists(failures: readonly { readonly kind: ItemKind; readonly error: Error }[]): Error {
   const [first] = failures
   const errors = failures.map(({ error }) => error)
-  const other = errors.find((error) => !(error instanceof GatehouseError && answered.has(error.code)))
+  const other = errors.find((error) => !(error instanceof GatehouseError && respondedCodes.has(error.code)))
   if (other || !first || !(first.error instanceof GatehouseError)) return other ?? new Error('no list')
   const kinds = failures.map(({ kind }) => kind)
   return new ListsFailed(first.error.code, first.error.message, kinds, first.error)
@@ -113,7 +113,7 @@ const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> 
   declaration: (backend) => `report it to the maintainer of ${backend}; clients still see the list`,
 }
 
-/** Reports each list defect of one backend once, and again when it is gone. */
+/** Reports each list defect of one backend once, and again when it is resolved. */
 export class ListDefectReports {
   readonly #backend: string
   readonly #events: Events

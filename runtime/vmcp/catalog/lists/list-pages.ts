@@ -18,7 +18,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { BackendConnection, Request } from '../../backends/connection.ts'
 import type { Sender } from '../../backends/transport/target.ts'
-import { rejectionOf, type SentHeaders } from '../../backends/transport/backend-answer.ts'
+import { explainRpcError, type SentHeaders } from '../../backends/transport/backend-answer.ts'
 import { withinLimit } from '../../backends/transport/send.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { checkItem, plainItem, type UnusableItem, type UsableItem } from '../items/check.ts'
@@ -46,11 +46,14 @@ export interface ListReadOptions {
   readonly signal: AbortSignal
   readonly timeoutMs: number
   /** Headers of recent requests to the backend. */
-  readonly sent?: SentHeaders | undefined
+  readonly sentHeaders?: SentHeaders | undefined
   /** Rules for pinning digests; undefined when items are not digested. */
   readonly pins?: PinRules | undefined
   /** Wraps each request. */
-  readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
+  readonly observeRequest: (
+    request: Request,
+    work: (request: Request) => Promise<Outcome>,
+  ) => Promise<Outcome>
 }
 
 export interface ListRead {
@@ -67,7 +70,7 @@ interface EarlyEnd {
   readonly error?: Error | undefined
 }
 
-/** Rejects when the first page fails. Later errors end the list early. */
+/** Reads a list. Rejects when the first page fails. Later errors end the list early. */
 export async function readList(
   options: ListReadOptions,
   kind: ItemKind,
@@ -90,7 +93,7 @@ export async function readList(
       if (!result && page === 1) return { items: [], isKnown: false }
       if (!result) throw protocolError('the backend no longer supports the method')
       const { elements, nextCursor } = plainPage(result, kind) ?? (await pageOf(result, kind))
-      await collect(elements, kind, items, violations, options.pins)
+      await collectItems(elements, kind, items, violations, options.pins)
       next = nextCursor
     } catch (error) {
       if (page === 1) throw error
@@ -100,7 +103,7 @@ export async function readList(
     if (items.size >= maxItems && next !== undefined)
       return endAfter(page, `the list has more than ${maxItems} items`)
     if (next === undefined || next === null) return { items: [...items.values()], isKnown: true }
-    const wrong = wrongCursor(next, cursors)
+    const wrong = cursorProblem(next, cursors)
     if (wrong !== undefined || typeof next !== 'string') return endAfter(page, wrong ?? '')
     idlePages = items.size > before ? 0 : idlePages + 1
     if (idlePages >= maxIdlePages) return endAfter(page, `${maxIdlePages} pages in a row have no new item`)
@@ -111,7 +114,7 @@ export async function readList(
 }
 
 /** Returns why a cursor cannot be followed, or undefined when it can. */
-function wrongCursor(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
+function cursorProblem(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
   if (typeof cursor !== 'string')
     return `nextCursor must be a string, but is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`
   if (cursor === '') return 'nextCursor is empty, which is treated as the end of the list'
@@ -136,7 +139,7 @@ async function readPage(
     signal,
     timeoutMs,
   }
-  const outcome = await options.measured(request, async (traced) =>
+  const outcome = await options.observeRequest(request, async (traced) =>
     withinLimit({}, method, await connection.request(traced)),
   )
   if (outcome.kind === 'result') return outcome.result
@@ -144,7 +147,7 @@ async function readPage(
   if (code === rpcCode.methodNotFound) return undefined
   const error = outcome.kind === 'error' ? outcome.error : undefined
   const what = `the backend rejected the request${typeof code === 'number' ? ` with error ${code}` : ''}`
-  const cause = rejectionOf(error, { sent: options.sent, isQuoted: true })
+  const cause = explainRpcError(error, { sentHeaders: options.sentHeaders, isQuoted: true })
   throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what, { cause }) })
 }
 
@@ -178,7 +181,7 @@ async function pageOf(bytes: Buffer, kind: ItemKind): Promise<Page> {
 }
 
 /** Adds the items of a page, up to `maxItems` in the list. */
-async function collect(
+async function collectItems(
   elements: readonly ListElement[],
   kind: ItemKind,
   items: Map<string, CatalogItem>,
@@ -188,7 +191,7 @@ async function collect(
   let began = performance.now()
   for (const element of elements) {
     if (items.size >= maxItems) return
-    const item = add(kind, checked(kind, element), items, violations)
+    const item = addItem(kind, checkElement(kind, element), items, violations)
     if (item && pins && kind !== 'resources') await addPin(kind, item, items, violations, pins)
     if (performance.now() - began < turnMs) continue
     await setImmediate()
@@ -197,7 +200,7 @@ async function collect(
 }
 
 /** Checks a copy of an item, so that a small item does not keep a large response in memory. */
-function checked(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
+function checkElement(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
   const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
   return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)
 }
@@ -214,7 +217,7 @@ async function elementsOf(list: Buffer, kind: ItemKind): Promise<Buffer[]> {
 }
 
 /** Adds an item and returns it if it is new. Identical duplicates are one item. */
-function add(
+function addItem(
   kind: ItemKind,
   checked: UsableItem | UnusableItem,
   items: Map<string, CatalogItem>,

@@ -1,4 +1,3 @@
-/** Reports the reads of one backend's lists to the event stream, for all kinds of clients. */
 import type { Events } from '../../../observe/index.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
 import { type ListErrors, maxExamples } from '../items/errors.ts'
@@ -13,7 +12,8 @@ export interface ListsState {
   readonly leftOut: number
 }
 
-export class ListsTold {
+/** Reports the reads of one backend's lists, for all kinds of clients. */
+export class ListReadReports {
   readonly #backend: string
   readonly #perCaller: boolean
   readonly #events: Events

@@ -2,9 +2,9 @@
  * Short names for tools whose names are too long for clients: the start of the name and a hash.
  *
  * An alias depends only on backend, original name and own name. It is therefore the same after a restart, for every
- * caller and for any order of backends, and never leads to another tool. Internally, tools keep their own names; only
- * names in client messages are translated (middleware/aliases.ts). A tool whose own name is the alias of another tool
- * gets an alias too.
+ * caller and for any order of backends, and never refers to another tool. Internally, tools keep their own names; only
+ * names in client messages are translated (call/aliases.ts). A tool whose own name is the alias of another tool gets an
+ * alias too.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
@@ -12,9 +12,9 @@ import { byText } from '../../../../schemas/index.ts'
 
 export interface Aliases {
   /** Alias by own name. */
-  readonly of: ReadonlyMap<string, string>
+  readonly aliasByName: ReadonlyMap<string, string>
   /** Own name by alias. */
-  readonly names: ReadonlyMap<string, string>
+  readonly nameByAlias: ReadonlyMap<string, string>
 }
 
 export interface NamedTool {
@@ -29,7 +29,7 @@ export type AliasHash = (named: NamedTool, attempt: number) => string
 const hashLength = 10
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 
-const noAliases: Aliases = { of: new Map(), names: new Map() }
+const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 
 /** Returns the aliases of names longer than `limit` characters; none for `limit` 0. Names must be unique. */
 export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: AliasHash = shortHash): Aliases {
@@ -53,10 +53,10 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
     const own = byKey.get(alias)
     if (own) take(own)
   }
-  return { of, names }
+  return { aliasByName: of, nameByAlias: names }
 }
 
-/** Returns the pattern of aliases. A name that does not match is certainly no alias. `limit` 0 matches no name. */
+/** Returns the pattern of aliases. A name that does not match is not an alias. With `limit` 0, no name matches. */
 export function aliasPattern(limit: number): RegExp {
   if (limit === 0) return /(?!)/
   const stem = limit - hashLength - 1

@@ -26,7 +26,7 @@ const maxConflicts = 100
 
 export class Conflicts {
   readonly #events: Events
-  #known: ReadonlyMap<string, CatalogNotice> = new Map()
+  #reported: ReadonlyMap<string, CatalogNotice> = new Map()
   readonly #aliases = new Set<string>()
 
   constructor(events: Events) {
@@ -34,7 +34,7 @@ export class Conflicts {
   }
 
   /** Compares the catalogs in use with the reported conflicts. */
-  note(catalogs: () => Iterable<Catalog>): void {
+  update(catalogs: () => Iterable<Catalog>): void {
     const found = new Map<string, CatalogNotice>()
     for (const { problems } of catalogs()) {
       for (const problem of problems) {
@@ -42,14 +42,16 @@ export class Conflicts {
         if (isConflict(problem.kind)) found.set(`${problem.kind} ${problem.subject}`, problem)
       }
     }
-    for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, { resolved: false })
-    for (const [key, problem] of this.#known) if (!found.has(key)) this.#tell(problem, { resolved: true })
-    this.#known = found
+    for (const [key, problem] of found)
+      if (!this.#reported.has(key)) this.#report(problem, { resolved: false })
+    for (const [key, problem] of this.#reported)
+      if (!found.has(key)) this.#report(problem, { resolved: true })
+    this.#reported = found
     for (const { aliases } of catalogs()) this.#noteAliases(aliases)
   }
 
-  #noteAliases({ of }: Aliases): void {
-    for (const [name, alias] of of) {
+  #noteAliases({ aliasByName }: Aliases): void {
+    for (const [name, alias] of aliasByName) {
       if (this.#aliases.size >= maxConflicts) return
       if (this.#aliases.has(alias)) continue
       this.#aliases.add(alias)
@@ -57,7 +59,7 @@ export class Conflicts {
     }
   }
 
-  #tell({ kind, subject, message }: CatalogNotice, { resolved }: { readonly resolved: boolean }): void {
+  #report({ kind, subject, message }: CatalogNotice, { resolved }: { readonly resolved: boolean }): void {
     if (!isConflict(kind)) return
     this.#events.emit('name_conflict', { kind, item: subject, problem: message, fix: fixes[kind], resolved })
   }

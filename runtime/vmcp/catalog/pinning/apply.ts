@@ -28,10 +28,10 @@ export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): P
 }
 
 /**
- * Returns the reason why nothing of a backend is offered; undefined when its items are checked separately or not at
+ * Returns the reason why no item of a backend is offered. Undefined when its items are checked separately, or not at
  * all.
  */
-export function closedBy(settings: PinSettings, lock: CompiledLock | undefined): PinReason | undefined {
+export function closingReason(settings: PinSettings, lock: CompiledLock | undefined): PinReason | undefined {
   if (!lock) return settings.noLock === 'allow' ? undefined : 'no_lock'
   const enforces =
     settings.onChanged === 'freeze' || settings.onChanged === 'block' || settings.onNew === 'block'
@@ -47,18 +47,18 @@ export function applyPins(
 ): Listing {
   if (!closed && !evaluation) return listing
   const offer = <I extends CatalogItem>(kind: PinKind, items: readonly I[]): readonly I[] =>
-    items.map((item) => offered(item, evaluation?.items.get(pinKey(kind, item.key)), settings, closed))
+    items.map((item) => applyPin(item, evaluation?.items.get(pinKey(kind, item.key)), settings, closed))
   return {
     ...listing,
     ...(closed && { closed }),
     tools: offer('tool', listing.tools),
     prompts: offer('prompt', listing.prompts),
     templates: offer('resourceTemplate', listing.templates),
-    server: { ...listing.server, instructions: instructions(listing, evaluation, settings, closed) },
+    server: { ...listing.server, instructions: offeredInstructions(listing, evaluation, settings, closed) },
   }
 }
 
-function offered<I extends CatalogItem>(
+function applyPin<I extends CatalogItem>(
   item: I,
   found: EvaluatedItem | undefined,
   { onChanged, onNew }: PinSettings,
@@ -77,7 +77,7 @@ function offered<I extends CatalogItem>(
   return { ...(own as I), ...frozen }
 }
 
-function instructions(
+function offeredInstructions(
   { server }: Listing,
   evaluation: Evaluation | undefined,
   { onChanged, onNew }: PinSettings,
@@ -93,22 +93,26 @@ function instructions(
   return typeof approved === 'string' ? approved : undefined
 }
 
-type Frozen = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
+type FrozenForm = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
 
 /** Approved definitions that replace changed ones, created once each. */
-const frozenForms = new WeakMap<ApprovedForm, Map<boolean, Frozen | undefined>>()
+const frozenForms = new WeakMap<ApprovedForm, Map<boolean, FrozenForm | undefined>>()
 
 /** Returns undefined when calls cannot be checked against the approved definition. */
-function frozenForm({ kind, form, parts }: EvaluatedItem): Frozen | undefined {
+function frozenForm({ kind, form, parts }: EvaluatedItem): FrozenForm | undefined {
   if (!form) return undefined
   const dropsOutput = parts.includes('output')
-  const known = frozenForms.get(form) ?? new Map<boolean, Frozen | undefined>()
+  const known = frozenForms.get(form) ?? new Map<boolean, FrozenForm | undefined>()
   frozenForms.set(form, known)
-  if (!known.has(dropsOutput)) known.set(dropsOutput, freeze(kind, form, dropsOutput))
+  if (!known.has(dropsOutput)) known.set(dropsOutput, makeFrozenForm(kind, form, dropsOutput))
   return known.get(dropsOutput)
 }
 
-function freeze(kind: PinKind, { item, check }: ApprovedForm, dropsOutput: boolean): Frozen | undefined {
+function makeFrozenForm(
+  kind: PinKind,
+  { item, check }: ApprovedForm,
+  dropsOutput: boolean,
+): FrozenForm | undefined {
   const { json, sessionJson } = item
   const forms = {
     json: dropsOutput ? withoutOutput(json) : json,

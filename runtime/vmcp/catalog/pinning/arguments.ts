@@ -1,14 +1,14 @@
 /**
- * Checks the arguments of a call against the approved definition while the backend offers another one. Neither members
- * nor values that were not approved reach the backend.
+ * Checks the arguments of a call against the approved definition while the backend offers another one, so that only
+ * approved members and values reach the backend.
  *
- * Objects whose schema does not mention additional members accept none. Schemas are compiled and evaluated in a worker,
+ * Objects whose schema does not mention additional members accept none. A worker compiles and evaluates the schemas,
  * because that may take longer than one turn of the event loop.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { usableSchema } from '../../../../schemas/workflow/index.ts'
 import { atOnce, canonicalText, JsonError, JsonObject } from '../../../mcp/index.ts'
-import { closedSchema } from './closed-schema.ts'
+import { closeSchema } from './closed-schema.ts'
 import type { ArgumentCheck } from '../../model/catalog/pinning.ts'
 
 const maxBytes = 256 * 1024
@@ -17,13 +17,13 @@ const maxValues = 20_000
 const noArguments = Buffer.from('{}')
 
 /**
- * Returns undefined when the form of the approved schema is not supported; the tool can then not be called. Arguments
- * must match both the closed schema and the approved one: with mutually exclusive branches, fewer members can match
- * more branches.
+ * Returns the check for a tool's arguments. Undefined when the approved schema is not supported, so that the tool
+ * cannot be called. Arguments must match both the closed schema and the approved one: with mutually exclusive branches,
+ * fewer members can match more branches.
  */
 export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined {
   const { $id: _, ...approved } = fieldsOf(new JsonObject(definition).value('inputSchema'))
-  const schema = closedSchema(approved)
+  const schema = closeSchema(approved)
   // If the approved schema is invalid, so is the closed one.
   if (!schema || !usableSchema(schema)) return undefined
   const schemas = JSON.stringify([approved, schema])
@@ -33,7 +33,7 @@ export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined
   }
 }
 
-/** Checks the arguments of a prompt, which are texts by name. */
+/** Returns the check for a prompt's arguments, which are texts by name. */
 export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
   const approved = new JsonObject(definition).value('arguments')
   const names = new Set((Array.isArray(approved) ? approved : []).map((one) => fieldsOf(one)['name']))
@@ -46,7 +46,7 @@ export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
 }
 
 /**
- * Returns why arguments cannot be checked. Duplicate members are refused, because the backend may read the other one.
+ * Returns why arguments cannot be checked. Rejects duplicate members, because the backend may read the other value.
  */
 function unreadable(args: Buffer): string | undefined {
   if (args.length > maxBytes) return `they are larger than ${maxBytes} bytes`

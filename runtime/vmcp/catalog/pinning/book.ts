@@ -9,16 +9,16 @@ import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
 import type { Listing } from '../listing.ts'
 import { hasFailedLists } from '../listing.ts'
-import { applyPins, closedBy, type PinSettings, settingsFor } from './apply.ts'
+import { applyPins, closingReason, type PinSettings, settingsFor } from './apply.ts'
 import { compileLocks } from './compile.ts'
 import { forReview } from './diff.ts'
-import { evaluate, type Evaluation, offeredBy } from './evaluate.ts'
+import { evaluate, type Evaluation, pinnableItems } from './evaluate.ts'
 import type { PinKind, PinRules } from '../../model/catalog/pinning.ts'
 import { FirstSeen, type LockKeeper } from './first-seen.ts'
-import { detailOf, gather, type PinDetail, type PinReport } from './report.ts'
+import { detailOf, summarize, type PinDetail, type PinReport } from './report.ts'
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
 
-export interface BookParts {
+export interface ActiveLocksParts {
   /** Called when a changed lock is in force. */
   readonly onReady: (backend: string) => void
   /** Stores locks of backends without one, when `noLock` is pin. */
@@ -32,18 +32,18 @@ export interface PinningConfig {
   readonly toolLocks?: readonly RuntimeToolLock[] | undefined
 }
 
-interface Held {
+interface StoredLock {
   readonly digest: string
   readonly lock: CompiledLock
 }
 
-interface Known {
+interface KnownEvaluation {
   readonly lock: CompiledLock
   readonly evaluation: Evaluation
 }
 
 /** A backend and all its known listings. */
-export interface SeenBackend {
+export interface ListedBackend {
   readonly backend: string
   readonly listings: readonly Listing[]
   /** True when the backend may return different items to different callers. */
@@ -53,21 +53,21 @@ export interface SeenBackend {
 interface KnownReport {
   readonly lock: CompiledLock | undefined
   readonly pinning: Pinning
-  readonly seen: SeenBackend
+  readonly seen: ListedBackend
   readonly report: PinReport
 }
 
-export class PinBook {
+export class ActiveLocks {
   readonly #onReady: (backend: string) => void
   readonly #firstSeen: FirstSeen
   #pinning: Pinning | undefined
-  readonly #locks = new Map<string, Held>()
+  readonly #locks = new Map<string, StoredLock>()
   readonly #compiling = new Map<string, { readonly digest: string; readonly done: Promise<void> }>()
   /** Evaluations of listings, which are immutable. */
-  readonly #evaluations = new WeakMap<Listing, Known>()
+  readonly #evaluations = new WeakMap<Listing, KnownEvaluation>()
   readonly #reports = new Map<string, KnownReport>()
 
-  constructor({ onReady, keeper, onWritten = () => {} }: BookParts) {
+  constructor({ onReady, keeper, onWritten = () => {} }: ActiveLocksParts) {
     this.#onReady = onReady
     this.#firstSeen = new FirstSeen(keeper, onWritten)
   }
@@ -111,18 +111,18 @@ export class PinBook {
    * it from this listing. Returns false when that failed and the next read may succeed.
    */
   async ready(backend: string, listing: Listing): Promise<boolean> {
-    await this.#compiled(backend)
+    await this.#waitForCompilation(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
     // The lock would lack the items of the lists that failed.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
     // A lock of the configuration may have arrived meanwhile; it takes precedence.
     if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)
-    await this.#compiled(backend)
+    await this.#waitForCompilation(backend)
     return this.#locks.has(backend) || this.#firstSeen.failureOf(backend) === undefined
   }
 
-  async #compiled(backend: string): Promise<void> {
+  async #waitForCompilation(backend: string): Promise<void> {
     while (!this.#locks.has(backend)) {
       const compiling = this.#compiling.get(backend)
       if (!compiling) return
@@ -141,7 +141,7 @@ export class PinBook {
     if (!pinning) return listing
     const lock = this.#locks.get(listing.backend)?.lock
     const settings = settingsFor(pinning, lock)
-    const closed = closedBy(settings, lock)
+    const closed = closingReason(settings, lock)
     const evaluation = lock && !settings.invalid ? this.#evaluationOf(listing, lock) : undefined
     return applyPins(listing, evaluation, settings, closed)
   }
@@ -149,7 +149,7 @@ export class PinBook {
   #evaluationOf(listing: Listing, lock: CompiledLock): Evaluation {
     const known = this.#evaluations.get(listing)
     if (known?.lock === lock) return known.evaluation
-    const evaluation = evaluate(offeredBy(listing), lock)
+    const evaluation = evaluate(pinnableItems(listing), lock)
     this.#evaluations.set(listing, { lock, evaluation })
     return evaluation
   }
@@ -160,7 +160,7 @@ export class PinBook {
   }
 
   /** Compares a backend with its lock. Returns undefined while pinning is off. */
-  report(seen: SeenBackend): PinReport | undefined {
+  report(seen: ListedBackend): PinReport | undefined {
     const pinning = this.#pinning
     if (!pinning) return undefined
     const { backend, listings, perCaller } = seen
@@ -176,7 +176,7 @@ export class PinBook {
       return known.report
     const settings = settingsFor(pinning, lock)
     const failure = lock ? lock.failure : this.#firstSeen.failureOf(backend)
-    const found = gather(backend, this.#evaluationsOf(seen), { perCaller })
+    const found = summarize(backend, this.#evaluationsOf(seen), { perCaller })
     const report: PinReport = {
       backend,
       lock: failure !== undefined ? 'invalid' : lock ? 'ok' : 'missing',
@@ -192,19 +192,19 @@ export class PinBook {
   }
 
   /** Returns a difference with both definitions; undefined when the item does not differ. */
-  detail(seen: SeenBackend, kind: PinKind, name: string): PinDetail | undefined {
+  detail(seen: ListedBackend, kind: PinKind, name: string): PinDetail | undefined {
     const wanted = { perCaller: seen.perCaller, kind, name }
     return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)
   }
 
-  #evaluationsOf({ backend, listings }: SeenBackend): readonly Evaluation[] {
+  #evaluationsOf({ backend, listings }: ListedBackend): readonly Evaluation[] {
     const lock = this.#pinning ? this.#locks.get(backend)?.lock : undefined
     if (!lock || lock.failure !== undefined) return []
     return listings.map((listing) => this.#evaluationOf(listing, lock))
   }
 
   /** Returns the worst state of an item by its original name; undefined when nothing is compared. */
-  stateOf(seen: SeenBackend, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
+  stateOf(seen: ListedBackend, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const states = this.#evaluationsOf(seen).flatMap(
       ({ items }) => items.get(pinKey(kind, original))?.state ?? [],
     )
@@ -212,7 +212,7 @@ export class PinBook {
   }
 }
 
-function isSame(a: SeenBackend, b: SeenBackend): boolean {
+function isSame(a: ListedBackend, b: ListedBackend): boolean {
   return (
     a.perCaller === b.perCaller &&
     a.listings.length === b.listings.length &&

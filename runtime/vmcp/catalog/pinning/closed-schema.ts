@@ -19,18 +19,18 @@ const branchSingle = ['then', 'else'] as const
 const dependent = ['dependentSchemas', 'dependencies'] as const
 
 /** Keywords allowed next to a reference, because they do not concern members. */
-const besideReference: ReadonlySet<string> = new Set(
+const allowedWithReference: ReadonlySet<string> = new Set(
   '$comment $defs $ref $schema default definitions deprecated description examples readOnly title type writeOnly'.split(
     ' ',
   ),
 )
 /** Locations of closed definitions. A reference to another location could lead to one that is not closed. */
-const closedPlace = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
+const closedLocation = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
 const unsupported = ['allOf', '$dynamicRef', '$recursiveRef', '$id'] as const
 
-export function closedSchema(schema: Fields): Fields | undefined {
+export function closeSchema(schema: Fields): Fields | undefined {
   try {
-    return fieldsOf(closed(schema, { depth: 0, isBranch: false }))
+    return fieldsOf(closePart(schema, { depth: 0, isBranch: false }))
   } catch (error) {
     if (error === cannotClose) return undefined
     throw error
@@ -39,25 +39,25 @@ export function closedSchema(schema: Fields): Fields | undefined {
 
 const cannotClose = new Error('the schema cannot be closed')
 
-interface Place {
+interface SchemaPosition {
   readonly depth: number
   /** True when the enclosing schema closes this one. */
   readonly isBranch: boolean
 }
 
-function closed(schema: unknown, { depth, isBranch }: Place): unknown {
+function closePart(schema: unknown, { depth, isBranch }: SchemaPosition): unknown {
   if (!isFields(schema)) return schema
   if (depth > maxDepth || unsupported.some((keyword) => schema[keyword] !== undefined)) throw cannotClose
   requireClosedTarget(schema)
-  const part = (value: unknown): unknown => closed(value, { depth: depth + 1, isBranch: false })
-  const branch = (value: unknown): unknown => closed(value, { depth: depth + 1, isBranch: true })
+  const part = (value: unknown): unknown => closePart(value, { depth: depth + 1, isBranch: false })
+  const branch = (value: unknown): unknown => closePart(value, { depth: depth + 1, isBranch: true })
   const made: Fields = {
-    ...mapped(schema, single, part),
-    ...mapped(schema, ['prefixItems'], (list) => (Array.isArray(list) ? list.map(part) : list)),
-    ...mapped(schema, maps, (value) => eachMember(value, part)),
-    ...mapped(schema, branchSingle, branch),
-    ...mapped(schema, branchLists, (list) => (Array.isArray(list) ? list.map(branch) : list)),
-    ...mapped(schema, dependent, (value) => eachMember(value, branch)),
+    ...mapKeywords(schema, single, part),
+    ...mapKeywords(schema, ['prefixItems'], (list) => (Array.isArray(list) ? list.map(part) : list)),
+    ...mapKeywords(schema, maps, (value) => eachMember(value, part)),
+    ...mapKeywords(schema, branchSingle, branch),
+    ...mapKeywords(schema, branchLists, (list) => (Array.isArray(list) ? list.map(branch) : list)),
+    ...mapKeywords(schema, dependent, (value) => eachMember(value, branch)),
   }
   const isOpen = schema['additionalProperties'] === undefined && schema['unevaluatedProperties'] === undefined
   const closes = isOpen && !isBranch && (depth === 0 || namesMembers(schema))
@@ -67,11 +67,11 @@ function closed(schema: unknown, { depth, isBranch }: Place): unknown {
 function requireClosedTarget(schema: Fields): void {
   const { $ref } = schema
   if ($ref === undefined) return
-  if (typeof $ref !== 'string' || !closedPlace.test($ref)) throw cannotClose
-  if (Object.keys(schema).some((keyword) => !besideReference.has(keyword))) throw cannotClose
+  if (typeof $ref !== 'string' || !closedLocation.test($ref)) throw cannotClose
+  if (Object.keys(schema).some((keyword) => !allowedWithReference.has(keyword))) throw cannotClose
 }
 
-function mapped(
+function mapKeywords(
   schema: Fields,
   keywords: readonly string[],
   change: (value: unknown) => unknown,

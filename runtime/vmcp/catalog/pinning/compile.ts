@@ -37,7 +37,8 @@ export async function compileLocks(
 ): Promise<CompiledLock> {
   const compiler = new Compiler(locks.flatMap(({ ignore = [] }) => ignore))
   for (const lock of locks) await compiler.add(lock)
-  const settings = <K extends 'onChanged' | 'onNew' | 'onRemoved'>(name: K) => compiler.one(locks, name)
+  const settings = <K extends 'onChanged' | 'onNew' | 'onRemoved'>(name: K) =>
+    compiler.resolveSetting(locks, name)
   const [onChanged, onNew, onRemoved] = [settings('onChanged'), settings('onNew'), settings('onRemoved')]
   return {
     backend,
@@ -71,7 +72,7 @@ class Compiler {
    * Returns a setting that several locks of a backend may have. If they disagree, the strictest value applies and the
    * backend is closed.
    */
-  one<K extends 'onChanged' | 'onNew' | 'onRemoved'>(
+  resolveSetting<K extends 'onChanged' | 'onNew' | 'onRemoved'>(
     locks: readonly RuntimeToolLock[],
     name: K,
   ): RuntimeToolLock[K] | undefined {

@@ -24,7 +24,7 @@ export interface DiffLimits {
 }
 
 const context = 3
-const glance: DiffLimits = { lines: 400, line: 2_000 }
+const defaultLimits: DiffLimits = { lines: 400, line: 2_000 }
 /** For reviewers: a part of a listed item fits, unless it consists only of short lines. */
 export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
 /** Maximum number of compared line pairs. Beyond it the middle is shown as replaced. */
@@ -35,7 +35,7 @@ export function pinDiff(
   kind: PinKind,
   approved: string | undefined,
   offered: string | undefined,
-  limits: DiffLimits = glance,
+  limits: DiffLimits = defaultLimits,
 ): readonly PartDiff[] {
   const before = textsOf(kind, approved)
   const after = textsOf(kind, offered)
@@ -43,7 +43,7 @@ export function pinDiff(
     const own = before.get(part) ?? []
     const now = after.get(part) ?? []
     if (own.length === now.length && own.every((line, i) => line === now[i])) return []
-    return [{ part, ...unified(own, now, limits) }]
+    return [{ part, ...unifiedDiff(own, now, limits) }]
   })
 }
 
@@ -66,17 +66,17 @@ function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
     return Object.entries(value)
       .sort(([a], [b]) => byText(a, b))
       .flatMap(([name, text]) => `${name}: ${String(text)}`.split('\n').map(visibleText))
-  return JSON.stringify(sorted(value), undefined, 2).split('\n').map(visibleText)
+  return JSON.stringify(sortMembers(value), undefined, 2).split('\n').map(visibleText)
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
+function sortMembers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortMembers)
   if (typeof value !== 'object' || value === null || isRawJson(value)) return value
   const members = Object.entries(value).sort(([a], [b]) => byText(a, b))
-  return Object.fromEntries(members.map(([name, member]) => [name, sorted(member)]))
+  return Object.fromEntries(members.map(([name, member]) => [name, sortMembers(member)]))
 }
 
-function unified(before: readonly string[], after: readonly string[], limits: DiffLimits) {
+function unifiedDiff(before: readonly string[], after: readonly string[], limits: DiffLimits) {
   let start = 0
   while (start < before.length && start < after.length && before[start] === after[start]) start++
   let end = 0
@@ -88,22 +88,22 @@ function unified(before: readonly string[], after: readonly string[], limits: Di
     end++
   const own = before.slice(start, before.length - end)
   const now = after.slice(start, after.length - end)
-  const middle = own.length * now.length <= maxPairs ? compared(own, now) : replaced(own, now)
-  const head = before.slice(0, start).map(unchanged)
-  const tail = before.slice(before.length - end).map(unchanged)
-  return shortened([...head, ...middle, ...tail], limits)
+  const middle = own.length * now.length <= maxPairs ? diffLines(own, now) : replaceLines(own, now)
+  const head = before.slice(0, start).map(contextLine)
+  const tail = before.slice(before.length - end).map(contextLine)
+  return truncateDiff([...head, ...middle, ...tail], limits)
 }
 
-function unchanged(line: string): string {
+function contextLine(line: string): string {
   return ` ${line}`
 }
 
-function replaced(before: readonly string[], after: readonly string[]): string[] {
+function replaceLines(before: readonly string[], after: readonly string[]): string[] {
   return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)]
 }
 
 /** Compares by the longest common subsequence. */
-function compared(before: readonly string[], after: readonly string[]): string[] {
+function diffLines(before: readonly string[], after: readonly string[]): string[] {
   const width = after.length + 1
   const common = new Uint32Array((before.length + 1) * width)
   for (let i = before.length - 1; i >= 0; i--)
@@ -129,7 +129,7 @@ function compared(before: readonly string[], after: readonly string[]): string[]
 }
 
 /** Returns changed lines with some context. Long lines and diffs are truncated, with a note. */
-function shortened(lines: readonly string[], limits: DiffLimits): Pick<PartDiff, 'lines' | 'cut'> {
+function truncateDiff(lines: readonly string[], limits: DiffLimits): Pick<PartDiff, 'lines' | 'cut'> {
   const shown = new Set<number>()
   lines.forEach((line, at) => {
     if (line.startsWith(' ')) return

@@ -1,5 +1,5 @@
 /**
- * Digests of items, part by part: equal exactly when nothing that a client or model can see has changed.
+ * Digests of items, part by part. They are equal exactly when clients and models see the same definition.
  *
  * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
  * that of the object of its part digests, under the name `item`. A changed formula gets a new name.
@@ -120,14 +120,14 @@ export function* digestWork(
   const digests: Partial<Record<PinnedPart, string>> = {}
   for (const [part, raw] of partsOf(kind, json, ignore)) {
     const schema = kind === 'tool' && (part === 'input' || part === 'output')
-    digests[part] = hashed(part, yield* canonicalText(raw, { schema, maxValues }))
+    digests[part] = hashPart(part, yield* canonicalText(raw, { schema, maxValues }))
   }
   const sorted = parts.filter((part) => digests[part] !== undefined).toSorted()
   const whole = JSON.stringify(Object.fromEntries(sorted.map((part) => [part, digests[part]])))
-  return { digest: hashed('item', whole), parts: digests }
+  return { digest: hashPart('item', whole), parts: digests }
 }
 
-function hashed(part: string, text: string): string {
+function hashPart(part: string, text: string): string {
   return `sha256:${createHash('sha256').update(`${pinScheme}\0${part}\0${text}`).digest('hex')}`
 }
 

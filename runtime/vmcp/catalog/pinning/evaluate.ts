@@ -11,7 +11,7 @@ import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../mod
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
 
 /** An item of a listing for pinning. */
-export interface Offered {
+export interface OfferedItem {
   readonly kind: PinKind
   readonly name: string
   readonly json: Buffer
@@ -19,7 +19,7 @@ export interface Offered {
   readonly pin: PinDigests | undefined
 }
 
-export interface EvaluatedItem extends Offered {
+export interface EvaluatedItem extends OfferedItem {
   readonly state: Exclude<PinState, 'removed'>
   readonly parts: readonly PinnedPart[]
   /** The most similar approved form; undefined for a new item. */
@@ -34,8 +34,14 @@ export interface Evaluation {
 }
 
 /** Returns all pinned items of a listing. Resources are data and are not pinned. */
-export function offeredBy({ tools, prompts, templates, server, instructionsPin }: Listing): Offered[] {
-  const of = (kind: PinKind, items: readonly CatalogItem[]): Offered[] =>
+export function pinnableItems({
+  tools,
+  prompts,
+  templates,
+  server,
+  instructionsPin,
+}: Listing): OfferedItem[] {
+  const of = (kind: PinKind, items: readonly CatalogItem[]): OfferedItem[] =>
     items.map(({ key, json, pin }) => ({ kind, name: key, json, pin }))
   const { instructions } = server
   return [
@@ -55,7 +61,7 @@ export function offeredBy({ tools, prompts, templates, server, instructionsPin }
   ]
 }
 
-export function evaluate(offered: readonly Offered[], lock: CompiledLock): Evaluation {
+export function evaluate(offered: readonly OfferedItem[], lock: CompiledLock): Evaluation {
   const names = new Set(offered.map(({ kind, name }) => pinKey(kind, name)))
   const removed = [...lock.items].filter(([key]) => !names.has(key)).map(([, approved]) => approved)
   const goneByDigest = new Map(
@@ -75,7 +81,7 @@ export function evaluate(offered: readonly Offered[], lock: CompiledLock): Evalu
 type Verdict = Pick<EvaluatedItem, 'state' | 'parts' | 'form' | 'renamedFrom'>
 
 function evaluateOne(
-  offered: Offered,
+  offered: OfferedItem,
   approved: Approved | undefined,
   accept: ReadonlySet<string>,
   renamedFrom: string | undefined,
@@ -103,7 +109,7 @@ function evaluateOne(
  * True for a difference that the lock accepts: narrower arguments or other icons, but never texts, hints or results.
  */
 function isAccepted(
-  { kind, json }: Offered,
+  { kind, json }: OfferedItem,
   { item }: ApprovedForm,
   differing: readonly PinnedPart[],
   accept: ReadonlySet<string>,

@@ -1,6 +1,6 @@
 /**
  * Checks whether an input schema is narrower than the approved one: fewer properties, fewer choices or more required
- * names, and no other change. Everything that a model reads in it was then approved.
+ * names, and no other change. A narrower schema only contains approved text.
  */
 import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/index.ts'
 
@@ -16,16 +16,16 @@ export function isNarrower(approved: Buffer, offered: Buffer): boolean {
   for (const name of names) {
     const own = before.raw(name)
     const now = after.raw(name)
-    const fits = narrowing.has(name) ? memberNarrower(name, own, now) : own && now && isSame(own, now)
+    const fits = narrowing.has(name) ? isMemberNarrower(name, own, now) : own && now && isSame(own, now)
     if (!fits) return false
   }
   return true
 }
 
-function memberNarrower(name: string, own: Buffer | undefined, now: Buffer | undefined): boolean {
+function isMemberNarrower(name: string, own: Buffer | undefined, now: Buffer | undefined): boolean {
   switch (name) {
     case 'properties':
-      return propertiesNarrower(own, now)
+      return arePropertiesNarrower(own, now)
     case 'required':
       // Allows more required names. A name that must no longer be passed may be removed with its property.
       return own === undefined || (now !== undefined && isSubset(own, now))
@@ -34,7 +34,7 @@ function memberNarrower(name: string, own: Buffer | undefined, now: Buffer | und
   }
 }
 
-function propertiesNarrower(own: Buffer | undefined, now: Buffer | undefined): boolean {
+function arePropertiesNarrower(own: Buffer | undefined, now: Buffer | undefined): boolean {
   if (now === undefined || own === undefined) return now === undefined
   if (own[0] !== 0x7b || now[0] !== 0x7b) return isSame(own, now)
   const before = new JsonObject(own)
@@ -47,14 +47,14 @@ function propertiesNarrower(own: Buffer | undefined, now: Buffer | undefined): b
 /** True when every element of `some` is in `all`. */
 function isSubset(some: Buffer, all: Buffer): boolean {
   if (some[0] !== 0x5b || all[0] !== 0x5b) return isSame(some, all)
-  const known = new Set(scanElements(all).map(canonical))
-  return scanElements(some).every((element) => known.has(canonical(element)))
+  const known = new Set(scanElements(all).map(canonicalSchema))
+  return scanElements(some).every((element) => known.has(canonicalSchema(element)))
 }
 
 function isSame(a: Buffer, b: Buffer): boolean {
-  return a.equals(b) || canonical(a) === canonical(b)
+  return a.equals(b) || canonicalSchema(a) === canonicalSchema(b)
 }
 
-function canonical(raw: Buffer): string {
+function canonicalSchema(raw: Buffer): string {
   return atOnce(canonicalText(raw, { schema: true }))
 }

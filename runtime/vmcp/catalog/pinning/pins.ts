@@ -6,13 +6,13 @@
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../listing.ts'
 import type { LockKeeper } from './first-seen.ts'
-import { PinBook, type PinningConfig, type SeenBackend } from './book.ts'
+import { ActiveLocks, type PinningConfig, type ListedBackend } from './book.ts'
 import type { PinKind } from '../../model/catalog/pinning.ts'
 import type { PinDetail, PinReport } from './report.ts'
-import { PinsTold } from './told.ts'
+import { PinReporter } from './told.ts'
 import type { PinState } from './types.ts'
 
-/** A backend for pinning. */
+/** The parts of a backend that pinning needs. */
 export interface PinnedMember {
   readonly backend: { readonly settings: { readonly perCaller: boolean } }
   readonly listings: { all(): readonly Listing[] }
@@ -30,20 +30,20 @@ export interface PinsOptions {
 const settleMs = 50
 
 export class Pins {
-  readonly book: PinBook
+  readonly locks: ActiveLocks
   readonly #options: PinsOptions
-  readonly #told: PinsTold
+  readonly #reporter: PinReporter
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(options: PinsOptions) {
     this.#options = options
-    this.#told = new PinsTold(options.events)
-    this.book = new PinBook({
+    this.#reporter = new PinReporter(options.events)
+    this.locks = new ActiveLocks({
       onReady: () => {
         if (this.#closed) return
         options.onChange()
-        this.changed()
+        this.scheduleReport()
       },
       keeper: options.keeper,
       onWritten: (backend, { tools, prompts, templates }) =>
@@ -58,17 +58,17 @@ export class Pins {
 
   /** Applies a configuration. Returns the backends that no longer have a lock. */
   replace(config: PinningConfig): readonly string[] {
-    const unlocked = this.book.replace(config)
-    this.changed()
+    const unlocked = this.locks.replace(config)
+    this.scheduleReport()
     return unlocked
   }
 
   /** Call when listings or locks have changed. */
-  changed(): void {
-    if (this.#closed || !(this.book.enabled || this.#told.isOpen)) return
+  scheduleReport(): void {
+    if (this.#closed || !(this.locks.enabled || this.#reporter.isOpen)) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      this.#told.note(this.reports())
+      this.#reporter.update(this.reports())
     }, settleMs)
     this.#timer.unref()
   }
@@ -76,34 +76,34 @@ export class Pins {
   /** Returns the reports of all backends, sorted by name; empty while pinning is off. */
   reports(): readonly PinReport[] {
     const members = this.#options.members()
-    this.book.keepReports(members)
+    this.locks.keepReports(members)
     const names = [...members.keys()].sort()
     return names.flatMap((name) => this.report(name) ?? [])
   }
 
   report(backend: string): PinReport | undefined {
-    const seen = this.#seen(backend)
-    return seen && this.book.report(seen)
+    const seen = this.#listedBackend(backend)
+    return seen && this.locks.report(seen)
   }
 
   /** Returns a difference with both definitions, for reviewers. */
   detail(backend: string, kind: PinKind, name: string): PinDetail | undefined {
-    const seen = this.#seen(backend)
-    return seen && this.book.detail(seen, kind, name)
+    const seen = this.#listedBackend(backend)
+    return seen && this.locks.detail(seen, kind, name)
   }
 
   /** Returns the state of an item by its original name; undefined when nothing is compared. */
   pinState(backend: string, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
-    const seen = this.#seen(backend)
-    return seen && this.book.stateOf(seen, kind, original)
+    const seen = this.#listedBackend(backend)
+    return seen && this.locks.stateOf(seen, kind, original)
   }
 
   /** True when the backend may return different items to different callers. */
   isPerCaller(backend: string): boolean {
-    return this.#seen(backend)?.perCaller ?? false
+    return this.#listedBackend(backend)?.perCaller ?? false
   }
 
-  #seen(backend: string): SeenBackend | undefined {
+  #listedBackend(backend: string): ListedBackend | undefined {
     const member = this.#options.members().get(backend)
     if (!member) return undefined
     return { backend, listings: member.listings.all(), perCaller: member.backend.settings.perCaller }

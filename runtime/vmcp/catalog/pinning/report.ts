@@ -45,17 +45,17 @@ export interface PinDetail extends PinDrift {
 const maxDrift = 1_000
 
 /** The state of one name. */
-type Found =
+type ItemState =
   | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: EvaluatedItem }
   | { readonly state: 'removed'; readonly item: Approved }
 
-/** `perCaller`: the backend returns different items to different callers. */
-export function gather(
+/** Summarizes evaluations. `perCaller` is true when the backend returns different items to different callers. */
+export function summarize(
   backend: string,
   evaluations: readonly Evaluation[],
   { perCaller }: { readonly perCaller: boolean },
 ): Pick<PinReport, 'counts' | 'drift'> {
-  const worst = worstOf(evaluations, perCaller)
+  const worst = worstStates(evaluations, perCaller)
   const counts = { pinned: 0, new: 0, changed: 0, removed: 0 }
   for (const { state } of worst.values()) counts[state]++
   const differing = [...worst.values()].filter(({ state }) => state !== 'pinned')
@@ -70,7 +70,7 @@ export function detailOf(
   { perCaller, kind, name }: { readonly perCaller: boolean; readonly kind: PinKind; readonly name: string },
   limits?: DiffLimits,
 ): PinDetail | undefined {
-  const found = worstOf(evaluations, perCaller).get(pinKey(kind, name))
+  const found = worstStates(evaluations, perCaller).get(pinKey(kind, name))
   const drift = found && driftOf(backend, found)
   if (!found || !drift) return undefined
   const form = found.state === 'removed' ? found.item.forms[0] : found.item.form
@@ -80,8 +80,8 @@ export function detailOf(
   return { ...drift, approved, approvedDigest, offered, diff: pinDiff(kind, approved, offered, limits) }
 }
 
-function worstOf(evaluations: readonly Evaluation[], perCaller: boolean): ReadonlyMap<string, Found> {
-  const worst = new Map<string, Found>()
+function worstStates(evaluations: readonly Evaluation[], perCaller: boolean): ReadonlyMap<string, ItemState> {
+  const worst = new Map<string, ItemState>()
   for (const { items } of evaluations) {
     for (const [key, item] of items) {
       const known = worst.get(key)?.state
@@ -100,7 +100,7 @@ function removedFromAll(evaluations: readonly Evaluation[]): readonly Approved[]
   return (first?.removed ?? []).filter((approved) => others.every((removed) => removed.has(approved)))
 }
 
-function driftOf(backend: string, found: Found): PinDrift | undefined {
+function driftOf(backend: string, found: ItemState): PinDrift | undefined {
   if (found.state === 'pinned') return undefined
   const { kind, name } = found.item
   if (found.state === 'removed')

@@ -1,18 +1,18 @@
-/** Reports to the event stream how backends compare with their locks, when that changes. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { PinReport } from './report.ts'
 import type { PinDrift } from './types.ts'
 
 const maxExamples = 5
 const maxName = 100
-const inOrder = {
+const kindNames = {
   tool: 'tool',
   prompt: 'prompt',
   resourceTemplate: 'resource template',
   instructions: 'instructions',
 }
 
-export class PinsTold {
+/** Reports changes in how backends compare with their locks. */
+export class PinReporter {
   readonly #events: Events
   readonly #drifted = new Map<string, string>()
   readonly #failures = new Map<string, string>()
@@ -26,22 +26,22 @@ export class PinsTold {
     return this.#drifted.size + this.#failures.size > 0
   }
 
-  /** `reports` covers all backends; empty while pinning is off. */
-  note(reports: readonly PinReport[]): void {
+  /** Reports the changes since the last call. `reports` covers all backends, and is empty while pinning is off. */
+  update(reports: readonly PinReport[]): void {
     for (const report of reports) {
       const failure = report.closed ? 'there is none, and pinning.noLock is block' : report.failure
-      this.#lock(report.backend, failure, { inForce: report.lock === 'ok', missing: report.closed })
-      if (report.lock !== 'ok') this.#over(report.backend, { compared: false })
-      else if (report.observed) this.#drift(report)
+      this.#reportLock(report.backend, failure, { inForce: report.lock === 'ok', missing: report.closed })
+      if (report.lock !== 'ok') this.#reportResolved(report.backend, { compared: false })
+      else if (report.observed) this.#reportDrift(report)
     }
     const present = new Set(reports.map(({ backend }) => backend))
     for (const backend of [...this.#failures.keys()])
-      if (!present.has(backend)) this.#lock(backend, undefined, { inForce: false, missing: false })
+      if (!present.has(backend)) this.#reportLock(backend, undefined, { inForce: false, missing: false })
     for (const backend of [...this.#drifted.keys()])
-      if (!present.has(backend)) this.#over(backend, { compared: false })
+      if (!present.has(backend)) this.#reportResolved(backend, { compared: false })
   }
 
-  #lock(
+  #reportLock(
     backend: string,
     failure: string | undefined,
     { inForce, missing }: { readonly inForce: boolean; readonly missing: boolean },
@@ -52,10 +52,10 @@ export class PinsTold {
     this.#events.emit('tool_lock', { backend, failure, in_force: inForce, missing })
   }
 
-  #drift({ backend, counts, drift, quiet }: PinReport): void {
+  #reportDrift({ backend, counts, drift, quiet }: PinReport): void {
     const { changed, new: added, removed } = counts
     if (changed + added + removed === 0) {
-      this.#over(backend, { compared: true })
+      this.#reportResolved(backend, { compared: true })
       return
     }
     const present = JSON.stringify([
@@ -77,8 +77,8 @@ export class PinsTold {
     })
   }
 
-  /** Reports that nothing differs, or that nothing is compared any more. */
-  #over(backend: string, { compared }: { readonly compared: boolean }): void {
+  /** Reports that no item differs, or that items are no longer compared. */
+  #reportResolved(backend: string, { compared }: { readonly compared: boolean }): void {
     if (!this.#drifted.delete(backend)) return
     this.#events.emit('tools_drifted', {
       backend,
@@ -94,14 +94,14 @@ export class PinsTold {
 
 /** Describes a difference, such as `tool x changed (text, input)`. */
 function describe({ kind, name, state, parts, renamedFrom }: PinDrift): string {
-  const what = name === '' ? inOrder[kind] : `${inOrder[kind]} ${shown(name)}`
+  const what = name === '' ? kindNames[kind] : `${kindNames[kind]} ${visibleName(name)}`
   if (state === 'changed') return `${what} changed (${parts.join(', ')})`
   if (state === 'removed') return `${what} is removed`
   return renamedFrom === undefined
     ? `${what} is new`
-    : `${what} is new, with the definition of ${shown(renamedFrom)}`
+    : `${what} is new, with the definition of ${visibleName(renamedFrom)}`
 }
 
-function shown(name: string): string {
+function visibleName(name: string): string {
   return visibleText(name.slice(0, maxName)).slice(0, maxName)
 }

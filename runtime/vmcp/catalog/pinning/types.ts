@@ -21,9 +21,9 @@ export interface PinDrift {
 
 export interface ApprovedForm {
   readonly digests: PinDigests
-  /** The item to list in place of a changed definition. */
+  /** The item that is listed instead of a changed definition. */
   readonly item: CatalogItem | ToolItem
-  /** Checks arguments while the backend offers another form. Undefined: the form cannot replace another one. */
+  /** Checks arguments while the backend offers another form. Undefined when this form cannot replace another one. */
   readonly check: ArgumentCheck | undefined
 }
 

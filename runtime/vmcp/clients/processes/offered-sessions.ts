@@ -1,10 +1,9 @@
-/** What a worker does to its copies of sessions when another one asks for it. */
 import { isFields } from '../../../../schemas/index.ts'
 import { type PrimaryLink } from '../../../process/index.ts'
 import { sessionCalls } from '../sessions/elsewhere.ts'
 import type { SessionTable } from '../sessions/table.ts'
 
-/** Does here what the others ask for. */
+/** Offers calls to other workers that change this worker's copies of sessions. */
 export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: SessionTable): void {
   offer({
     [sessionCalls.cancel](told) {
@@ -18,11 +17,11 @@ export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: Sess
     },
     [sessionCalls.changed](told) {
       const { session } = isFields(told) ? told : {}
-      table.changedElsewhere(String(session))
+      table.invalidate(String(session))
     },
     [sessionCalls.ended](told) {
       const { session } = isFields(told) ? told : {}
-      table.endedElsewhere(String(session))
+      table.endCopy(String(session))
     },
   })
 }

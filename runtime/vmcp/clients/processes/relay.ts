@@ -1,10 +1,10 @@
 /**
- * Takes a request to the worker that it belongs to, where several processes serve one port: the response to a question of
- * one, a call that waits in one, a stream that one has stored. Ids that clients bring back begin with the worker that made
- * them. Such a request goes over loopback to a listener that takes nothing but what the workers prove to be theirs, and
- * through the same checks there, audit included.
+ * Forwards a request to the worker that owns its state when several processes serve one port: the response to a
+ * question, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued
+ * them. The request goes over loopback to a listener that only accepts requests with the workers' secret, and passes
+ * the same checks there, audit included.
  *
- * A worker that is gone has nothing to answer with: the request is then handled here, where its thing is unknown.
+ * When the owner has ended, this worker handles the request and reports the id as unknown.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -24,10 +24,10 @@ import type { PrimaryLink } from '../../../process/index.ts'
 import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
 
 const secretHeader = 'x-gatehouse-worker'
-/** Who the client is, as the worker with its connection sees it. */
+/** Address of the client, as seen by the worker that accepted its connection. */
 const addressHeader = 'x-gatehouse-worker-client'
-/** Of one connection, or made again for it. */
-const ownHeaders: ReadonlySet<string> = new Set([
+/** Headers that belong to one connection, or that are set anew for the forwarded request. */
+const replacedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'expect',
@@ -37,9 +37,9 @@ const ownHeaders: ReadonlySet<string> = new Set([
   secretHeader,
   addressHeader,
 ])
-const tagged = /^w(\d+)\./
+const workerTagPattern = /^w(\d+)\./
 
-/** The beginning of ids that lead back to a worker; '' where there is one process. */
+/** Returns the prefix of ids that a worker issues; empty for a single process. */
 export function workerTag(id: string | undefined): string {
   return id === undefined ? '' : `w${id}.`
 }
@@ -57,7 +57,7 @@ export class WorkerRelay {
     this.#log = log
   }
 
-  /** Begins to take requests of other workers. Resolves with the port that they need. */
+  /** Starts the listener for requests of other workers. Resolves with its port. */
   async open(handler: RequestHandler): Promise<number> {
     const secret = Buffer.from(this.#link.secret)
     this.#listener = await listen({
@@ -77,17 +77,19 @@ export class WorkerRelay {
     return this.#listener.port
   }
 
-  /** Responds with what the worker says that the request belongs to; does nothing when it belongs to this one, or none. */
+  /**
+   * Forwards the request to its owner and relays the response. Does nothing when this worker, or no worker, owns it.
+   */
   async relay(exchange: VmcpExchange): Promise<void> {
-    const [, owner] = tagged.exec(idOf(exchange) ?? '') ?? []
+    const [, owner] = workerTagPattern.exec(ownerIdOf(exchange) ?? '') ?? []
     if (owner === undefined || owner === this.#link.id) return
     const port = await this.#link.peer(owner)
     if (typeof port !== 'number') return
-    const takeBack = this.#observer.leave(exchange)
-    if (!(await this.#send(exchange, port))) takeBack()
+    const undoLeave = this.#observer.leave(exchange)
+    if (!(await this.#send(exchange, port))) undoLeave()
   }
 
-  /** Resolves once the response has begun; false when there is none. */
+  /** Resolves with true once the response has begun, or with false when none arrives. */
   #send({ req, res, body }: VmcpExchange, port: number): Promise<boolean> {
     return new Promise((resolve) => {
       const outgoing = request({
@@ -104,11 +106,11 @@ export class WorkerRelay {
         ],
       })
       outgoing.once('response', (incoming) => {
-        pass(incoming, res, { holds: req.method === 'GET' })
+        relayResponse(incoming, res, { holds: req.method === 'GET' })
         resolve(true)
       })
       outgoing.on('error', (err) => {
-        this.#log.warn('a request could not be taken to its worker', { err })
+        this.#log.warn('forwarding a request to its worker failed', { err })
         if (res.headersSent) res.destroy()
         resolve(res.headersSent)
       })
@@ -123,20 +125,24 @@ export class WorkerRelay {
   }
 }
 
-function pass(incoming: IncomingMessage, res: ServerResponse, { holds }: { readonly holds: boolean }): void {
+function relayResponse(
+  incoming: IncomingMessage,
+  res: ServerResponse,
+  { holds }: { readonly holds: boolean },
+): void {
   const { rawHeaders } = incoming
   const passed = new Set<string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
     if (hopHeaders.has(name.toLowerCase())) continue
-    // The stages of this worker have set some of them as well.
+    // The stages of this worker may have set the same header.
     if (!passed.has(name.toLowerCase())) res.removeHeader(name)
     passed.add(name.toLowerCase())
     res.appendHeader(name, value)
   }
   res.writeHead(incoming.statusCode ?? 502)
   res.flushHeaders()
-  // A stream without end is ended with the server; what responds to a request has the time of the others.
+  // An endless stream ends when the server closes. The response to a request gets the same grace period as all others.
   if (holds && incoming.headers['content-type']?.startsWith('text/event-stream'))
     holdsStream(res, () => {
       incoming.unpipe(res)
@@ -153,21 +159,21 @@ function headersOf({ rawHeaders }: IncomingMessage): string[] {
   const lines: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
-    if (!ownHeaders.has(name.toLowerCase())) lines.push(name, value)
+    if (!replacedHeaders.has(name.toLowerCase())) lines.push(name, value)
   }
   return lines
 }
 
-/** What the request leads back to; undefined: it belongs to nothing that a worker has made. */
-function idOf(exchange: VmcpExchange): string | undefined {
+/** Returns the id that identifies the owner of a request, or undefined when the request contains none. */
+function ownerIdOf(exchange: VmcpExchange): string | undefined {
   const { message, params, path, query, era } = exchange
   if (path === messagesPath) return new URLSearchParams(query).get('sessionId') ?? undefined
   if (!message) return exchange.req.headers['last-event-id']
-  if (message.kind !== 'request' && message.kind !== 'notification') return textOf(message.id)
+  if (message.kind !== 'request' && message.kind !== 'notification') return parseStringId(message.id)
   return era === 'stateless' ? params?.text('requestState') : undefined
 }
 
-/** An id as it stands in JSON. */
-function textOf(id: string | undefined): string | undefined {
+/** Parses a JSON-RPC id. Returns undefined when it is not a string. */
+function parseStringId(id: string | undefined): string | undefined {
   return id?.startsWith('"') ? new JsonObject(Buffer.from(`{"id":${id}}`)).text('id') : undefined
 }

@@ -12,7 +12,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
-import { passedHeaders, type PresentHeaders } from '../../model/client.ts'
+import { selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { Reply } from '../reply.ts'
 import { acceptsEventStream, beginEventStream, holdStream } from '../stream.ts'
@@ -20,7 +20,7 @@ import type { SessionProtocol } from './protocol.ts'
 
 export interface SessionEdgeOptions {
   readonly protocol: SessionProtocol
-  readonly current: PresentHeaders
+  readonly allowlist: HeaderAllowlist
 }
 
 export class SessionEdge {
@@ -31,24 +31,26 @@ export class SessionEdge {
   }
 
   async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
-    const { protocol, current } = this.#options
+    const { protocol, allowlist } = this.#options
     const { req, res } = exchange
     if (message.method === 'initialize') {
-      const passed = passedHeaders(req.headers, current.passthroughHeaders)
+      const passed = selectHeaders(req.headers, allowlist.passthroughHeaders)
       const { session, response } = await protocol.open(message, params, caller, passed)
       new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
       return
     }
     const session = await this.#find(exchange, caller, message.id)
-    // In the same turn in which the request starts: between two turns, another request of this session may record a caller
-    // with other scopes.
-    session.sender = { caller, headers: passedHeaders(req.headers, current.passthroughHeaders) }
-    const reply = new Reply(req, res, { lasting: () => session.openStream() })
+    // Must be set in the same turn in which the request starts. Otherwise another request of this session may set a
+    // caller with other scopes in between.
+    session.sender = { caller, headers: selectHeaders(req.headers, allowlist.passthroughHeaders) }
+    const reply = new Reply(req, res, { openResumableStream: () => session.openStream() })
     await protocol.receive(session, message, params, reply)
     if (message.kind !== 'request') reply.drop()
   }
 
-  /** Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  /**
+   * Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
+   */
   async #find(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
     const sessionId = exchange.req.headers[headerName.sessionId]
     if (sessionId === undefined) {
@@ -63,7 +65,7 @@ export class SessionEdge {
     return this.#options.protocol.sessions.find(sessionId, caller)
   }
 
-  /** GET: the stream for what the server sends outside of requests. */
+  /** GET: opens the stream for messages that belong to no request. */
   async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const { req, res } = exchange
     if (!acceptsEventStream(req)) {
@@ -71,7 +73,10 @@ export class SessionEdge {
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
     const session = await this.#find(exchange, caller, undefined)
-    session.sender = { caller, headers: passedHeaders(req.headers, this.#options.current.passthroughHeaders) }
+    session.sender = {
+      caller,
+      headers: selectHeaders(req.headers, this.#options.allowlist.passthroughHeaders),
+    }
     beginEventStream(res, { [headerName.sessionId]: session.id })
     holdStream(exchange)
     session.addStream(res, { lastEventId: req.headers[headerName.lastEventId] })
@@ -81,7 +86,10 @@ export class SessionEdge {
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const { req, res } = exchange
     const session = await this.#find(exchange, caller, undefined)
-    session.sender = { caller, headers: passedHeaders(req.headers, this.#options.current.passthroughHeaders) }
+    session.sender = {
+      caller,
+      headers: selectHeaders(req.headers, this.#options.allowlist.passthroughHeaders),
+    }
     await this.#options.protocol.sessions.end(session.id, caller)
     res.writeHead(200, { 'content-length': 0 }).end()
   }

@@ -1,6 +1,6 @@
 /**
- * What the session era demands of a server, whatever carries its messages: opening a session, requests in flight,
- * cancellation, log levels, answers to questions.
+ * The server side of the session era, independent of the transport: opening a session, requests in flight,
+ * cancellation, log levels, and responses to questions.
  * Source: MCP 2025-11-25, lifecycle and utilities.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -34,33 +34,33 @@ import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, noAbilities, readInfo } from '../../model/client.ts'
 import { LiveOperation } from '../live-operation.ts'
 
-/** Cancelled requests with ids up to this length, as JSON, are passed on to other workers. */
-const maxToldId = 256
+/** Maximum length of a request id (as JSON) whose cancellation is forwarded to other workers. */
+const maxForwardedIdLength = 256
 
 export interface SessionProtocolOptions {
   readonly sessions: SessionTable
-  /** The core with everything that stands before it. */
+  /** Performs operations of clients. Runs the whole chain. */
   readonly perform: (operation: Operation) => Promise<Outcome>
-  /** Called with everything that happens to a session. */
+  /** Receives the events of each session. */
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
-  /** Answers in the making: held open while they take long. */
+  /** Pending responses, which are kept alive while they take long. */
   readonly responses: InFlight<ClientResponse>
   readonly log: Log
 }
 
 export interface SessionLife {
-  /** The client has said that it is ready. */
-  ready(session: ServerSession): void
-  /** The first message arrived of a session that was opened or restored in this process; before it is carried out. */
-  began(session: ServerSession): void
-  subscribed(session: ServerSession, uri: string): void
-  unsubscribed(session: ServerSession, uri: string): void
-  levelSet(session: ServerSession): void
-  rootsChanged(session: ServerSession): void
-  /** A list was answered: the client has seen the present state of it. */
-  listed(session: ServerSession, method: string): void
+  /** The client sent `notifications/initialized`. */
+  onReady(session: ServerSession): void
+  /** Called before the first message of a session that was opened or restored in this process is handled. */
+  onBegin(session: ServerSession): void
+  onSubscribed(session: ServerSession, uri: string): void
+  onUnsubscribed(session: ServerSession, uri: string): void
+  onLevelSet(session: ServerSession): void
+  onRootsChanged(session: ServerSession): void
+  /** The client received a list and knows its present state. */
+  onListed(session: ServerSession, method: string): void
 }
 
 export class SessionProtocol {
@@ -73,7 +73,7 @@ export class SessionProtocol {
     this.sessions = options.sessions
   }
 
-  /** Opens a session for an `initialize` request. Answers the response message. Throws MessageError. */
+  /** Opens a session for an `initialize` request. Returns it with the response message. Rejects with MessageError. */
   async open(
     message: Message,
     params: JsonObject,
@@ -85,14 +85,14 @@ export class SessionProtocol {
       throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: initialize needs an id' })
     }
     checkParamTypes(message.method, params)
-    const asked = params.text('protocolVersion')
+    const requestedVersion = params.text('protocolVersion')
     const capabilities = params.raw('capabilities')
-    if (asked === undefined || (capabilities !== undefined && capabilities[0] !== 0x7b)) {
+    if (requestedVersion === undefined || (capabilities !== undefined && capabilities[0] !== 0x7b)) {
       throw new MessageError('INVALID_PARAMS', id, {
         detail: 'Invalid params: protocolVersion and capabilities are required',
       })
     }
-    const protocolVersion = sessionVersionFor(asked)
+    const protocolVersion = sessionVersionFor(requestedVersion)
     const facts = {
       protocolVersion,
       abilities: capabilities ? abilitiesOf(capabilities, id) : noAbilities,
@@ -107,14 +107,14 @@ export class SessionProtocol {
     })
     const session = await this.#options.sessions.open(facts, caller)
     session.sender = { caller, headers }
-    this.#options.life.began(session)
+    this.#options.life.onBegin(session)
     const result = `{"protocolVersion":"${protocolVersion}",${advertisedMembers(advertised)},"serverInfo":${this.#options.serverInfo}}`
     return { session, response: resultMessage(id, result) }
   }
 
   /**
-   * Handles one message of a session. Only requests get a response. Rejects with the errors that HTTP reports itself: the
-   * caller must sign in again, or may not do this.
+   * Handles one message of a session. Only requests get a response. Rejects with the errors that need an HTTP status:
+   * failed authentication and denied operations.
    */
   async receive(
     session: ServerSession,
@@ -123,13 +123,13 @@ export class SessionProtocol {
     response: ClientResponse,
   ): Promise<void> {
     const { kind, method, id = '' } = message
-    if (!session.onLost) this.#options.life.began(session)
+    if (!session.onLost) this.#options.life.onBegin(session)
     if (kind === 'notification') {
-      this.#notification(session, message, params)
+      this.#handleNotification(session, message, params)
       return
     }
     if (kind !== 'request') {
-      session.response(message)
+      session.handleResponse(message)
       return
     }
     try {
@@ -139,16 +139,17 @@ export class SessionProtocol {
       return
     }
     if (method === 'ping') response.end(resultMessage(id, '{}'))
-    else if (method === 'logging/setLevel') await this.#level(session, id, params, response)
+    else if (method === 'logging/setLevel') await this.#setLevel(session, id, params, response)
     else if (session.inFlight.find((request) => request.id === id))
-      response.end(refusal(id, 'the id is in use'))
-    else if (session.inFlight.size >= maxInFlight) response.end(refusal(id, 'too many requests at a time'))
+      response.end(invalidRequestMessage(id, 'the id is in use'))
+    else if (session.inFlight.size >= maxInFlight)
+      response.end(invalidRequestMessage(id, 'too many requests at a time'))
     else if (method === 'resources/subscribe' && session.subscriptions.size >= maxSubscriptions)
-      response.end(refusal(id, 'too many subscriptions'))
+      response.end(invalidRequestMessage(id, 'too many subscriptions'))
     else await this.#operate(session, message, params, response)
   }
 
-  async #level(
+  async #setLevel(
     session: ServerSession,
     id: string,
     params: JsonObject,
@@ -161,7 +162,7 @@ export class SessionProtocol {
       return
     }
     await this.#options.sessions.save(session)
-    this.#options.life.levelSet(session)
+    this.#options.life.onLevelSet(session)
     response.end(resultMessage(id, '{}'))
   }
 
@@ -172,17 +173,17 @@ export class SessionProtocol {
     response: ClientResponse,
   ): Promise<void> {
     const id = message.id ?? ''
-    const send = (bytes: Buffer): boolean => response.send(bytes) || pushed(session, bytes)
+    const send = (bytes: Buffer): boolean => response.send(bytes) || pushMessage(session, bytes)
     const live: LiveOperation = new LiveOperation({
       message,
       params,
       client: clientOf(session),
       logLevel: session.logLevel,
-      logs: true,
+      sendsLogs: true,
       sink: {
         send,
         ask: (request, signal) => session.askBy(send, request, eitherOf(live.signal, signal)),
-        passage: () => response.passage?.(id, 'session'),
+        streamResult: () => response.streamResult?.(id, 'session'),
       },
     })
     let cancelled = false
@@ -194,60 +195,60 @@ export class SessionProtocol {
       },
     })
     response.onClose = () => live.cancel(new Error('the client went away'))
-    const answering = this.#options.responses.add(response)
+    const pendingResponse = this.#options.responses.add(response)
     try {
       const outcome = await this.#options.perform(live.operation)
       if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
       else {
         const passed = outcome.kind === 'result' ? outcome.passed : undefined
-        const result = resultFor(message.method, outcome.result)
+        const result = convertResult(message.method, outcome.result)
         response.endResult(id, result instanceof Promise ? await result : result, passed)
       }
-      this.#note(session, message.method, params)
+      this.#reportToLife(session, message.method, params)
     } catch (error) {
       if (cancelled) response.drop()
-      else if (isForHttp(error) && !response.streaming) throw error
+      else if (needsHttpStatus(error) && !response.streaming) throw error
       else response.end(sessionError(id, error))
     } finally {
       response.onClose = undefined
-      this.#options.responses.remove(answering)
+      this.#options.responses.remove(pendingResponse)
       session.inFlight.remove(request)
     }
   }
 
-  #note(session: ServerSession, method: string, params: JsonObject): void {
+  #reportToLife(session: ServerSession, method: string, params: JsonObject): void {
     const { life } = this.#options
-    if (method === 'resources/subscribe') life.subscribed(session, params.text('uri') ?? '')
-    else if (method === 'resources/unsubscribe') life.unsubscribed(session, params.text('uri') ?? '')
-    else if (method.endsWith('/list')) life.listed(session, method)
+    if (method === 'resources/subscribe') life.onSubscribed(session, params.text('uri') ?? '')
+    else if (method === 'resources/unsubscribe') life.onUnsubscribed(session, params.text('uri') ?? '')
+    else if (method.endsWith('/list')) life.onListed(session, method)
   }
 
-  #notification(session: ServerSession, message: Message, params: JsonObject): void {
+  #handleNotification(session: ServerSession, message: Message, params: JsonObject): void {
     switch (message.method) {
       case 'notifications/initialized':
-        this.#options.life.ready(session)
+        this.#options.life.onReady(session)
         break
       case 'notifications/cancelled': {
         const id = params.raw('requestId')?.toString()
         if (id === undefined || session.cancelRequest(id)) break
-        if (id.length <= maxToldId) session.elsewhere?.cancel(session.id, id)
+        if (id.length <= maxForwardedIdLength) session.otherWorkers?.cancel(session.id, id)
         break
       }
       case 'notifications/roots/list_changed':
-        this.#options.life.rootsChanged(session)
+        this.#options.life.onRootsChanged(session)
         break
       default:
-        this.#options.log.debug('a notification of a client is not relayed', { method: message.method })
+        this.#options.log.debug('client notification ignored', { method: message.method })
     }
   }
 }
 
-/** Who the caller is, or what the caller may do, is what is wrong: the status has to say so. */
-export function isForHttp(error: unknown): boolean {
+/** True for errors that must be reported as HTTP status: failed authentication and denied operations. */
+export function needsHttpStatus(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }
 
-function refusal(id: string, why: string): Buffer {
+function invalidRequestMessage(id: string, why: string): Buffer {
   return errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail: `Invalid Request: ${why}` }))
 }
 
@@ -255,12 +256,12 @@ function eitherOf(a: AbortSignal, b: AbortSignal | undefined): AbortSignal {
   return b ? AbortSignal.any([a, b]) : a
 }
 
-function pushed(session: ServerSession, message: Buffer): boolean {
+function pushMessage(session: ServerSession, message: Buffer): boolean {
   session.push(message)
   return true
 }
 
-/** The client behind a session, as it is at this request. */
+/** Returns the client of a session, with the caller and headers of the current request. */
 export function clientOf(session: ServerSession): OperationClient {
   const { protocolVersion, abilities, info } = session.facts
   return {
@@ -273,23 +274,23 @@ export function clientOf(session: ServerSession): OperationClient {
   }
 }
 
-/** Throws, or rejects with, BACKEND_PROTOCOL when the result can be read in two ways. */
-function resultFor(method: string, result: Buffer): Buffer | Promise<Buffer> {
-  // Lists are made here.
+/** Converts a result for session-era clients. Throws, or rejects with, BACKEND_PROTOCOL when the JSON is ambiguous. */
+function convertResult(method: string, result: Buffer): Buffer | Promise<Buffer> {
+  // Gatehouse renders lists itself.
   if (method.endsWith('/list')) return result
-  if (result.length >= largeBytes) return inTurns(sessionResultInTurns(result)).catch(unreadable)
+  if (result.length >= largeBytes) return inTurns(sessionResultInTurns(result)).catch(throwUnreadable)
   try {
     return sessionResult(result)
   } catch (error) {
-    return unreadable(error)
+    return throwUnreadable(error)
   }
 }
 
-function unreadable(error: unknown): never {
+function throwUnreadable(error: unknown): never {
   throw error instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
 }
 
-/** Session-era clients know a code of their own for a resource that does not exist. */
+/** Encodes an error. The session era has a separate code for resources that do not exist. */
 function sessionError(id: string, error: unknown): Buffer {
   if (error instanceof GatehouseError && error.code === 'RESOURCE_NOT_FOUND') {
     return rawErrorMessage(id, JSON.stringify({ ...errorObject(error), code: rpcCode.resourceNotFound }))

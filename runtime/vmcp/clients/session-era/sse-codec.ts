@@ -1,9 +1,11 @@
 /**
- * Session era over the HTTP+SSE (deprecated) transport: `GET /sse` opens the stream on which everything goes to the client, the
- * `endpoint` event on it says where to POST, and a POST is answered 202 at once. The session ends with the stream.
+ * Session era over the deprecated HTTP+SSE transport. `GET /sse` opens the stream that carries all messages to the
+ * client. Its `endpoint` event contains the URL for POSTs, and each POST returns 202 at once. The session ends with the
+ * stream.
  *
- * Bounded in number; a POST by anybody but the opener of the stream finds nothing.
- * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server speaks sse and streamable-http).
+ * The number of streams is bounded. Only the caller that opened a stream can POST to it.
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server
+ * speaks sse and streamable-http).
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -21,7 +23,7 @@ import {
 import { type Caller, notePeerAddress, peerAddress } from '../../../net/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import type { ClientResponse } from '../response.ts'
-import { isShared, passedHeaders, type PresentHeaders } from '../../model/client.ts'
+import { isShared, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from '../stream.ts'
 import type { SessionProtocol } from './protocol.ts'
@@ -31,8 +33,8 @@ const maxPerCaller = 200
 
 export interface OldSseEdgeOptions {
   readonly protocol: SessionProtocol
-  readonly current: PresentHeaders
-  /** Begins ids that lead back to this process. */
+  readonly allowlist: HeaderAllowlist
+  /** Prefix of ids that route a client back to this process. */
   readonly tag: string
 }
 
@@ -75,7 +77,7 @@ export class OldSseEdge {
     const stream = this.#streams.get(new URLSearchParams(exchange.query).get('sessionId') ?? '')
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
     const { protocol } = this.#options
-    const headers = passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders)
+    const headers = selectHeaders(exchange.req.headers, this.#options.allowlist.passthroughHeaders)
     const response = new StreamResponse(stream.res)
     if (message.method === 'initialize') {
       if (stream.session)
@@ -116,8 +118,8 @@ function accept({ req, res }: VmcpExchange): void {
 }
 
 /**
- * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
- * that it has to initialize: the transport has no stateless revision.
+ * Answers a ping without a session and rejects everything else. The rejection of `server/discover` shows a client that
+ * it must initialize, because this transport has no stateless revision.
  */
 function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return
@@ -130,7 +132,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: ClientRes
   }
 }
 
-/** Everything goes onto the one stream; nothing ends but the stream itself. */
+/** Writes responses to the stream of the session, which stays open after each of them. */
 class StreamResponse implements ClientResponse {
   readonly streaming = true
   readonly #res: ServerResponse

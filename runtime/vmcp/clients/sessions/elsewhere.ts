@@ -1,23 +1,23 @@
 /**
- * A session of the session era whose requests fall on several worker processes: each has a copy of it, and what one copy
- * cannot do (reach the client's stream, cancel a request in flight, end the others) the copies elsewhere do.
+ * Calls to the copies of a session in other worker processes. Each worker that receives requests of a session has a
+ * copy of it. Only the worker that owns a stream or a request in flight can write to the stream or cancel the request.
  */
 import type { PrimaryLink } from '../../../process/index.ts'
 
-export interface Elsewhere {
-  /** Begins the ids that lead a client's message back to this worker. */
+export interface OtherWorkers {
+  /** Prefix of ids that route a client's message back to this worker. */
   readonly tag: string
-  /** The client does not want the response to this request any more. */
+  /** Cancels a request in flight at another worker. */
   cancel(session: string, request: string): void
-  /** Sends a message on a stream that the client has open at another worker. False: there is none. */
+  /** Sends a message on a stream at another worker. Resolves with false when no worker has an open stream. */
   push(session: string, message: Buffer): Promise<boolean>
-  /** Resolves when the copies are gone. */
-  ended(session: string): Promise<void>
-  /** What the store has of the session is newer than the copies. */
-  changed(session: string): void
+  /** Ends the other copies. Resolves when they are removed. */
+  endCopies(session: string): Promise<void>
+  /** Marks the other copies as outdated. They are read from the store before their next use. */
+  invalidateCopies(session: string): void
 }
 
-/** What workers offer to each other. */
+/** Names of the calls that workers offer to each other. */
 export const sessionCalls = {
   cancel: 'session.cancel',
   push: 'session.push',
@@ -25,16 +25,16 @@ export const sessionCalls = {
   changed: 'session.changed',
 } as const
 
-/** Cancellations of one worker that are on their way; nobody waits for one, so what is beyond them is dropped. */
+/** Maximum number of cancellations in flight. Further ones are dropped, because no caller waits for them. */
 const maxCancelling = 64
 
-/** `tag` is that of this worker. */
-export function sessionsElsewhere(
+/** Returns the calls to other workers. `tag` is the tag of this worker. */
+export function makeOtherWorkers(
   { others, any }: Pick<PrimaryLink, 'others' | 'any'>,
   tag: string,
-): Elsewhere {
+): OtherWorkers {
   let cancelling = 0
-  async function tell(name: string, argument: unknown): Promise<void> {
+  async function callOthers(name: string, argument: unknown): Promise<void> {
     await others(name, argument).catch(() => [])
   }
   return {
@@ -42,10 +42,10 @@ export function sessionsElsewhere(
     cancel(session, request) {
       if (cancelling >= maxCancelling) return
       cancelling++
-      void tell(sessionCalls.cancel, { session, request }).then(() => cancelling--)
+      void callOthers(sessionCalls.cancel, { session, request }).then(() => cancelling--)
     },
-    ended: (session) => tell(sessionCalls.ended, { session }),
-    changed: (session) => void tell(sessionCalls.changed, { session }),
+    endCopies: (session) => callOthers(sessionCalls.ended, { session }),
+    invalidateCopies: (session) => void callOthers(sessionCalls.changed, { session }),
     push: (session, message) => any(sessionCalls.push, { session, message }).catch(() => false),
   }
 }

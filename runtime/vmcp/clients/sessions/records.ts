@@ -1,6 +1,6 @@
 /**
- * What a session leaves in the shared store, so that any replica can go on with it: what was negotiated, whose it is,
- * its subscriptions. No tokens, no lists.
+ * Stores a session so that any replica can continue it: the negotiated facts, the owner, and the subscriptions. A
+ * record contains no tokens and no lists.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -15,15 +15,15 @@ export interface SessionRecord extends SessionChanges {
 
 export interface SessionRecords {
   create(session: ServerSession): Promise<void>
-  /** Renews the life of a session that is in use without requests. */
+  /** Renews the lifetime of a session that is in use without requests. */
   keep(id: string): Promise<void>
-  /** Reads and renews; undefined when there is no such session. */
+  /** Reads a session and renews its lifetime. Undefined when the session does not exist. */
   read(id: string): Promise<SessionRecord | undefined>
   update(session: ServerSession): Promise<void>
   remove(id: string): Promise<void>
 }
 
-/** A renewal of the life in the store costs a round trip; this share of the life passes between two of them. */
+/** A renewal costs a round trip. One twentieth of the lifetime passes between two renewals. */
 const renewShare = 20
 const maxRenewed = 100_000
 

@@ -1,9 +1,9 @@
 /**
- * Streams of one session that can be resumed: every event has an id, and the latest ones are stored for a while, so
- * that a client whose connection broke reads on with `Last-Event-ID`.
+ * The resumable streams of one session. Every event has an id, and the latest events are stored for a while, so that a
+ * client whose connection broke can continue with `Last-Event-ID`.
  *
- * Bounded for each stream, for each session, and for the process. What is stored lives in this process: another replica
- * cannot go on with a stream (its ids are unknown there and lead to a fresh stream).
+ * Bounded for each stream, for each session, and for the process. Events are stored in this process only. Another
+ * replica does not recognize the ids and opens a new stream.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { randomBytes } from 'node:crypto'
@@ -14,15 +14,15 @@ import { cutWhenStuck, maxBufferedBytes, writeBounded } from '../stream.ts'
 /** Limits of one stream. */
 const maxEvents = 256
 const maxHeldBytes = 8 * 1024 * 1024
-/** Streams stored for one session, beside those that are open. */
+/** Maximum number of streams stored for one session, in addition to open ones. */
 const maxStored = 8
-/** How long a client may stay away from a stream, and how long an ended one is stored. */
+/** How long a client may stay disconnected from a stream, and how long an ended stream is stored. */
 const awayMs = 60_000
 const endedMs = 30_000
-/** From this size on a response may get stuck in a socket. */
+/** Minimum size of a response that may get stuck in a socket. */
 const largeBytes = 16 * 1024
 
-/** What all sessions of a process may keep together. */
+/** The common limit for stored events of all sessions of a process. */
 export class ReplayBudget {
   #left: number
 
@@ -36,7 +36,7 @@ export class ReplayBudget {
     return true
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.#left += bytes
   }
 }
@@ -46,9 +46,9 @@ interface StoredEvent {
   readonly bytes: Buffer
 }
 
-/** One stream, whatever connection carries it at the moment. */
+/** One stream, independent of the connection that currently carries it. */
 export class ReplayStream {
-  /** Called once when the client stayed away for too long. */
+  /** Called once when the client has not reconnected in time. */
   onAbandoned: (() => void) | undefined
   readonly #name: string
   readonly #budget: ReplayBudget
@@ -56,7 +56,7 @@ export class ReplayStream {
   #bytes = 0
   #next = 1
   #res: ServerResponse | undefined
-  #away: NodeJS.Timeout | undefined
+  #abandonTimer: NodeJS.Timeout | undefined
   #ended = false
   #changedAt = performance.now()
 
@@ -66,23 +66,23 @@ export class ReplayStream {
   }
 
   /** True while events can be sent or stored. */
-  get open(): boolean {
+  get isOpen(): boolean {
     return !this.#ended
   }
 
-  /** True when nobody will come back for it. */
-  get stale(): boolean {
+  /** True when the client can no longer resume the stream. */
+  get isStale(): boolean {
     if (this.#res !== undefined || (!this.#ended && this.onAbandoned)) return false
     return performance.now() - this.#changedAt > (this.#ended ? endedMs : awayMs)
   }
 
-  get carried(): boolean {
+  get isConnected(): boolean {
     return this.#res !== undefined
   }
 
-  /** Goes on over a connection whose headers are sent, with what came after the event of that number. */
+  /** Continues over a connection whose headers were sent, with the events after number `after`. */
   attach(res: ServerResponse, after = this.#next - 1): void {
-    clearTimeout(this.#away)
+    clearTimeout(this.#abandonTimer)
     const before = this.#res
     this.#res = res
     before?.end()
@@ -97,16 +97,16 @@ export class ReplayStream {
     this.#res = undefined
     this.#changedAt = performance.now()
     if (this.#ended || !this.onAbandoned) return
-    this.#away = setTimeout(() => this.abandon(), awayMs)
-    this.#away.unref()
+    this.#abandonTimer = setTimeout(() => this.abandon(), awayMs)
+    this.#abandonTimer.unref()
   }
 
-  /** An event without content: the client learns an id to come back with, before there is anything to say. */
-  prime(): void {
+  /** Sends an event without content, so that the client has an event id before the first message. */
+  sendEmptyEvent(): void {
     this.#write([])
   }
 
-  /** Sends a message, or keeps it for the client's return. False when the stream is over. */
+  /** Sends a message, or stores it until the client reconnects. Returns false when the stream has ended. */
   send(message: Buffer): boolean {
     if (this.#ended) return false
     this.#write([message])
@@ -119,13 +119,13 @@ export class ReplayStream {
     const bytes = this.#keep(number, parts)
     const res = this.#res
     if (!res) return
-    // A client that does not read what it gets is not one whose connection broke.
+    // The client is connected but does not read, so it will not resume the stream.
     const stuck = res.writableLength > maxBufferedBytes
     writeBounded(res, bytes ?? parts)
     if (stuck) this.abandon()
   }
 
-  /** Stores an event, for which it becomes one buffer; undefined when it is too large for that. */
+  /** Stores an event as one buffer and returns it. Returns undefined when the event is too large to store. */
   #keep(number: number, parts: readonly Buffer[]): Buffer | undefined {
     const size = sizeOf(parts)
     while (this.#stored.length >= maxEvents || this.#bytes + size > maxHeldBytes) {
@@ -144,16 +144,16 @@ export class ReplayStream {
     const oldest = this.#stored.shift()
     if (!oldest) return false
     this.#bytes -= oldest.bytes.length
-    this.#budget.give(oldest.bytes.length)
+    this.#budget.release(oldest.bytes.length)
     return true
   }
 
-  /** Sends the last message and ends; without one there is nothing to come back for. */
+  /** Sends the last message, if any, and ends the stream. */
   end(message?: readonly Buffer[]): void {
     if (this.#ended) return
     if (message) this.#write(message)
     this.#ended = true
-    clearTimeout(this.#away)
+    clearTimeout(this.#abandonTimer)
     this.#changedAt = performance.now()
     const res = this.#res
     if (!res) return
@@ -165,7 +165,7 @@ export class ReplayStream {
     if (this.#res) writeBounded(this.#res, keepAliveComment)
   }
 
-  /** The client does not come back. */
+  /** Ends the stream because the client will not resume it. */
   abandon(): void {
     const { onAbandoned } = this
     this.onAbandoned = undefined
@@ -174,9 +174,9 @@ export class ReplayStream {
     onAbandoned?.()
   }
 
-  /** Forgets what is stored. */
+  /** Removes the stored events. */
   drop(): void {
-    clearTimeout(this.#away)
+    clearTimeout(this.#abandonTimer)
     while (this.#forgetOldest());
   }
 }
@@ -188,14 +188,14 @@ function sizeOf(parts: readonly Buffer[]): number {
 /** The streams of one session. */
 export class ReplayStreams {
   readonly #budget: ReplayBudget
-  /** Insertion order is order of opening. */
+  /** Streams in the order in which they were opened. */
   readonly #streams = new Map<string, ReplayStream>()
-  /** Ids of another replica, or of this session's earlier life, must not lead to a stream of ours. */
+  /** Random part of the ids. Ids from another replica, or from before a restart, must not match a stream. */
   #prefix: string | undefined
   readonly #tag: string
   #next = 1
 
-  /** `tag` begins every id, so that a client comes back to the worker that has the stream. */
+  /** `tag` is the prefix of every id and routes a client back to the worker that has the stream. */
   constructor(budget: ReplayBudget, tag = '') {
     this.#budget = budget
     this.#tag = tag
@@ -212,27 +212,29 @@ export class ReplayStreams {
 
   #makeRoom(): void {
     let idle = 0
-    for (const stream of this.#streams.values()) if (!stream.carried) idle++
+    for (const stream of this.#streams.values()) if (!stream.isConnected) idle++
     for (const [name, stream] of this.#streams) {
       if (idle < maxStored) return
-      if (stream.carried) continue
+      if (stream.isConnected) continue
       idle--
       this.#streams.delete(name)
       stream.abandon()
     }
   }
 
-  /** The stream that an event id belongs to, and the number of that event; undefined when it is not known here. */
+  /**
+   * Returns the stream of an event id and the number of the event. Undefined when the id is unknown in this process.
+   */
   find(lastEventId: string): { stream: ReplayStream; after: number } | undefined {
     const [, name = '', number = ''] = /^(.*)-(\d{1,15})$/.exec(lastEventId) ?? []
     const stream = this.#streams.get(name)
     return stream && { stream, after: Number(number) }
   }
 
-  /** Forgets streams that ended some time ago. */
+  /** Removes streams that can no longer be resumed. */
   evict(): void {
     for (const [name, stream] of this.#streams) {
-      if (!stream.stale) continue
+      if (!stream.isStale) continue
       this.#streams.delete(name)
       stream.drop()
     }

@@ -1,8 +1,8 @@
 /**
- * One client session of the session era: what was negotiated, what is in flight, and the ways to reach the client.
+ * One client session of the session era: the negotiated facts, the requests in flight, and the streams to the client.
  *
- * Messages that belong to no request wait, bounded, for the client's GET stream. A question goes out on the stream of
- * the operation that caused it, or on the GET stream, and is answered by a later POST.
+ * A bounded number of messages that belong to no request wait for the client's GET stream. A question is sent on the
+ * stream of the operation that caused it, or on the GET stream, and is answered by a later POST.
  * Source: MCP 2025-11-25, lifecycle, transports.
  */
 import type { ServerResponse } from 'node:http'
@@ -23,10 +23,10 @@ import { type Caller, InFlight } from '../../../net/index.ts'
 import { writeBounded } from '../stream.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { BackendSession, ClientAbilities, ClientSession } from '../../model/session.ts'
-import type { Elsewhere } from './elsewhere.ts'
+import type { OtherWorkers } from './elsewhere.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
-/** Messages of one session that other workers are asked to send, at a time. */
+/** Maximum number of messages of one session that are concurrently sent through other workers. */
 const maxPushing = 32
 
 /** Limits of one session. */
@@ -36,21 +36,21 @@ const maxWaitingBytes = 4 * 1024 * 1024
 const maxQuestions = 64
 export const maxInFlight = 256
 export const maxSubscriptions = 1_000
-/** Clients of this revision and later take an event without content at the beginning of a stream. */
+/** Clients of this revision and later accept an event without content at the beginning of a stream. */
 const primedSince = '2025-11-25'
-/** How long a client may take to answer a question. */
+/** Time limit for the client's answer to a question. */
 export const askTimeoutMs = 10 * 60_000
 
 export interface SessionFacts {
   readonly id: string
-  /** Whom the session belongs to (`Caller.key`). */
+  /** Owner of the session (`Caller.key`). */
   readonly owner: string
   readonly protocolVersion: string
   readonly abilities: ClientAbilities
   readonly info: Buffer | undefined
 }
 
-/** What is stored of a session beside its facts, and may change while it lives. */
+/** The stored part of a session that may change during its lifetime. */
 export interface SessionChanges {
   readonly logLevel: string | undefined
   /** URI and backend. */
@@ -60,7 +60,7 @@ export interface SessionChanges {
   readonly seen: Readonly<Record<string, string>> | undefined
 }
 
-/** A request of the client that is not answered yet. */
+/** A pending request of the client. */
 export interface RequestInFlight {
   /** Raw JSON. */
   readonly id: string
@@ -75,55 +75,55 @@ interface ServerRequest {
 export class ServerSession implements ClientSession {
   readonly id: string
   readonly facts: SessionFacts
-  /** Caller and passed-through headers of the latest request: its token is the freshest. */
+  /** Caller and passed-through headers of the latest request, whose token is the newest. */
   sender: { readonly caller: Caller; readonly headers: Readonly<Record<string, string>> }
-  /** Set by `logging/setLevel`; undefined: the backend's own choice. */
+  /** Set by `logging/setLevel`. Undefined when each backend uses its default level. */
   logLevel: string | undefined
   usedAt = 0
-  /** When it was last read from the shared storage. */
+  /** Time of the last read from the shared store. */
   readAt = Number.NEGATIVE_INFINITY
-  /** When it was opened or restored in this process. */
+  /** Time when the session was opened or restored in this process. */
   openedAt = 0
-  /** When the table of sessions last moved it to its end. */
+  /** Time when the session table last moved the session to its end. */
   movedAt = 0
   /** True for a session from another replica. Its subscriptions are renewed here. */
-  restored = false
+  isRestored = false
   readonly inFlight = new InFlight<RequestInFlight>()
   /** Subscribed resources and the backend of each. */
   readonly subscriptions = new Map<string, string>()
   /** Sessions that backends keep for this one. */
   readonly backendSessions = new Map<string, BackendSession>()
-  /** The copies of this session at other workers; undefined where there is one process. */
-  readonly elsewhere: Elsewhere | undefined
-  /** Told when what other replicas must know has changed. */
+  /** The copies of this session in other workers. Undefined for a single process. */
+  readonly otherWorkers: OtherWorkers | undefined
+  /** Called when the stored part of the session has changed. */
   onChange: (() => void) | undefined
-  /** Told when a backend has forgotten its session. */
+  /** Called when a backend has lost its session for this one. */
   onLost: ((backend: string) => void) | undefined
-  /** True once it is over in this process. */
-  over = false
-  /** Digests of what the client has seen, by kind. */
+  /** True once the session has ended in this process. */
+  isOver = false
+  /** Digests of the lists that the client has seen, by kind. */
   seen: Readonly<Record<string, string>> | undefined
-  /** GET streams that are open, and what outlives their connections. */
+  /** Open GET connections, each with its resumable stream. */
   readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
-  /** Streams for what the server sends outside of requests. */
-  readonly #spoken = new WeakSet<ReplayStream>()
+  /** Resumable streams for messages that belong to no request. */
+  readonly #unsolicitedStreams = new WeakSet<ReplayStream>()
   readonly #replay: ReplayStreams
   readonly #questions = new Map<string, ServerRequest>()
-  #waiting: Buffer[] = []
+  #waitingMessages: Buffer[] = []
   #waitingBytes = 0
-  /** Messages on their way to a stream at another worker. */
-  #pushing = 0
+  /** Number of messages that are being sent through other workers. */
+  #pushesInFlight = 0
   #nextQuestion = 1
 
-  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: Elsewhere) {
+  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: OtherWorkers) {
     this.id = facts.id
     this.facts = facts
     this.sender = { caller, headers: {} }
-    this.elsewhere = elsewhere
+    this.otherWorkers = elsewhere
     this.#replay = new ReplayStreams(budget, elsewhere?.tag)
   }
 
-  get idle(): boolean {
+  get isIdle(): boolean {
     return this.inFlight.size === 0 && this.#streams.size === 0
   }
 
@@ -131,22 +131,25 @@ export class ServerSession implements ClientSession {
     return this.#streams.size
   }
 
-  /** A stream that the client can come back to when its connection breaks. */
+  /** Opens a stream that the client can resume when its connection breaks. */
   openStream(): ReplayStream {
     return this.#replay.open()
   }
 
   /**
-   * Takes a GET stream (headers sent already). One that names the last event it has seen goes on with the stream of that
-   * event, where it is known here; every other is a new one. `lasting` false: the stream is its connection and no more.
+   * Adds a GET stream, whose headers were already sent. With a known `lastEventId`, continues the stream of that event.
+   * Otherwise opens a new one. Unless `lasting` is true, the stream cannot be resumed.
    */
   addStream(
     res: ServerResponse,
-    { lastEventId, lasting = true }: { lastEventId?: string | undefined; lasting?: boolean } = {},
+    {
+      lastEventId,
+      lasting: isResumable = true,
+    }: { lastEventId?: string | undefined; lasting?: boolean } = {},
   ): void {
     const found = lastEventId === undefined ? undefined : this.#replay.find(lastEventId)
-    if (found && !this.#spoken.has(found.stream)) {
-      // The response to a POST goes on here; what is said unasked does not belong on it.
+    if (found && !this.#unsolicitedStreams.has(found.stream)) {
+      // This stream carries the response to a POST. Messages that belong to no request must not appear on it.
       found.stream.attach(res, found.after)
       return
     }
@@ -154,14 +157,14 @@ export class ServerSession implements ClientSession {
       const [oldest] = this.#streams.keys()
       oldest?.end()
     }
-    const stream = found?.stream ?? (lasting ? this.#replay.open() : undefined)
-    if (stream) this.#spoken.add(stream)
+    const stream = found?.stream ?? (isResumable ? this.#replay.open() : undefined)
+    if (stream) this.#unsolicitedStreams.add(stream)
     this.#streams.set(res, stream)
     res.once('close', () => this.#streams.delete(res))
     stream?.attach(res, found?.after)
-    if (stream && !found && this.facts.protocolVersion >= primedSince) stream.prime()
-    const waiting = this.#waiting
-    this.#waiting = []
+    if (stream && !found && this.facts.protocolVersion >= primedSince) stream.sendEmptyEvent()
+    const waiting = this.#waitingMessages
+    this.#waitingMessages = []
     this.#waitingBytes = 0
     for (const message of waiting) this.push(message)
   }
@@ -171,19 +174,20 @@ export class ServerSession implements ClientSession {
     this.#replay.evict()
   }
 
-  /** Sends a message on one GET stream, or keeps it until there is one; the oldest make space. */
+  /** Sends a message on one GET stream, or keeps it until one is open. Drops the oldest messages when too many wait. */
   push(message: Buffer): void {
     if (this.pushOnStream(message)) return
-    if (this.elsewhere && this.#pushing < maxPushing) void this.#pushElsewhere(this.elsewhere, message)
+    if (this.otherWorkers && this.#pushesInFlight < maxPushing)
+      void this.#pushThroughWorkers(this.otherWorkers, message)
     else this.#keep(message)
   }
 
-  /** As `push`, for what every worker says to its own copy of the session. */
+  /** Like `push`, but only uses the streams of this worker. For messages that every worker sends to its own copy. */
   pushHere(message: Buffer): void {
     if (!this.pushOnStream(message)) this.#keep(message)
   }
 
-  /** False when no GET stream is open here. */
+  /** Sends a message on the newest GET stream. Returns false when none is open in this process. */
   pushOnStream(message: Buffer): boolean {
     const newest = [...this.#streams].at(-1)
     if (!newest) return false
@@ -191,28 +195,30 @@ export class ServerSession implements ClientSession {
     return stream ? !res.destroyed && stream.send(message) : writeBounded(res, encodeEvent(message))
   }
 
-  async #pushElsewhere(elsewhere: Elsewhere, message: Buffer): Promise<void> {
-    this.#pushing++
+  async #pushThroughWorkers(elsewhere: OtherWorkers, message: Buffer): Promise<void> {
+    this.#pushesInFlight++
     const isSent = await elsewhere.push(this.id, message)
-    this.#pushing--
+    this.#pushesInFlight--
     if (!isSent) this.pushHere(message)
   }
 
   #keep(message: Buffer): void {
-    this.#waiting.push(message)
+    this.#waitingMessages.push(message)
     this.#waitingBytes += message.length
-    while (this.#waiting.length > maxWaiting || this.#waitingBytes > maxWaitingBytes) {
-      this.#waitingBytes -= this.#waiting.shift()?.length ?? 0
+    while (this.#waitingMessages.length > maxWaiting || this.#waitingBytes > maxWaitingBytes) {
+      this.#waitingBytes -= this.#waitingMessages.shift()?.length ?? 0
     }
   }
 
   deliver(backend: string, method: string, params: Buffer | undefined): void {
-    const own = params && withoutReservedMeta(params)
+    const allowedParams = params && withoutReservedMeta(params)
     if (method === 'notifications/message') {
-      if (own && passesLevel(own, this.logLevel)) this.push(notificationMessage(method, own))
+      if (allowedParams && passesLevel(allowedParams, this.logLevel))
+        this.push(notificationMessage(method, allowedParams))
     } else if (method === updatedMethod) {
-      if (own) this.#updated(backend, new JsonObject(own))
-    } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, own))
+      if (allowedParams) this.#forwardUpdate(backend, new JsonObject(allowedParams))
+    } else if (method === 'notifications/elicitation/complete')
+      this.push(notificationMessage(method, allowedParams))
   }
 
   resume(backend: string, binding: string): BackendSession | undefined {
@@ -220,25 +226,25 @@ export class ServerSession implements ClientSession {
     return stored?.binding === binding ? stored : undefined
   }
 
-  lost(backend: string): void {
+  backendSessionLost(backend: string): void {
     this.onLost?.(backend)
   }
 
-  /** Takes over what other replicas have done to the session since. */
-  adopt({ logLevel, subscriptions, backendSessions, seen }: SessionChanges): void {
+  /** Applies changes that other replicas have made to the session. */
+  applyChanges({ logLevel, subscriptions, backendSessions, seen }: SessionChanges): void {
     this.logLevel = logLevel
     for (const [uri, backend] of subscriptions) this.subscriptions.set(uri, backend)
     for (const [backend, session] of backendSessions) this.backendSessions.set(backend, session)
     if (seen) this.seen = { ...seen, ...this.seen }
   }
 
-  opened(backend: string, session: BackendSession): void {
+  backendSessionOpened(backend: string, session: BackendSession): void {
     this.backendSessions.set(backend, session)
     this.onChange?.()
   }
 
   /** Ignores updates from a backend that does not own the resource. */
-  #updated(backend: string, params: JsonObject): void {
+  #forwardUpdate(backend: string, params: JsonObject): void {
     if (this.subscriptions.get(params.text('uri') ?? '') !== backend) return
     this.push(notificationMessage(updatedMethod, params.bytes))
   }
@@ -254,7 +260,7 @@ export class ServerSession implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST that responses it. `signal` withdraws it. */
+  /** Sends a question with `send` and waits for the POST that answers it. `signal` withdraws the question. */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())
@@ -262,7 +268,7 @@ export class ServerSession implements ClientSession {
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
     }
     const number = this.#nextQuestion++
-    const id = this.elsewhere ? JSON.stringify(`${this.elsewhere.tag}${number}`) : String(number)
+    const id = this.otherWorkers ? JSON.stringify(`${this.otherWorkers.tag}${number}`) : String(number)
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () => fail(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' })),
@@ -306,15 +312,15 @@ export class ServerSession implements ClientSession {
     })
   }
 
-  /** False when no such request is in flight here. */
+  /** Cancels a request in flight. Returns false when this process does not handle the request. */
   cancelRequest(id: string): boolean {
     const request = this.inFlight.find((one) => one.id === id)
     request?.cancel(new Error('the client cancelled the request'))
     return request !== undefined
   }
 
-  /** Takes the client's response to a question. False when nobody waits for it. */
-  response(message: Message): boolean {
+  /** Handles the client's response to a question. Returns false when the question is unknown. */
+  handleResponse(message: Message): boolean {
     const question = message.id === undefined ? undefined : this.#questions.get(message.id)
     if (!question) return false
     if (message.result) question.resolve({ result: message.result })
@@ -322,9 +328,9 @@ export class ServerSession implements ClientSession {
     return true
   }
 
-  /** Ends everything that is in flight and every stream. */
+  /** Cancels all requests and questions and ends every stream. */
   end(reason: Error): void {
-    this.over = true
+    this.isOver = true
     for (const request of this.inFlight.values()) request.cancel(reason)
     for (const question of this.#questions.values()) question.reject(reason)
     this.#replay.close()

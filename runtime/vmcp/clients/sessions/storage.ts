@@ -1,8 +1,8 @@
 /**
- * Where sessions outlive this process: Redis, as the configuration says, or nowhere.
+ * Opens the store in which sessions outlive this process: Redis when it is configured, or the primary process.
  *
- * Values are sealed when the replicas share key material, because a session id of a backend is as good as a password
- * there. The same store holds the key of request state when nobody gave one.
+ * Values are sealed when the replicas share key material, because the session id of a backend is as sensitive as a
+ * password. The same store contains the key of request state when the environment does not provide one.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage, config.sessionStorage.
  */
 import { randomBytes } from 'node:crypto'
@@ -11,7 +11,7 @@ import type { Events } from '../../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../../store/index.ts'
 import { type SessionRecords, sessionRecords } from './records.ts'
 
-/** The server and a colon follow, so that two servers without a configured prefix share no keys. */
+/** The server and a colon are appended, so that two servers without a configured prefix share no keys. */
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
@@ -31,23 +31,26 @@ export interface SessionStorage {
   readonly store: Store
   /** Returns the stored sessions of this server, which expire after `ttlMs`. */
   records(ttlMs: number, now: () => number): SessionRecords
-  /** Only the workers of one primary use it. */
-  readonly isOfWorkers?: boolean
-  /** Key material that all replicas share. Rejects with STORE_DOWN. */
+  /** True when only the workers of one primary process use the store. */
+  readonly isWorkerStore?: boolean
+  /** Returns key material that all replicas share. Rejects with STORE_DOWN. */
   sharedSecret(): Promise<string>
   close(): Promise<void>
 }
 
-/** Undefined when sessions are stored in the memory of this process; `workers` is what several of them share. Connects in the background. */
+/**
+ * Opens the session storage. Connects in the background. `workers` is the store that the workers of one primary share.
+ * Returns undefined when sessions stay in the memory of this process.
+ */
 export function openSessionStorage(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
   events: Events,
   workers?: Store,
 ): SessionStorage | undefined {
-  const settings = sessionRedis(config, env)
+  const settings = sessionRedisSettings(config, env)
   const server = serverScope(config, env)
-  if (!settings) return workers && ofWorkers(workers, server)
+  if (!settings) return workers && makeWorkerStorage(workers, server)
   const plain = makeRedisStore(settings, {
     onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
   })
@@ -56,32 +59,32 @@ export function openSessionStorage(
   return {
     store,
     records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
-    sharedSecret: async () => (secret !== undefined && secret !== '' ? secret : secretIn(store)),
+    sharedSecret: async () => (secret !== undefined && secret !== '' ? secret : readOrCreateSecret(store)),
     close: () => plain.close(),
   }
 }
 
-/** What the primary process holds for its workers; it leaves this machine as little as the memory of one process does. */
-function ofWorkers(shared: Store, server: string): SessionStorage {
+/** Stores sessions in the primary process. They never leave this machine and need no sealing. */
+function makeWorkerStorage(shared: Store, server: string): SessionStorage {
   const store = shared.namespace('sessions:')
   return {
     store,
     records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
-    isOfWorkers: true,
-    sharedSecret: () => secretIn(store),
+    isWorkerStore: true,
+    sharedSecret: () => readOrCreateSecret(store),
     close: async () => {},
   }
 }
 
-async function secretIn(store: Store): Promise<string> {
+async function readOrCreateSecret(store: Store): Promise<string> {
   await store.set(requestStateKey, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
   const found = await store.get(requestStateKey)
   if (found === undefined) throw new Error('the key of request state vanished')
   return found
 }
 
-/** The Redis of the sessions, with the prefix of every key; undefined when sessions are stored in memory. */
-export function sessionRedis(
+/** Returns the Redis settings for sessions, with the prefix of every key. Undefined when Redis is not configured. */
+export function sessionRedisSettings(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
 ): RedisStoreConfig | undefined {

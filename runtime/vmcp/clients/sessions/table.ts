@@ -1,15 +1,16 @@
 /**
- * All client sessions of this process: opens, finds and ends them, and lets none be used by anybody but its owner.
+ * Opens, finds and ends the client sessions of this process. Only the owner of a session can use it.
  *
- * Bounded: when the table is full, the session that was idle longest makes space; while all are in use, new ones are
- * refused. With a shared store (records), a session opened on another replica is restored here.
- * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session Management".
+ * The table is bounded. When it is full, the session that was idle longest is removed. While all sessions are in use,
+ * new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
+ * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session
+ * Management".
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Caller } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
-import type { Elsewhere } from './elsewhere.ts'
+import type { OtherWorkers } from './elsewhere.ts'
 import type { SessionRecords } from './records.ts'
 import { ReplayBudget } from './replay.ts'
 import { ServerSession, type SessionFacts } from './session.ts'
@@ -18,27 +19,27 @@ export interface TableOptions {
   readonly ttlMs: number
   readonly maxSessions: number
   readonly now: () => number
-  /** Shared storage; undefined keeps sessions in this process only. */
+  /** Shared store. Undefined when sessions stay in this process. */
   readonly records: SessionRecords | undefined
   readonly events: Events
   /**
-   * How long a copy counts without a look into the storage, where nobody but the other workers changes it, and each of
-   * them says so. Undefined: never.
+   * How long a copy stays valid without reading the store. Set when only other workers change sessions, because they
+   * report each change. When it is undefined, every request reads the store.
    */
   readonly freshMs?: number | undefined
-  /** Other workers with copies of the sessions; undefined: this is the one process. */
-  readonly elsewhere?: Elsewhere | undefined
-  /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
+  /** Other workers with copies of the sessions. Undefined for a single process. */
+  readonly otherWorkers?: OtherWorkers | undefined
+  /** Called once for each session that leaves this process. `gone` is false when another replica may continue it. */
   readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void
 }
 
 const orderMs = 1_000
-/** A session that was idle for less than this is not pushed out by a new one. */
+/** A new session does not replace one that was idle for less than this. */
 const graceMs = 60_000
 
 export class SessionTable {
   readonly #options: TableOptions
-  /** Insertion order is order of use, to the second. */
+  /** Sessions in order of use, exact to the second. */
   readonly #live = new Map<string, ServerSession>()
   readonly #budget = new ReplayBudget()
 
@@ -50,19 +51,19 @@ export class SessionTable {
     return this.#live.size
   }
 
-  /** The copy of this process, whoever asks. */
+  /** Returns the copy of this process without checking the owner. */
   peek(id: string): ServerSession | undefined {
     return this.#live.get(id)
   }
 
-  /** Another worker has changed the session: the next request reads it. */
-  changedElsewhere(id: string): void {
+  /** Called when another worker has changed the session. The next request reads it from the store. */
+  invalidate(id: string): void {
     const session = this.#live.get(id)
     if (session) session.readAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Another worker has ended the session, with what backends have of it. */
-  endedElsewhere(id: string): void {
+  /** Called when another worker has ended the session and its backend sessions. */
+  endCopy(id: string): void {
     const session = this.#live.get(id)
     if (session) this.#remove(session, { gone: true })
   }
@@ -71,14 +72,14 @@ export class SessionTable {
     return this.#live.values()
   }
 
-  /** Throws TOO_MANY_SESSIONS; rejects with SESSION_STORE_DOWN. */
+  /** Opens a session. Rejects with TOO_MANY_SESSIONS or SESSION_STORE_DOWN. */
   async open(facts: Omit<SessionFacts, 'id' | 'owner'>, caller: Caller): Promise<ServerSession> {
     this.#makeRoom()
     const session = new ServerSession(
       { ...facts, id: randomUUID(), owner: caller.key },
       caller,
       this.#budget,
-      this.#options.elsewhere,
+      this.#options.otherWorkers,
     )
     await this.#options.records?.create(session)
     this.#add(session)
@@ -89,7 +90,7 @@ export class SessionTable {
   async find(id: string, caller: Caller): Promise<ServerSession> {
     const { records, now, ttlMs } = this.#options
     const session = records ? await this.#findShared(id, caller, records) : this.#live.get(id)
-    if (session && !records && session.usedAt + ttlMs <= now() && session.idle) {
+    if (session && !records && session.usedAt + ttlMs <= now() && session.isIdle) {
       this.#remove(session, { gone: true })
       throw new GatehouseError('SESSION_NOT_FOUND')
     }
@@ -117,14 +118,14 @@ export class SessionTable {
     }
     if (record.facts.owner !== caller.key) return undefined
     if (live) {
-      live.adopt(record)
+      live.applyChanges(record)
       live.readAt = readAt
       return live
     }
     this.#makeRoom()
-    const session = new ServerSession(record.facts, caller, this.#budget, this.#options.elsewhere)
-    session.adopt(record)
-    session.restored = true
+    const session = new ServerSession(record.facts, caller, this.#budget, this.#options.otherWorkers)
+    session.applyChanges(record)
+    session.isRestored = true
     session.readAt = readAt
     // Another request may have restored it meanwhile.
     const raced = this.#live.get(id)
@@ -148,14 +149,14 @@ export class SessionTable {
     const session = await this.find(id, caller)
     await this.#options.records?.remove(id)
     this.#remove(session, { gone: true })
-    await this.#options.elsewhere?.ended(id)
+    await this.#options.otherWorkers?.endCopies(id)
   }
 
-  /** Keeps what changed in a session for other replicas; a store that is down is told later or not at all. */
+  /** Stores the changes of a session for other replicas. Reports a store that is down and does not retry. */
   async save(session: ServerSession): Promise<void> {
     try {
       await this.#options.records?.update(session)
-      session.elsewhere?.changed(session.id)
+      session.otherWorkers?.invalidateCopies(session.id)
     } catch (error) {
       this.#options.events.emit('session_unsaved', { err: error })
     }
@@ -171,25 +172,25 @@ export class SessionTable {
     if (this.#live.size < this.#options.maxSessions) return
     const before = this.#options.now() - graceMs
     for (const session of this.#live.values()) {
-      if (!session.idle || session.usedAt > before) continue
+      if (!session.isIdle || session.usedAt > before) continue
       this.#remove(session, { gone: this.#options.records === undefined })
       return
     }
     throw new GatehouseError('TOO_MANY_SESSIONS')
   }
 
-  /** Ends what has been idle too long. */
+  /** Ends sessions that have been idle too long. Renews the stored lifetime of sessions in use. */
   evict(): void {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
-      if (!session.idle) void this.#options.records?.keep(session.id).catch(() => {})
-      // A shared session may be in use on another replica; the store knows when its life is over.
-      if (session.idle && session.usedAt <= before)
+      if (!session.isIdle) void this.#options.records?.keep(session.id).catch(() => {})
+      // A shared session may be in use on another replica. The store decides when it expires.
+      if (session.isIdle && session.usedAt <= before)
         this.#remove(session, { gone: this.#options.records === undefined })
     }
   }
 
-  /** Ends every session of this process; shared ones go on elsewhere. */
+  /** Ends every session of this process. Other replicas can continue shared sessions. */
   close(): void {
     for (const session of this.#live.values())
       this.#remove(session, { gone: this.#options.records === undefined })

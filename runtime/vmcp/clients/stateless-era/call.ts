@@ -1,9 +1,9 @@
 /**
- * A call of a stateless client that may stop to ask. While a session-era backend waits for a response, the client has
- * already been told `input_required`; the call is parked here until the client sends the request again with the
- * answers, and then goes on where it stopped.
+ * A call of a stateless client that may pause for input. While a session-era backend waits for an answer, the client
+ * has already received `input_required`. The call is parked here until the client sends the request again with the
+ * answers, and then continues.
  *
- * The table of parked calls is bounded in number (overall and for one caller) and in time.
+ * The number of parked calls is bounded, in total and for each caller, and parked calls expire.
  * Source: MCP 2026-07-28, patterns/mrtr; ARCHITECTURE.md, "Two protocol eras".
  */
 import { randomUUID } from 'node:crypto'
@@ -21,7 +21,7 @@ export class StatelessCall {
   readonly live: LiveOperation
   readonly #asking: AskingCall<Outcome>
 
-  /** Starts at once. `makeOperation` gets the sink that leads back here. */
+  /** Starts the operation. `makeOperation` receives the function that asks the client. */
   constructor(owner: string, makeOperation: (ask: OperationSink['ask']) => LiveOperation, perform: Perform) {
     this.owner = owner
     const live = makeOperation((request, signal) => this.#asking.ask(request, signal))
@@ -34,18 +34,18 @@ export class StatelessCall {
     return this.live.operation
   }
 
-  /** Leads back to the call, once it is parked. */
+  /** Identifies the call while it is parked. */
   get id(): string {
     return (this.#id ??= randomUUID())
   }
 
-  /** What comes next: the end, or questions. Rejects with what the operation was rejected with. */
+  /** Waits for the outcome or for questions. Rejects with the error of the operation. */
   step(): Promise<CallStep<Outcome>> {
     return this.#asking.step()
   }
 
-  /** Hands over the client's answers; questions that are still open are asked again. */
-  response(responses: JsonObject | undefined): void {
+  /** Accepts the client's answers. Questions that remain open are asked again. */
+  acceptAnswers(responses: JsonObject | undefined): void {
     this.#asking.response(responses)
   }
 
@@ -74,12 +74,12 @@ export class ParkedCalls {
     return this.#calls.size
   }
 
-  /** Throws RATE_LIMITED, and cancels the call, when there is no space. */
+  /** Parks a call. Cancels it and throws RATE_LIMITED when too many calls are parked. */
   park(call: StatelessCall): void {
-    const own = this.#perCaller.get(call.owner) ?? 0
+    const callerCount = this.#perCaller.get(call.owner) ?? 0
     const { max, maxPerCaller } = this.#options
     const limit = isShared(call.operation.client.caller) ? max : maxPerCaller
-    if (this.#calls.size >= max || own >= limit) {
+    if (this.#calls.size >= max || callerCount >= limit) {
       const error = new GatehouseError('RATE_LIMITED', { detail: 'too many requests wait for answers' })
       call.cancel(error)
       throw error
@@ -90,10 +90,10 @@ export class ParkedCalls {
       )
     })
     this.#calls.set(call.id, { call, cancelTimer })
-    this.#perCaller.set(call.owner, own + 1)
+    this.#perCaller.set(call.owner, callerCount + 1)
   }
 
-  /** Takes a call out; only its owner can. */
+  /** Removes and returns a parked call. Returns undefined when the call is unknown or has another owner. */
   take(id: string, owner: string): StatelessCall | undefined {
     const parked = this.#calls.get(id)
     if (parked?.call.owner !== owner) return undefined

@@ -1,6 +1,6 @@
 /**
- * Stateless codec towards clients: every POST says all there is to know about its sender, and nothing is remembered
- * between two of them but calls that wait for answers.
+ * Stateless codec towards clients. Every POST describes its sender completely, and no state is kept between two POSTs,
+ * except for calls that wait for answers.
  * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
  */
 import { hash } from 'node:crypto'
@@ -33,23 +33,23 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import { invalidRequestState, type Operation } from '../../model/operation.ts'
+import { invalidRequestStateError, type Operation } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
-import { abilitiesOf, canonical, passedHeaders, type PresentHeaders } from '../../model/client.ts'
+import { abilitiesOf, canonicalJson, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
 import { Reply } from '../reply.ts'
-import { isForHttp } from '../session-era/protocol.ts'
+import { needsHttpStatus } from '../session-era/protocol.ts'
 import type { StateBinding, StateContent, StateSealer } from './sealed-state.ts'
 import { type ParkedCalls, StatelessCall } from './call.ts'
 
 export interface StatelessEdgeOptions {
   readonly perform: (operation: Operation) => Promise<Outcome>
-  /** Checks the mirrored argument headers of a call, once the tool is known. Throws HEADER_MISMATCH. */
+  /** Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. */
   readonly checkHeaders: (
     client: OperationClient,
     params: JsonObject,
@@ -57,17 +57,17 @@ export interface StatelessEdgeOptions {
   ) => Promise<void>
   readonly serverInfo: string
   readonly advertise: Advertise
-  readonly current: PresentHeaders
+  readonly allowlist: HeaderAllowlist
   readonly responses: InFlight<ClientResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
-  /** Begins the state of calls that wait in this process. */
+  /** Prefix of the state of calls that are parked in this process. */
   readonly tag: string
 }
 
-/** Only says where a call waits; the state itself is sealed. */
-const anyTag = /^w\d+\./
+/** The prefix that identifies the worker of a parked call. The rest of the state is sealed. */
+const workerTagPattern = /^w\d+\./
 const noStore = { 'cache-control': 'private, no-store' }
 const knownMethods: ReadonlySet<string> = new Set([
   'tools/list',
@@ -82,7 +82,7 @@ const knownMethods: ReadonlySet<string> = new Set([
 
 export class StatelessEdge {
   readonly #options: StatelessEdgeOptions
-  /** Stateless form of list results, by the results. */
+  /** The stateless form of each list result. */
   readonly #lists = new WeakMap<Buffer, Buffer>()
 
   constructor(options: StatelessEdgeOptions) {
@@ -124,7 +124,7 @@ export class StatelessEdge {
       caller,
       abilities: abilitiesOf(meta.clientCapabilities, id),
       info: meta.clientInfo,
-      headers: passedHeaders(exchange.req.headers, this.#options.current.passthroughHeaders),
+      headers: selectHeaders(exchange.req.headers, this.#options.allowlist.passthroughHeaders),
       session: undefined,
     }
   }
@@ -144,25 +144,25 @@ export class StatelessEdge {
     reply: Reply,
   ): Promise<void> {
     const { responses } = this.#options
-    const answering = responses.add(reply)
+    const pendingResponse = responses.add(reply)
     try {
       const binding = new RequestBinding(client.caller.key, message.method, params)
       const state = params.text('requestState')
       const call =
         state === undefined
           ? this.#start(message, params, client, meta, exchange.req.headers)
-          : await this.#callOf(state, exchange, message, params, client, meta, binding)
+          : await this.#resumeCall(state, exchange, message, params, client, meta, binding)
       await this.#follow(call, id, message.method, reply, binding)
     } catch (error) {
-      if (isForHttp(error) && !reply.streaming) throw error
+      if (needsHttpStatus(error) && !reply.streaming) throw error
       this.#fail(reply, id, error)
     } finally {
-      responses.remove(answering)
+      responses.remove(pendingResponse)
     }
   }
 
-  /** What the client's state leads to: a new call, or the parked one, with the client's answers handed over. */
-  async #callOf(
+  /** Returns the call for a client's state: a new call, or the parked one, with the client's answers. */
+  async #resumeCall(
     state: string,
     exchange: VmcpExchange,
     message: Message,
@@ -172,8 +172,8 @@ export class StatelessEdge {
     binding: StateBinding,
   ): Promise<StatelessCall> {
     const { headers } = exchange.req
-    const content = this.#options.sealer.open(state.replace(anyTag, ''), binding)
-    if (!content) throw invalidRequestState()
+    const content = this.#options.sealer.open(state.replace(workerTagPattern, ''), binding)
+    if (!content) throw invalidRequestStateError()
     if (content.trace !== undefined) continueTrace(content.trace)
     if (content.kind === 'again') {
       requireVisits(params.object('inputResponses'))
@@ -191,7 +191,7 @@ export class StatelessEdge {
         detail: 'Invalid params: the request is not waiting for answers any more; start it again',
       })
     }
-    call.response(params.object('inputResponses'))
+    call.acceptAnswers(params.object('inputResponses'))
     return call
   }
 
@@ -216,7 +216,7 @@ export class StatelessEdge {
           client,
           headers,
           logLevel: meta.logLevel,
-          logs: meta.logLevel !== undefined,
+          sendsLogs: meta.logLevel !== undefined,
           stateFor,
           sink: { send: () => false, ask },
         }),
@@ -224,7 +224,7 @@ export class StatelessEdge {
     )
   }
 
-  /** Lets a call run until it ends or asks, on behalf of one HTTP request. */
+  /** Runs a call until it ends or asks, and responds to one HTTP request. */
   async #follow(
     call: StatelessCall,
     id: string,
@@ -237,7 +237,7 @@ export class StatelessEdge {
     live.sink = {
       send: (bytes) => reply.send(bytes),
       ask,
-      passage: () => reply.passage(id, 'stateless'),
+      streamResult: () => reply.streamResult(id, 'stateless'),
     }
     reply.onClose = () => call.cancel(new Error('the client went away'))
     try {
@@ -259,8 +259,8 @@ export class StatelessEdge {
   }
 
   /**
-   * Passes on the questions of a stateless backend and seals its state. When the backend returns no state, the client
-   * gets a sealed state nevertheless, because the answers are for this backend only.
+   * Forwards the questions of a stateless backend and seals its state. Without a state of the backend, the client still
+   * gets a sealed state, because the answers are for this backend only.
    */
   #finishInput(
     reply: Reply,
@@ -296,7 +296,7 @@ export class StatelessEdge {
     reply.endResult(id, complete instanceof Promise ? await complete : complete, passed)
   }
 
-  /** Pages of lists are made once for many requests, and so is their form here. */
+  /** Returns the stateless form of a result. Lists are cached, because many requests share one page. */
   #complete(method: string, result: Buffer): Buffer | Promise<Buffer> {
     const { serverInfo } = this.#options
     if (!method.endsWith('/list'))
@@ -310,7 +310,7 @@ export class StatelessEdge {
     return complete
   }
 
-  /** Passes on an error of a backend. Where it says that the user has to visit an address, the client is asked to. */
+  /** Forwards an error of a backend. When it requires the user to visit a URL, the client is asked to open it. */
   #finishError(
     reply: Reply,
     id: string,
@@ -336,7 +336,7 @@ export class StatelessEdge {
   }
 }
 
-/** Computed only when state is sealed or opened: most requests carry none. */
+/** Computes the digest only when state is sealed or opened, because most requests have none. */
 class RequestBinding implements StateBinding {
   readonly caller: string
   readonly #method: string
@@ -349,21 +349,23 @@ class RequestBinding implements StateBinding {
     this.#params = params
   }
 
-  /** What makes two requests the same: method, subject, arguments. */
+  /** Digest of the method, the subject and the arguments. Equal for repetitions of a request. */
   get request(): string {
-    this.#request ??= this.#hashed()
+    this.#request ??= this.#computeDigest()
     return this.#request
   }
 
-  #hashed(): string {
+  #computeDigest(): string {
     const params = this.#params
     const args = params.raw('arguments')
     const isLarge = args !== undefined && args.length > maxSortedBytes
     const rest = isLarge ? hash('sha256', args, 'base64url') : (params.value('arguments') ?? null)
     const subject = params.text('name') ?? params.text('uri') ?? null
-    return hash('sha256', canonical([this.#method, subject, rest]), 'base64url')
+    return hash('sha256', canonicalJson([this.#method, subject, rest]), 'base64url')
   }
 }
 
-/** Arguments up to this are the same whatever the order of their members; larger ones have to come again as they were. */
+/**
+ * Up to this size, the order of members in the arguments does not matter. Larger arguments must be repeated exactly.
+ */
 const maxSortedBytes = 256 * 1024

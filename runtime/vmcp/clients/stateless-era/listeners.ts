@@ -1,8 +1,8 @@
 /**
- * `subscriptions/listen`: streams on which stateless clients hear of changed lists and updated resources.
+ * `subscriptions/listen`: streams that notify stateless clients of changed lists and updated resources.
  *
- * The first message says what is honoured; every message carries the subscription's id; a stream that ends from this
- * side ends with a result. Bounded in number, overall and for one caller.
+ * The first message lists the accepted subscriptions. Every message contains the subscription id. A stream that
+ * Gatehouse ends closes with a result. The number of streams is bounded, in total and for each caller.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { randomUUID } from 'node:crypto'
@@ -40,16 +40,16 @@ const maxResources = 100
 
 export interface ListenersOptions {
   readonly serverInfo: string
-  /** Rejects when the caller may not listen to what was named. */
+  /** Rejects when the caller may not subscribe to a named item. */
   readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
-  /** What a client sees now. Never rejects. */
-  readonly present: (client: OperationClient) => Promise<Catalog>
+  /** Returns the current catalog of a client. Never rejects. */
+  readonly viewAvailable: (client: OperationClient) => Promise<Catalog>
   /** Returns the backend of a resource, or undefined when it is unknown. */
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
   /** Subscribes a listener to a resource. Rejects when that is not possible. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
-  /** Ends what backends hold for a listener. */
-  readonly end: (session: ClientSession) => void
+  /** Ends the backend sessions of a listener. */
+  readonly endSession: (session: ClientSession) => void
 }
 
 export class Listeners {
@@ -60,14 +60,13 @@ export class Listeners {
     this.#options = options
   }
 
-  /** The listeners as watchers of lists. */
   *watchers(): Iterable<Watcher> {
     yield* this.#open
   }
 
   async open(exchange: VmcpExchange, id: string, params: JsonObject, client: OperationClient): Promise<void> {
-    const wanted = params.object('notifications')
-    if (!wanted)
+    const filter = params.object('notifications')
+    if (!filter)
       throw new MessageError('INVALID_PARAMS', id, {
         detail: 'Invalid params: notifications must be an object',
       })
@@ -82,12 +81,12 @@ export class Listeners {
     if (this.#open.size >= maxListeners || own >= limit) {
       throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })
     }
-    const { kinds, uris: wantedUris } = readFilter(wanted)
+    const { kinds, uris: wantedUris } = readFilter(filter)
     const listener = new Listener(id, client, exchange.res, new Set(kinds), this.#options)
     this.#open.add(listener)
     exchange.res.once('close', () => {
       this.#open.delete(listener)
-      this.#options.end(listener.session)
+      this.#options.endSession(listener.session)
     })
     const uris = await listener.prepare(wantedUris.slice(0, maxResources))
     if (exchange.res.destroyed) return
@@ -133,17 +132,17 @@ class Listener implements Watcher {
     this.#options = options
     this.session = {
       id: `listen-${randomUUID()}`,
-      get over() {
+      get isOver() {
         return res.destroyed
       },
       deliver: (backend, method, params) => this.#deliver(backend, method, params),
-      lost: (backend) => this.#renew(backend),
+      backendSessionLost: (backend) => this.#renewSubscriptions(backend),
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
     }
     this.#client = { ...client, session: this.session }
   }
 
-  /** Notes the present state of the lists and subscribes to resources. Answers the URIs that could be. */
+  /** Records the present state of the lists and subscribes to resources. Returns the URIs that backends accepted. */
   async prepare(uris: readonly string[]): Promise<string[]> {
     if (this.#kinds.size > 0) {
       const { digests } = await this.view()
@@ -163,17 +162,17 @@ class Listener implements Watcher {
     return honoured.flat()
   }
 
-  #renew(backend: string): void {
-    this.#resubscriber.lost(backend, {
+  #renewSubscriptions(backend: string): void {
+    this.#resubscriber.schedule(backend, {
       uris: () => [...this.#uris],
       subscribe: (uri, signal) => this.#options.subscribe(this.#client, uri, signal).then(() => true),
-      watched: (uri) => this.#updated(uri, new JsonObject(Buffer.from(JSON.stringify({ uri })))),
-      over: () => this.#res.destroyed,
+      onResubscribed: (uri) => this.#notifyUpdated(uri, new JsonObject(Buffer.from(JSON.stringify({ uri })))),
+      isOver: () => this.#res.destroyed,
     })
   }
 
   view(): Promise<Catalog> {
-    return this.#options.present({ ...this.#client, session: undefined })
+    return this.#options.viewAvailable({ ...this.#client, session: undefined })
   }
 
   acknowledge(accepted: ListenFilter): void {
@@ -185,7 +184,9 @@ class Listener implements Watcher {
 
   notify(_message: Buffer, kind: ListKind): void {
     if (this.#kinds.has(kind))
-      this.#say(notificationMessage(listChangedMethod(kind), withSubscription(emptyObject, this.#id)))
+      this.#sendAfterAcknowledgement(
+        notificationMessage(listChangedMethod(kind), withSubscription(emptyObject, this.#id)),
+      )
   }
 
   #deliver(backend: string, method: string, params: Buffer | undefined): void {
@@ -195,16 +196,16 @@ class Listener implements Watcher {
     if (uri === undefined) return
     // Ignore updates from a backend that does not own the resource.
     const owner = this.#options.backendOf(this.#client, uri)
-    if (owner === undefined || owner === backend) this.#updated(uri, updated)
+    if (owner === undefined || owner === backend) this.#notifyUpdated(uri, updated)
   }
 
-  #updated(uri: string, updated: JsonObject): void {
+  #notifyUpdated(uri: string, updated: JsonObject): void {
     if (!this.#uris.has(uri)) return
-    this.#say(notificationMessage(updatedMethod, withSubscription(updated, this.#id)))
+    this.#sendAfterAcknowledgement(notificationMessage(updatedMethod, withSubscription(updated, this.#id)))
   }
 
-  /** Nothing may come before the acknowledgement. */
-  #say(message: Buffer): void {
+  /** Sends a message, or keeps it until the acknowledgement has been sent. */
+  #sendAfterAcknowledgement(message: Buffer): void {
     if (this.#acknowledged) this.#write(message)
     else if (this.#waiting.length < 100) this.#waiting.push(message)
   }
@@ -217,7 +218,7 @@ class Listener implements Watcher {
     if (this.#acknowledged) writeBounded(this.#res, keepAliveComment)
   }
 
-  /** The graceful end: a result that closes the subscription. */
+  /** Ends the stream gracefully, with the result that closes the subscription. */
   end(): void {
     if (this.#res.writableEnded || this.#res.destroyed) return
     this.#res.end(encodeEvent(subscriptionEnd(this.#id, this.#options.serverInfo)))

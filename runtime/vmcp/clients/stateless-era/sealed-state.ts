@@ -9,13 +9,13 @@ import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'n
 import { maxBackendStateBytes } from '../../../mcp/index.ts'
 
 export type StateContent = {
-  /** `traceparent` of the request that the client goes on with; undefined when it is not traced. */
+  /** `traceparent` of the request that the client continues. Undefined when it is not traced. */
   readonly trace?: string | undefined
 } & (
   | {
       /** A backend requested input. */
       readonly kind: 'pass'
-      /** The backend's own state as JSON text; undefined when it returned none. */
+      /** The backend's own state as JSON text. Undefined when the backend returned none. */
       readonly value: string | undefined
       /** Identity of the backend that requested input (`backendIdentity`). */
       readonly backend: string
@@ -26,7 +26,7 @@ export type StateContent = {
   | { readonly kind: 'again' }
 )
 
-/** What the state is bound to. */
+/** The caller and the request that a state is valid for. */
 export interface StateBinding {
   /** `Caller.key` */
   readonly caller: string
@@ -60,18 +60,18 @@ export function makeStateSealer(options: {
   readonly ttlMs: number
   readonly now: () => number
 }): StateSealer {
-  const own = randomBytes(32).toString('base64')
-  let known: { readonly material: string; readonly key: Buffer } | undefined
+  const processSecret = randomBytes(32).toString('base64')
+  let derivedKey: { readonly material: string; readonly key: Buffer } | undefined
 
   function key(): Buffer {
-    const material = options.secret() ?? own
-    if (known?.material !== material) {
-      known = {
+    const material = options.secret() ?? processSecret
+    if (derivedKey?.material !== material) {
+      derivedKey = {
         material,
         key: Buffer.from(hkdfSync('sha256', material, '', 'gatehouse vmcp request state', 32)),
       }
     }
-    return known.key
+    return derivedKey.key
   }
 
   function aad({ caller, request }: StateBinding): Buffer {
@@ -91,7 +91,7 @@ export function makeStateSealer(options: {
     open(state, binding) {
       const bytes = state.length > maxState ? undefined : Buffer.from(state, 'base64url')
       if (!bytes || bytes.length < headBytes || bytes[0] !== formatVersion) return undefined
-      // One state has one spelling: base64 leaves space for bits that nobody checks.
+      // Accept only one encoding of a state: base64 may end with unused bits.
       if (bytes.toString('base64url') !== state) return undefined
       try {
         const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + ivBytes), {

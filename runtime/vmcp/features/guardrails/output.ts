@@ -2,7 +2,7 @@
 import { JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
 import type { MatchSchemas } from '../../model/catalog/pinning.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
-import { resultMisfits, resultSchema } from '../../catalog/result-misfits.ts'
+import { findResultMismatches, resultSchema } from '../../catalog/result-misfits.ts'
 
 /**
  * True when the structured content is unchanged, or the tool has no output schema. Rejects with the errors of `match`.
@@ -19,5 +19,5 @@ export async function fitsOutput(
   const value = new JsonObject(masked).raw('structuredContent')
   const original = new JsonObject(before).raw('structuredContent')
   if (!value || !original || value.equals(original)) return true
-  return (await resultMisfits(json, value, match)).length === 0
+  return (await findResultMismatches(json, value, match)).length === 0
 }

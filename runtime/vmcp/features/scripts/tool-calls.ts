@@ -97,8 +97,8 @@ export class ToolCalls {
 
   #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
     const context = deriveContext(operation.context, {
-      routed: (backend) => (made.backend = backend),
-      decided: (record) => (made.policy = record),
+      onRouted: (backend) => (made.backend = backend),
+      onDecision: (record) => (made.policy = record),
       signal: deadline.signal,
       progress: (params) => this.#report(params),
       ask: (request, signal) =>

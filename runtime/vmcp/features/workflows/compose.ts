@@ -14,7 +14,7 @@ import type { Composer, CatalogNotice, ToolEntry } from '../../model/catalog/ent
 import type { Workflow } from './compile.ts'
 import type { WorkflowTool, WorkflowParts } from './context.ts'
 import { runWorkflow } from './run.ts'
-import { ownName } from '../../catalog/tools.ts'
+import { qualifiedName } from '../../catalog/tools.ts'
 import { once } from '../../model/once.ts'
 import { outputSchema } from './evaluation/output.ts'
 
@@ -68,7 +68,7 @@ function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEnt
   const own = new Map<string, ToolEntry>()
   const overridden = new Map<string, ToolEntry>()
   for (const entry of [...unnamed, ...tools.values()]) {
-    own.set(ownName(entry), entry)
+    own.set(qualifiedName(entry), entry)
     overridden.set(`${entry.backend}.${entry.base}`, entry)
   }
   return (name) => {

@@ -26,7 +26,7 @@ export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
 }
 
-/** A name that is withheld from clients. A call to it is refused and reaches no other backend. */
+/** A name that is withheld from clients. Calls to it are rejected and reach no other backend. */
 export interface RefusedEntry {
   readonly key: string
   readonly backend: string
@@ -40,15 +40,15 @@ export interface RefusedTool extends RefusedEntry {
 }
 
 /**
- * True when an item keeps its name. An approved item keeps it while it is refused, so that calls reach no other
- * backend. So does an item that guardrails refuse. An item that was never approved takes no name from other items.
+ * True when an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is
+ * refused, so that calls reach no other backend. An item that was never approved does not reserve its name.
  */
 export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'
 }
 
 export interface ToolEntry extends CatalogEntry {
-  /** Name with overrides and without prefix, as filters and workflows use it. */
+  /** Name with overrides and without prefix. Filters and workflows use it. */
   readonly base: string
   /** False when clients can neither list nor call the tool, but workflows can. */
   readonly advertised: boolean
@@ -58,7 +58,7 @@ export interface ToolEntry extends CatalogEntry {
   readonly run?: Perform
 }
 
-/** Tools that clients cannot call by name, but that workflows can use. */
+/** Tools that workflows can use, although clients cannot call them by name. */
 export interface UnlistedTools {
   /** Tools whose name another backend has taken. Their key is `workload.tool`. */
   readonly unnamed: readonly ToolEntry[]

@@ -1,4 +1,6 @@
-/** Tells of certificates in the CA bundles of backends that end within two weeks, or have ended; looked at each hour. */
+/**
+ * Reports certificates in the CA bundles of backends that have expired or expire within two weeks. Checks every hour.
+ */
 import type { Events } from '../../../observe/index.ts'
 import type { BackendState } from './backend-state.ts'
 import type { Clock } from '../../model/time/clock.ts'
@@ -14,15 +16,15 @@ export interface BundleExpiryOptions {
 
 export class BundleExpiry {
   readonly #options: BundleExpiryOptions
-  /** Backends with a problem that is open. */
-  #told: ReadonlySet<string> = new Set()
+  /** Backends with an open problem. */
+  #reported: ReadonlySet<string> = new Set()
   #cancel: (() => void) | undefined
 
   constructor(options: BundleExpiryOptions) {
     this.#options = options
   }
 
-  /** Looks now, and each hour from now on. */
+  /** Checks now, and then every hour. */
   check(): void {
     const { backends, clock, events } = this.#options
     const now = clock.now()
@@ -36,9 +38,9 @@ export class BundleExpiry {
         expired: endsAt <= now,
       })
     const names = new Set(ending.map(({ name }) => name))
-    for (const name of this.#told)
+    for (const name of this.#reported)
       if (!names.has(name)) events.emit('certificate_expiring', { backend: name })
-    this.#told = names
+    this.#reported = names
     this.#cancel?.()
     this.#cancel = clock.after(periodMs, () => this.check())
   }

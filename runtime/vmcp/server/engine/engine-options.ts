@@ -1,4 +1,3 @@
-/** What the side towards backends is given by the server that it belongs to. */
 import type { AuthServerFacts } from '../../../incoming/index.ts'
 import type { Log } from '../../../net/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
@@ -9,29 +8,33 @@ import type { Clock } from '../../model/time/clock.ts'
 import type { Observation } from '../observation.ts'
 import type { Watcher } from '../../clients/watcher.ts'
 
+/** The parts that the server provides to its backend side. */
+/** The parts that the server provides to its backend side. */
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
-  /** Settings of the embedded authorization server, where there is one. */
+  /** Settings of the embedded authorization server. Undefined when none is configured. */
   readonly authServer: AuthServerFacts | undefined
-  /** Raw JSON of our own `Implementation`, as backends see it. */
+  /** Raw JSON of Gatehouse's `Implementation`, as backends see it. */
   readonly info: string
   readonly clock: Clock
   readonly log: Log
   readonly events: Events
-  /** Clients who want to know of changed lists. */
+  /** Returns the clients that are notified of changed lists. */
   readonly watchers: () => Iterable<Watcher>
   /**
    * Called after a configuration was applied, with the names of left-out backends and the number of backends set up.
    */
   readonly onApplied?: ((leftOut: readonly string[], served: number) => void) | undefined
-  /** Told when something changed that is worth a report. */
+  /** Called when a change should be reported to the cluster. */
   readonly onChange: () => void
-  /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
+  /**
+   * Returns key material that replicas share. While it returns undefined, sealed values are valid in this process only.
+   */
   readonly stateSecret: () => string | undefined
   /** Performs a step of a workflow. */
   readonly performStep: PerformStep
-  /** Stores locks of backends that have none, where `pinning.noLock` is pin. */
+  /** Stores locks of backends that have none. Used when `pinning.noLock` is pin. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry' | 'mask'>
 }

@@ -1,6 +1,6 @@
 /**
- * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
- * that changes. Takes a changed configuration while it runs.
+ * The backend side of a virtual server: the fleet, its health, the catalog, and the notifications when the catalog
+ * changes. Applies a changed configuration while it runs.
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
@@ -15,7 +15,7 @@ import { ResourceLinks } from '../../catalog/resource-links.ts'
 import type { Composer } from '../../model/catalog/entries.ts'
 import { Views } from '../../catalog/views.ts'
 import { type CallParts, Core } from '../../call/core.ts'
-import { type Configured, configuredBackend } from '../../backends/backend-settings.ts'
+import { type ConfiguredBackend, configureBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { BundleExpiry } from './certificates.ts'
 import { HealthMonitor } from '../../backends/health/monitor.ts'
@@ -48,17 +48,17 @@ export class VmcpEngine {
   readonly #certificates: BundleExpiry
   readonly #unmatched: UnmatchedTools
   readonly #guards: GuardSlot
-  readonly #marks: ListMarks
+  readonly #listGuardrails: ListMarks
   readonly #names: NameProblems
   readonly #updates: ResourceUpdates
   readonly #links = new ResourceLinks()
   readonly #leftOut: LeftOutBackends
   monitor: HealthMonitor
   #config: VmcpConfig
-  /** Backends that the file itself rules out. */
+  /** Backends that are already invalid in the file. */
   #invalid: readonly ExcludedBackend[] = []
 
-  /** Backends are there only after the first `apply`. */
+  /** The engine has no backends before the first `apply`. */
   constructor(config: VmcpConfig, options: EngineOptions) {
     const { env, upstreamTokens, log } = options
     this.#options = options
@@ -69,13 +69,13 @@ export class VmcpEngine {
       events: options.events,
       keeper: options.lockKeeper,
       members: () => this.#fleet.members,
-      onChange: () => this.#shownChanged(),
+      onChange: () => this.#resetViews(),
     })
-    this.#marks = new ListMarks(config.name, {
+    this.#listGuardrails = new ListMarks(config.name, {
       ...options,
       members: () => this.#fleet.members,
-      pins: this.#pins.book,
-      onChange: () => this.#shownChanged(),
+      pins: this.#pins.locks,
+      onChange: () => this.#resetViews(),
     })
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
       if (err === undefined) options.events.emit('token_obtained', { strategy })
@@ -101,11 +101,11 @@ export class VmcpEngine {
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
       watchers: options.watchers,
-      onError: (error) => log.debug('a client could not be notified of changes', { err: error }),
+      onError: (error) => log.debug('notifying a client of changes failed', { err: error }),
     })
   }
 
-  /** How each backend is, the excluded ones included; sorted by name. */
+  /** Returns the state of each backend, including excluded ones, sorted by name. */
   states(): readonly BackendState[] {
     const states = [...this.#fleet.members.values()].map(
       ({ backend: { settings, revision, era, counter }, listings }): BackendState => ({
@@ -126,12 +126,12 @@ export class VmcpEngine {
     return [...states, ...this.#leftOut.states].sort((a, b) => byText(a.name, b.name))
   }
 
-  /** What backends offer, compared with what was approved. */
+  /** The comparison of the backends' items with the approved ones. */
   get pins(): Pins {
     return this.#pins
   }
 
-  /** Names in the settings that no backend has, one line for each. */
+  /** Names in the settings that do not match a backend, one line each. */
   get nameProblems(): readonly string[] {
     return this.#names.problems
   }
@@ -146,27 +146,27 @@ export class VmcpEngine {
       observation: this.#options.observation.backends,
       links: {
         listChanged: (backend, _kind, scope) => this.#listsChanged(backend, scope),
-        gap: (backend, scope) => this.#listsChanged(backend, scope, { isGap: true }),
+        announcementsLost: (backend, scope) => this.#listsChanged(backend, scope, { isGap: true }),
         resourceUpdated: (backend, scope, params) => {
           if (scope.kind === 'session') this.#resourceUpdated(backend, scope.session, params)
         },
         listener: (backend, session) => this.#listener(backend, session),
-        reclassified: (backend) => this.#listsChanged(backend, everyClient),
+        eraChanged: (backend) => this.#listsChanged(backend, everyClient),
       },
       onListing: ({ name }, listing) => {
-        this.#marks.read(name, listing)
+        this.#listGuardrails.read(name, listing)
         events.emit('lists_changed', { backend: name })
         this.#notifier.notify()
       },
       ready: async (name, listing) => {
-        const isCompared = await this.#pins.book.ready(name, listing)
-        await this.#marks.ready(listing)
+        const isCompared = await this.#pins.locks.ready(name, listing)
+        await this.#listGuardrails.ready(listing)
         return isCompared
       },
       onState: () => {
-        this.core.parts.views.changed()
-        this.#pins.changed()
-        this.#unmatched.changed()
+        this.core.parts.views.invalidate()
+        this.#pins.scheduleReport()
+        this.#unmatched.scheduleCheck()
       },
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       health: this,
@@ -174,8 +174,8 @@ export class VmcpEngine {
     })
   }
 
-  /** Locks or guardrails have come to make something else of what is listed. */
-  #shownChanged(): void {
+  /** Called when locks or guardrails change which items are shown. */
+  #resetViews(): void {
     this.core.parts.views.reset()
     this.#notifier.notify()
   }
@@ -186,11 +186,11 @@ export class VmcpEngine {
 
   #listsChanged(backend: Backend, scope: ConnectionScope, options?: { readonly isGap: boolean }): void {
     const { listings } = this.#fleet.members.get(backend.name) ?? {}
-    listings?.changes.take(scope, () => this.#notifier.notify(), options)
+    listings?.changes.handle(scope, () => this.#notifier.notify(), options)
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    this.#updates.pass(backend.name, session.id, params, (passed) =>
+    this.#updates.forward(backend.name, session.id, params, (passed) =>
       this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
     )
   }
@@ -204,10 +204,10 @@ export class VmcpEngine {
         clock.now,
         observation.telemetry.tracer,
         this.#workflows(config),
-        () => this.#conflicts.note(() => this.core.parts.views.catalogs()),
+        () => this.#conflicts.update(() => this.core.parts.views.catalogs()),
         reservedTools(config),
-        this.#pins.book,
-        this.#marks,
+        this.#pins.locks,
+        this.#listGuardrails,
       ),
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
@@ -239,7 +239,7 @@ export class VmcpEngine {
       clock,
       events,
       onChange: (name) => {
-        this.core.parts.views.changed()
+        this.core.parts.views.invalidate()
         this.#fleet.members.get(name)?.listings.expire()
         this.#notifier.notify()
         this.#options.onChange()
@@ -248,12 +248,12 @@ export class VmcpEngine {
   }
 
   /**
-   * Makes backends, health checks and catalog what the configuration says; unchanged backends are left alone. Backends
-   * that cannot be set up are excluded and reported, together with those of `invalid`; they never keep the others from
+   * Applies a configuration to backends, health checks and catalog. Unchanged backends are kept. Backends that cannot
+   * be set up are excluded and reported, together with those of `invalid`. They do not prevent other backends from
    * being served.
    */
   apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
-    // What is offered is to be written down first, so it is asked for now, not when the list in use is old.
+    // The items must be written to a lock first, so read them now instead of when the lists expire.
     for (const name of this.#pins.replace(config))
       if (config.pinning?.noLock === 'pin') this.#fleet.members.get(name)?.listings.expire()
     const { added, removed, excluded } = this.#fleet.apply(config)
@@ -262,16 +262,16 @@ export class VmcpEngine {
     this.#leftOut.replace([...invalid, ...excluded])
     this.#names.replace(config, invalid)
     this.#unmatched.replace(config)
-    this.#marks.replace(config)
+    this.#listGuardrails.replace(config)
     for (const name of removed) this.monitor.remove(name)
     this.#updates.forget(removed)
     this.#links.forgetBackends(removed)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
-      for (const name of added) this.#watch(name)
+      for (const name of added) this.#startChecks(name)
     } else {
       this.monitor.close()
       this.monitor = this.#makeMonitor(config)
-      for (const name of this.#fleet.members.keys()) this.#watch(name)
+      for (const name of this.#fleet.members.keys()) this.#startChecks(name)
     }
     this.#config = config
     this.core.parts = this.#parts(config)
@@ -291,14 +291,14 @@ export class VmcpEngine {
     return isBack
   }
 
-  #configure(backend: RuntimeBackend, config: VmcpConfig): Configured {
-    return configuredBackend(backend, config, {
+  #configure(backend: RuntimeBackend, config: VmcpConfig): ConfiguredBackend {
+    return configureBackend(backend, config, {
       outgoing: this.outgoing,
       authServer: this.#options.authServer,
     })
   }
 
-  #watch(name: string): void {
+  #startChecks(name: string): void {
     const backend = this.#fleet.members.get(name)?.backend
     if (!backend) return
     this.monitor.add({
@@ -308,19 +308,19 @@ export class VmcpEngine {
     })
   }
 
-  /** Callers may see something else than before, although no backend has changed. */
+  /** Notifies all clients that their lists may have changed, although no backend has changed. */
   permissionsChanged(): void {
     this.#notifier.notifyAll()
   }
 
-  /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
+  /** Ends the backend sessions of a session. With `gone` false, they stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
       listings.endSession(session.id)
       backend
         .endSession(session, { end: gone })
-        .catch((error: unknown) => this.#options.log.debug('a backend session was not ended', { err: error }))
+        .catch((error: unknown) => this.#options.log.debug('ending a backend session failed', { err: error }))
     }
   }
 
@@ -334,12 +334,12 @@ export class VmcpEngine {
     return true
   }
 
-  /** Closes connections that nobody has used for so long. */
+  /** Closes connections that were idle for `idleMs`. */
   evict(idleMs: number): void {
     this.#fleet.evict(idleMs)
   }
 
-  /** No more checks and words to clients; requests in flight go on. */
+  /** Stops checks and notifications. Requests in flight continue. */
   stop(): void {
     this.#leftOut.close()
     this.#certificates.close()
@@ -364,7 +364,7 @@ function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBa
   return second === undefined ? first?.name : undefined
 }
 
-/** The kind of an error, for labels and searches. */
+/** Returns the kind of an error, for event fields and metric labels. */
 function reasonOf(error: unknown): string {
   return error instanceof GatehouseError ? error.code.toLowerCase() : 'other'
 }

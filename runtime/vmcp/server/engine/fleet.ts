@@ -1,6 +1,6 @@
 /**
- * The backends of the running configuration. A changed configuration adds, removes and replaces single backends;
- * those that did not change keep their connections and listings.
+ * The backends of the running configuration. A changed configuration adds, removes and replaces single backends.
+ * Unchanged backends keep their connections and listings.
  */
 import { hash } from 'node:crypto'
 import { certificatesIn } from '../../../../schemas/certificate/index.ts'
@@ -13,7 +13,7 @@ import { Deviations } from '../../backends/deviations.ts'
 import type { HealthMonitor } from '../../backends/health/monitor.ts'
 import type { BackendObservation } from '../../backends/transport/measure.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
-import type { Configured, DeclaredBackend } from '../../backends/backend-settings.ts'
+import type { ConfiguredBackend, DeclaredBackend } from '../../backends/backend-settings.ts'
 import type { Listing } from '../../catalog/listing.ts'
 import { pinRules } from '../../catalog/pinning/book.ts'
 import { Listings } from '../../catalog/listings.ts'
@@ -27,20 +27,20 @@ export interface FleetOptions {
   readonly links: BackendLinks
   readonly events: Events
   readonly observation?: BackendObservation | undefined
-  /** Told when a listing was read for the first time, has changed, or cannot be read any more. */
+  /** Called when a listing was read for the first time, has changed, or can no longer be read. */
   readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
-  /** Told whenever what clients see may have changed. */
+  /** Called when the lists that clients see may have changed. */
   readonly onState: () => void
-  /** Told when a listing will not be shown any more. */
+  /** Called when a listing is no longer in use. */
   readonly onDropped: (listing: Listing) => void
   /** The health monitor. A reload may replace it. */
   readonly health: { readonly monitor: HealthMonitor }
   /**
-   * Settles once what is read of a backend can be compared with what was approved and shown; false: it is to be read again
-   * soon.
+   * Resolves when a listing can be compared with the approved one and shown. Resolves with false when it must be read
+   * again soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>
-  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
+  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => ConfiguredBackend
 }
 
 export interface FleetChange {
@@ -63,7 +63,7 @@ export class Fleet {
     return this.#members
   }
 
-  /** Makes the fleet what the configuration says, without the backends that cannot be set up. Never throws. */
+  /** Applies a configuration. Excludes backends that cannot be set up. Never throws. */
   apply(config: VmcpConfig): FleetChange {
     const wanted = new Map<string, BackendSettings>()
     const excluded: ExcludedBackend[] = []
@@ -84,32 +84,32 @@ export class Fleet {
     }
     for (const [name, settings] of wanted) {
       if (this.#members.has(name)) continue
-      this.#members.set(name, this.#member(settings))
+      this.#members.set(name, this.#makeMember(settings))
       added.push(name)
     }
-    // Backends that go still end their sessions.
+    // Removed backends still need their connection pools to end their sessions.
     void Promise.allSettled(closing).then(() => this.#closeUnused())
     return { added, removed, excluded }
   }
 
-  /** Ends pools that no backend uses any more, once their requests in flight are done. */
+  /** Closes connection pools that are no longer in use, after their requests in flight have ended. */
   #closeUnused(): void {
     const used = new Set([...this.#members.values()].map(({ backend }) => backend.settings.target.dispatcher))
     for (const [key, dispatcher] of this.#dispatchers) {
       if (used.has(dispatcher)) continue
       this.#dispatchers.delete(key)
       dispatcher.close().catch((error: unknown) => {
-        this.#options.log.debug('a pool of connections was not closed', { err: error })
+        this.#options.log.debug('closing a connection pool failed', { err: error })
       })
     }
   }
 
-  #member(settings: BackendSettings): AggregatedBackend {
+  #makeMember(settings: BackendSettings): AggregatedBackend {
     const { info, log, clock, links, events, observation, onListing, health } = this.#options
-    const own = log.child({ backend: settings.name })
+    const backendLog = log.child({ backend: settings.name })
     const backend = new Backend(settings, {
       ...{ links, health, events, observation, info },
-      ...{ log: own, now: clock.now },
+      ...{ log: backendLog, now: clock.now },
     })
     const listings = new Listings(backend, {
       events,
@@ -138,7 +138,7 @@ export class Fleet {
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
-        sent: [],
+        sentHeaders: [],
         deviations: new Deviations(backend.name, this.#options.events),
         trace: this.#options.observation?.calls.carrier,
       },
@@ -147,11 +147,11 @@ export class Fleet {
       fingerprint: hash('sha256', fingerprint, 'base64url'),
       authType: auth.type,
       pins,
-      caEndsAt: trust && (() => firstEnd(trust())),
+      caEndsAt: trust && (() => firstExpiry(trust())),
     }
   }
 
-  /** One pool of connections for each set of trust anchors and each rule for addresses. */
+  /** Returns the connection pool for a set of trust anchors and a rule for addresses. */
   #dispatcher({ addresses, trust }: DeclaredBackend, caBundlePath = ''): Dispatcher {
     const key = `${addresses} ${caBundlePath}`
     const known = this.#dispatchers.get(key)
@@ -178,7 +178,7 @@ export class Fleet {
   }
 }
 
-function firstEnd({ ca = '' }: TlsMaterial): number | undefined {
+function firstExpiry({ ca = '' }: TlsMaterial): number | undefined {
   const found = certificatesIn(ca)
   return typeof found === 'string'
     ? undefined

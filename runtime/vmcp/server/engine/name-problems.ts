@@ -1,4 +1,4 @@
-/** Names in the settings that no backend has: what was told already is not told again. */
+/** Reports names in the settings that do not match a backend. Reports each name once. */
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { nameProblems } from '../start-check.ts'
@@ -11,12 +11,12 @@ export class NameProblems {
     this.#events = events
   }
 
-  /** One line for each. */
+  /** One line for each name. */
   get problems(): readonly string[] {
     return this.#problems
   }
 
-  /** Takes a configuration; it may be applied often. */
+  /** Checks a configuration, which may be applied repeatedly. */
   replace(config: VmcpConfig, invalid: readonly ExcludedBackend[]): void {
     const before = this.#problems
     this.#problems = nameProblems(config, invalid)

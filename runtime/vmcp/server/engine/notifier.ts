@@ -1,15 +1,15 @@
 /**
- * Tells open sessions that a list has changed: only those whose own view changed, once per burst of changes.
+ * Notifies open sessions that a list has changed: only sessions whose view changed, and once per burst of changes.
  *
- * A session is notified of a list only after it has read it (before that there is nothing to refresh). The new state is read
- * before the client is told, so that its next list shows it.
+ * A session is notified of a list only after it has read the list, because it has nothing to refresh before that. The
+ * new state is read before the notification, so that the client's next list contains it.
  */
 import { notificationMessage } from '../../../mcp/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Watcher } from '../../clients/watcher.ts'
 
 const settleMs = 20
-const parallel = 16
+const maxParallel = 16
 const kinds: readonly ListKind[] = ['tools', 'resources', 'prompts']
 
 export interface NotifierOptions {
@@ -21,25 +21,25 @@ export class Notifier {
   readonly #options: NotifierOptions
   #timer: NodeJS.Timeout | undefined
   #running = false
-  #again = false
-  #everybody = false
+  #isPending = false
+  #notifiesAll = false
   #closed = false
 
   constructor(options: NotifierOptions) {
     this.#options = options
   }
 
-  /** What callers may see has changed, whatever there is: everybody has to ask again. */
+  /** Notifies every session of every list that it has read, because permissions have changed. */
   notifyAll(): void {
-    this.#everybody = true
+    this.#notifiesAll = true
     this.notify()
   }
 
-  /** Something may have changed. */
+  /** Checks for changed lists after a short pause. */
   notify(): void {
     if (this.#closed) return
     if (this.#running) {
-      this.#again = true
+      this.#isPending = true
       return
     }
     this.#timer ??= setTimeout(() => void this.#run(), settleMs)
@@ -53,27 +53,28 @@ export class Notifier {
   async #run(): Promise<void> {
     this.#timer = undefined
     this.#running = true
-    const everybody = this.#everybody
-    this.#everybody = false
+    const notifiesAll = this.#notifiesAll
+    this.#notifiesAll = false
     const queue = [...this.#options.watchers()].filter((watcher) => watcher.seen !== undefined)
-    const workers = Array.from({ length: Math.min(parallel, queue.length) }, async () => {
-      for (let watcher = queue.pop(); watcher; watcher = queue.pop()) await this.#tell(watcher, everybody)
+    const workers = Array.from({ length: Math.min(maxParallel, queue.length) }, async () => {
+      for (let watcher = queue.pop(); watcher; watcher = queue.pop())
+        await this.#notifyWatcher(watcher, notifiesAll)
     })
     await Promise.all(workers)
     this.#running = false
-    if (this.#again) {
-      this.#again = false
+    if (this.#isPending) {
+      this.#isPending = false
       this.notify()
     }
   }
 
-  async #tell(watcher: Watcher, whatever: boolean): Promise<void> {
+  async #notifyWatcher(watcher: Watcher, isForced: boolean): Promise<void> {
     try {
       const { digests } = await watcher.view()
       const { seen } = watcher
       if (!seen || this.#closed) return
       const changed = kinds.filter(
-        (kind) => seen[kind] !== undefined && (whatever || seen[kind] !== digests[kind]),
+        (kind) => seen[kind] !== undefined && (isForced || seen[kind] !== digests[kind]),
       )
       if (changed.length === 0) return
       watcher.seen = { ...seen, ...Object.fromEntries(changed.map((kind) => [kind, digests[kind]])) }

@@ -1,8 +1,8 @@
 /**
- * Tools that quotas, costs, guardrails, webhooks and policies name and no backend offers: with a misspelled name, or that which
- * clients see, nothing is counted, masked, asked about or forbidden.
+ * Reports tools in quotas, costs, guardrails, webhooks and policies that no backend offers. A rule with a misspelled
+ * name, or with the name that clients see, has no effect.
  *
- * Says nothing about a backend whose lists are not known yet, and looks a moment after lists changed, once for a burst.
+ * Skips backends whose lists are not known yet. Checks shortly after lists have changed, once per burst of changes.
  */
 import { namedOrigins } from '../../../../schemas/cedar/index.ts'
 import { below, formatViolations, type Guardrails, type RuntimeWebhook } from '../../../../schemas/index.ts'
@@ -26,7 +26,7 @@ type Naming = Pick<
 
 interface NamedTool {
   readonly path: string
-  /** Undefined: any. */
+  /** Undefined for all backends. */
   readonly backends: readonly string[] | undefined
   readonly tool: string
 }
@@ -37,7 +37,7 @@ const maxProblems = 50
 export class UnmatchedTools {
   readonly #parts: UnmatchedParts
   #named: readonly NamedTool[] = []
-  #open: readonly string[] = []
+  #reported: readonly string[] = []
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
@@ -45,30 +45,29 @@ export class UnmatchedTools {
     this.#parts = parts
   }
 
-  /** Takes a configuration. */
   replace(config: Naming): void {
     this.#named = namedTools(config)
-    this.changed()
+    this.scheduleCheck()
   }
 
-  /** Lists changed. */
-  changed(): void {
-    if (this.#closed || (this.#named.length === 0 && this.#open.length === 0)) return
+  /** Checks the tools after a short pause. Call after lists have changed. */
+  scheduleCheck(): void {
+    if (this.#closed || (this.#named.length === 0 && this.#reported.length === 0)) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      this.#tell()
+      this.#report()
     }, settleMs)
     this.#timer.unref()
   }
 
-  #tell(): void {
+  #report(): void {
     const { events, members } = this.#parts
-    const before = this.#open
-    this.#open = unmatched(this.#named, members())
-    for (const problem of this.#open)
+    const before = this.#reported
+    this.#reported = findUnmatched(this.#named, members())
+    for (const problem of this.#reported)
       if (!before.includes(problem)) events.emit('tool_unmatched', { problem, resolved: false })
     for (const problem of before)
-      if (!this.#open.includes(problem)) events.emit('tool_unmatched', { problem, resolved: true })
+      if (!this.#reported.includes(problem)) events.emit('tool_unmatched', { problem, resolved: true })
   }
 
   close(): void {
@@ -101,7 +100,7 @@ function namedTools({
     if (slash < 0) return []
     return [{ path: below('costs', key), backends: [key.slice(0, slash)], tool: key.slice(slash + 1) }]
   })
-  // Rules for all backends concern workflows too, which no backend offers.
+  // Rules for all backends also apply to workflows, which no backend offers.
   const workflows = new Set(compositeTools.map(({ name }) => name))
   const guarded = [
     ...(guardrails?.mark ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.mark', i))),
@@ -139,11 +138,11 @@ function namedByRule({ match, except = [] }: Rule, at: string): readonly NamedTo
   ]
 }
 
-/** One line for each. A backend that does not exist is reported with the other names of backends. */
-function unmatched(named: readonly NamedTool[], members: ReadonlyMap<string, Member>): readonly string[] {
+/** Lists the missing tools, one line each. `NameProblems` reports unknown backends. */
+function findUnmatched(named: readonly NamedTool[], members: ReadonlyMap<string, Member>): readonly string[] {
   const known = new Map<string, ReadonlySet<string> | undefined>()
   const toolsOf = (name: string): ReadonlySet<string> | undefined => {
-    if (!known.has(name)) known.set(name, offeredBy(members.get(name)))
+    if (!known.has(name)) known.set(name, toolNamesOf(members.get(name)))
     return known.get(name)
   }
   const isMissing = ({ backends, tool }: NamedTool): boolean => {
@@ -165,8 +164,8 @@ function notOfferedBy(backends: readonly string[]): string {
     : `none of the backends ${backends.join(', ')} offers`
 }
 
-/** Undefined: not known. */
-function offeredBy(member: Member | undefined): ReadonlySet<string> | undefined {
+/** Returns the tools of a backend. Undefined when its lists are not known yet. */
+function toolNamesOf(member: Member | undefined): ReadonlySet<string> | undefined {
   const listings = member?.listings.all() ?? []
   if (listings.length === 0) return undefined
   return new Set(listings.flatMap(({ tools }) => tools.map(({ key }) => key)))

@@ -1,20 +1,19 @@
-/** Why clients do not see a tool that the catalog has. */
 import { type Aggregation, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
 
-/** Names the rule that hides a tool. */
-export function hiddenBy(config: VmcpConfig): (entry: ToolEntry) => string | undefined {
+/** Returns a function that names the rule that hides a tool from clients. */
+export function hidingRuleOf(config: VmcpConfig): (entry: ToolEntry) => string | undefined {
   const reserved = reservedTools(config)
   const { aggregation } = config
   return ({ advertised, key, backend, base }) => {
     if (advertised) return undefined
     if (reserved.has(key)) return `${key} is reserved for a tool of the server`
-    return rule(aggregation, backend, base)
+    return describeRule(aggregation, backend, base)
   }
 }
 
-function rule(
+function describeRule(
   { excludeAllTools, tools, defaultToolVisibility }: Aggregation,
   backend: string,
   base: string,

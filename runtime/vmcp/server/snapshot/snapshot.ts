@@ -1,6 +1,6 @@
 /**
- * A virtual server as plain data, for explanations: where names lead, what hides them, and how the backends are. Of a running
- * server, or of a configuration with the lists of its backends.
+ * A virtual server as plain data, for explanations: the target of each name, the rules that hide it, and the state of
+ * the backends. Built from a running server, or from a configuration with the lists of its backends.
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -11,10 +11,10 @@ import { Catalog } from '../../catalog/catalog.ts'
 import { checkItem } from '../../catalog/items/check.ts'
 import { noErrors } from '../../catalog/items/errors.ts'
 import { callableTool } from '../../catalog/items/mirrored.ts'
-import { withheldBy } from '../../catalog/refused.ts'
+import { withheldReason } from '../../catalog/refused.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
-import { hiddenBy } from './hidden.ts'
+import { hidingRuleOf } from './hidden.ts'
 import { explainGuardrails } from '../../features/guardrails/explain.ts'
 
 export type ServerSnapshot = ReturnType<typeof snapshotOf>
@@ -25,9 +25,9 @@ export interface SnapshotParts {
   readonly states: readonly Pick<BackendState, 'name' | 'authType' | 'health' | 'excluded'>[]
   /** Names of the backends whose lists are known. */
   readonly listed: ReadonlySet<string>
-  /** True: what backends offer was given, and was not compared with their locks. */
+  /** True when the lists come from a file and were not compared with the locks. */
   readonly offline?: boolean
-  /** How full quotas are; not given: nothing counts. */
+  /** Usage of the quotas. Default: none is used. */
   readonly used?: readonly QuotaUsage[]
 }
 
@@ -74,14 +74,14 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
 }
 
 function itemsOf(config: VmcpConfig, catalog: Catalog) {
-  const hidden = hiddenBy(config)
+  const hidden = hidingRuleOf(config)
   const plain = (action: 'get_prompt' | 'read_resource', entries: readonly CatalogEntry[]) =>
     entries.map(({ key, backend, original }) => ({ action, name: key, backend, original }))
   return [
     ...[...catalog.tools.values()].map((entry) => ({
       action: 'call_tool' as const,
       name: entry.key,
-      alias: catalog.aliases.of.get(entry.key),
+      alias: catalog.aliases.aliasByName.get(entry.key),
       backend: entry.backend,
       original: entry.original,
       hidden: hidden(entry),
@@ -90,10 +90,10 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
     ...[...catalog.refusedTools.values()].map(({ key, backend, original, refused }) => ({
       action: 'call_tool' as const,
       name: key,
-      alias: catalog.aliases.of.get(key),
+      alias: catalog.aliases.aliasByName.get(key),
       backend,
       original,
-      ...withheldBy(refused),
+      ...withheldReason(refused),
     })),
     ...plain('get_prompt', catalog.promptList),
     ...[...catalog.refusedPrompts.values()].map(({ key, backend, original, refused }) => ({
@@ -101,7 +101,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
       name: key,
       backend,
       original,
-      ...withheldBy(refused),
+      ...withheldReason(refused),
     })),
     ...plain('read_resource', [...catalog.resourceList, ...catalog.templateList]),
     ...[...catalog.refusedResources.values(), ...catalog.refusedTemplates.values()].map(
@@ -110,14 +110,14 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
         name: key,
         backend,
         original,
-        ...withheldBy(refused),
+        ...withheldReason(refused),
       }),
     ),
     ...unlistedWorkflows(config, catalog),
   ]
 }
 
-/** Workflows of a server whose catalog is not known: where they lead can be said, whether their steps can be called cannot. */
+/** Returns the workflows that the catalog does not contain. Whether their steps can be called is unknown. */
 function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
   return compositeTools
     .filter(({ name }) => !tools.has(name))
@@ -143,7 +143,7 @@ function limitsOf({ rateLimiting }: VmcpConfig) {
   )
 }
 
-/** Where a name tells its backend. */
+/** Returns the prefix of each backend. Empty when names have no prefix. */
 function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): Record<string, string> {
   const { conflictResolution, conflictResolutionConfig } = aggregation
   if (conflictResolution !== 'prefix') return {}
@@ -152,9 +152,9 @@ function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): R
   )
 }
 
-/** How a backend is, as a file says it. */
-export interface GivenState {
-  /** JSON texts of its tools; undefined: not known. */
+/** The state of a backend in a file. */
+export interface BackendStateInput {
+  /** JSON texts of its tools. Undefined when they are unknown. */
   readonly tools?: readonly string[] | undefined
   readonly health?: BackendState['health']['status'] | undefined
   /** A category such as `timeout`. */
@@ -162,10 +162,10 @@ export interface GivenState {
   readonly circuit?: 'closed' | 'open' | 'half-open' | undefined
 }
 
-/** Of a configuration, with what is said of its backends. Nothing is asked. */
+/** Returns the snapshot of a configuration with the given backend states. Does not contact backends. */
 export function snapshotOffline(
   config: VmcpConfig,
-  given: Readonly<Record<string, GivenState>>,
+  given: Readonly<Record<string, BackendStateInput>>,
 ): ServerSnapshot {
   const backends = config.backends ?? []
   const listings = backends.flatMap(({ name }, serial) => {

@@ -1,6 +1,6 @@
 /**
- * A running server as data, for whoever shows it to people: its backends, tools, sessions and problems. Holds no address, no
- * credential and no session id.
+ * A running server as data, for the console and reports: its backends, tools, sessions and problems. Contains no
+ * addresses, credentials or session ids.
  */
 import { byText, type input } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -19,7 +19,7 @@ import { type DescribedPolicies, describePolicies, externalPoint } from '../../.
 import { type DirectCall, type DirectResult, statelessVersion } from '../../../mcp/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { withheldWords } from '../../catalog/refused.ts'
+import { withheldText } from '../../catalog/refused.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
 import type { PinKind } from '../../model/catalog/pinning.ts'
 import type { PinDetail, PinReport } from '../../catalog/pinning/report.ts'
@@ -31,60 +31,60 @@ import type { ServerSession } from '../../clients/sessions/session.ts'
 import type { SessionTable } from '../../clients/sessions/table.ts'
 import type { VmcpEngine } from '../engine/engine.ts'
 import { directCall } from '../direct-call.ts'
-import { hiddenBy } from './hidden.ts'
+import { hidingRuleOf } from './hidden.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
 import { type ServerSnapshot, snapshotOf } from './snapshot.ts'
 
-/** How long backends may take to list their tools for whoever looks. */
+/** Time limit for reading the lists of backends. */
 const askMs = 2_000
 
 export interface ServerView {
   /** Name of the virtual server. */
   readonly server: string
-  /** Sorted by name, the excluded ones included. */
+  /** Returns all backends, including excluded ones, sorted by name. */
   backends(): readonly BackendState[]
-  /** What is wrong now, the oldest first. */
+  /** Returns the open problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** What failed call by call within the last hour, the latest first. */
+  /** Returns the failures of single calls within the last hour, latest first. */
   recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
-  /** Ends a session; false when none has this hash. Rejects with SESSION_STORE_DOWN. */
+  /** Ends a session. Resolves with false when no session has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
-  /** The configuration in force, as the file has it, with defaults. */
+  /** Returns the configuration in force, in the form of the file, with defaults. */
   config(): unknown
-  /** Settings of the console, the same object as long as they are; undefined where there are none. */
+  /** Returns the console settings. The object is the same while they are unchanged. Undefined without settings. */
   console(): VmcpConfig['console']
-  /** The policies in force, the same object as long as they are; undefined without policies. */
+  /** Returns the policies in force. The object is the same while they are unchanged. Undefined without policies. */
   policies(): DescribedPolicies | undefined
-  /** URL of the external decision point that decides in their place. */
+  /** Returns the URL of the external decision point, which replaces policies. */
   decisionPoint(): string | undefined
-  /** Where clients connect to. */
+  /** Returns the connection settings for clients. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
-  /** For who opens the address in a browser. */
-  pageFacts(): { readonly name: string; readonly url: string | undefined; readonly auth: boolean }
-  /** Checks a backend now; false when there is none of that name. */
+  /** Returns the facts for the page that browsers receive. */
+  pageFacts(): { readonly name: string; readonly url: string | undefined; readonly requiresAuth: boolean }
+  /** Checks a backend now. Resolves with false when no backend has this name. */
   recheck(backend: string): Promise<boolean>
-  /** Carries a tool call out for a caller, through policies, limits, credentials and audit. Rejects with GatehouseError. */
+  /** Performs a tool call for a caller, with policies, limits, credentials and audit. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
-  /** What this caller could name, before policies, backends that are down included; sorted by name. Never rejects. */
+  /** Returns the tools of a caller before policies, including backends that are down, sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
-  /** The locks in force, as the configuration has them. */
+  /** Returns the locks in the configuration in force. */
   toolLocks(): readonly input.RuntimeToolLock[]
-  /** How backends compare with their locks, sorted by name; undefined while pinning is off. */
+  /** Returns the comparisons of backends with their locks, sorted by name. Undefined while pinning is off. */
   pins(): readonly PinReport[] | undefined
-  /** One difference with both definitions; undefined when there is none of that name. */
+  /** Returns one difference with both definitions. Undefined when the item does not differ. */
   pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
-  /** Audits what somebody did in the console. */
+  /** Audits an action in the console. */
   acted(record: ConsoleRecord): void
-  /** The server as data, as this caller meets it. Never rejects. */
+  /** Returns the snapshot of the server for a caller. Never rejects. */
   snapshot(caller: Caller): Promise<ServerSnapshot>
 }
 
 export interface ReviewedPin extends PinDetail {
-  /** The backend shows callers different things. */
+  /** True when the backend offers different items to different callers. */
   readonly perCaller: boolean
-  /** The lock of the configuration is another by now, and about to be in force. */
+  /** True when a new lock of the configuration is about to take effect. */
   readonly changing: boolean
 }
 
@@ -100,7 +100,7 @@ export interface ViewParts {
   readonly quotas: () => readonly QuotaUsage[]
 }
 
-export function viewOf(parts: ViewParts): ServerView {
+export function makeServerView(parts: ViewParts): ServerView {
   const { config, engine, events, sessions } = parts
   return {
     server: config().name,
@@ -125,7 +125,7 @@ export function viewOf(parts: ViewParts): ServerView {
     },
     pageFacts() {
       const { name, incomingAuth } = config()
-      return { name, url: incomingAuth.oidc?.resource, auth: incomingAuth.type !== 'anonymous' }
+      return { name, url: incomingAuth.oidc?.resource, requiresAuth: incomingAuth.type !== 'anonymous' }
     },
     recheck: (backend) => engine.recheck(backend),
     call: (call) =>
@@ -134,13 +134,13 @@ export function viewOf(parts: ViewParts): ServerView {
         endBackendSessions: (session) => engine.endSession(session, { gone: true }),
       }),
     async snapshot(caller) {
-      const catalog = await known(engine.core, caller)
+      const catalog = await knownCatalog(engine.core, caller)
       const listed = new Set(catalog.listings.map(({ backend }) => backend))
       return snapshotOf({ config: config(), catalog, states: engine.states(), listed, used: parts.quotas() })
     },
     async tools(caller) {
-      const { tools, refusedTools, aliases } = await known(engine.core, caller)
-      const hidden = hiddenBy(config())
+      const { tools, refusedTools, aliases } = await knownCatalog(engine.core, caller)
+      const hidden = hidingRuleOf(config())
       const shown = ({
         key,
         backend,
@@ -148,7 +148,7 @@ export function viewOf(parts: ViewParts): ServerView {
         json,
       }: Pick<ToolEntry, 'key' | 'backend' | 'original' | 'json'>) => ({
         name: key,
-        alias: aliases.of.get(key),
+        alias: aliases.aliasByName.get(key),
         backend,
         original,
         json,
@@ -158,7 +158,7 @@ export function viewOf(parts: ViewParts): ServerView {
         ...[...tools.values()].map((entry) => ({ ...shown(entry), hidden: hidden(entry), refused: false })),
         ...[...refusedTools.values()].map((entry) => ({
           ...shown(entry),
-          hidden: withheldWords(entry.refused),
+          hidden: withheldText(entry.refused),
           refused: true,
         })),
       ].sort((a, b) => byText(a.name, b.name))
@@ -170,19 +170,19 @@ export function viewOf(parts: ViewParts): ServerView {
       const detail = engine.pins.detail(backend, kind, name)
       if (!detail) return undefined
       const { pins } = engine
-      return { ...detail, perCaller: pins.isPerCaller(backend), changing: pins.book.isChanging(backend) }
+      return { ...detail, perCaller: pins.isPerCaller(backend), changing: pins.locks.isChanging(backend) }
     },
   }
 }
 
-/** Read once for each configuration: its parts are never changed in place. */
-const described = new WeakMap<VmcpConfig['incomingAuth'], DescribedPolicies>()
+/** Descriptions by configuration, whose parts are never changed in place. */
+const descriptions = new WeakMap<VmcpConfig['incomingAuth'], DescribedPolicies>()
 
 function policiesOf({ incomingAuth, name }: VmcpConfig): DescribedPolicies | undefined {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return undefined
-  const found = described.get(incomingAuth) ?? describePolicies(authz, name)
-  described.set(incomingAuth, found)
+  const found = descriptions.get(incomingAuth) ?? describePolicies(authz, name)
+  descriptions.set(incomingAuth, found)
   return found
 }
 
@@ -209,17 +209,17 @@ function sessionView(session: ServerSession): ShownSession {
   }
 }
 
-/** What is known is shown when a backend does not answer. */
-async function known(core: Core, caller: Caller): Promise<Catalog> {
-  const client = viewer(caller)
+/** Returns the catalog of a caller. Uses the last known lists of backends that do not respond in time. */
+async function knownCatalog(core: Core, caller: Caller): Promise<Catalog> {
+  const client = viewerClient(caller)
   const { members, views } = core.parts
-  const asked = views.of(members, client, { waitForFresh: false })
+  const asked = views.query(members, client, { waitForFresh: false })
   await abortable(asked, AbortSignal.timeout(askMs)).catch(() => {})
-  return views.known(members, client)
+  return views.lastKnown(members, client)
 }
 
-/** A client that declares nothing. */
-function viewer(caller: Caller): OperationClient {
+/** Returns a client that declares no capabilities. */
+function viewerClient(caller: Caller): OperationClient {
   return {
     era: 'stateless',
     protocolVersion: statelessVersion,

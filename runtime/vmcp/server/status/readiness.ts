@@ -34,7 +34,7 @@ export class VmcpReadiness {
    * Called after a configuration was applied. `served` is the number of backends that are set up, regardless of their
    * health.
    */
-  applied(leftOut: readonly string[], served: number): void {
+  onApplied(leftOut: readonly string[], served: number): void {
     const { partialFailureMode } = this.#parts.config().operational.failureHandling
     const isBlocked = leftOut.length > 0 && (partialFailureMode === 'fail' || served === 0)
     if (isBlocked) {

@@ -1,11 +1,11 @@
 /**
- * Tells the cluster how the backends are: writes this pod's entry of the report ConfigMap, from which the hooks make
- * the status of the resource. Every statusReportingInterval, and soon after something has changed.
+ * Reports the state of the backends to the cluster: writes this pod's entry of the report ConfigMap, from which the
+ * hooks build the status of the resource. Reports every statusReportingInterval, and shortly after a change.
  *
- * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that of a
- * pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged and
- * tried again.
- * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval); ARCHITECTURE.md, "A manifest".
+ * Also removes the entries of killed pods, which no other component would remove: entries of other pods that have not
+ * changed for a long time. When the API server cannot be reached, logs the error and retries.
+ * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval);
+ * ARCHITECTURE.md, "A manifest".
  */
 import { createHash } from 'node:crypto'
 import { excludedPrefix, fieldsOf } from '../../../../schemas/index.ts'
@@ -33,7 +33,7 @@ export interface ReporterOptions {
   readonly configMap: string
   readonly pod: string
   readonly intervalMs: () => number
-  /** SHA-256 of the configuration in force, hex; undefined when it did not come from a file. */
+  /** Returns the SHA-256 of the configuration in force, hex. Undefined when it did not come from a file. */
   readonly configChecksum: () => string | undefined
   readonly backends: () => readonly BackendState[]
   readonly clock: Clock
@@ -41,7 +41,7 @@ export interface ReporterOptions {
   readonly events: Events
 }
 
-/** A change is reported this soon, so that several changes make one report. */
+/** Delay before a change is reported, so that several changes are combined. */
 const soonMs = 1_000
 /**
  * An entry that does not change for this many reports and intervals of this pod, and at least this long, belongs to a
@@ -49,11 +49,11 @@ const soonMs = 1_000
  */
 const missedReports = 4
 const leastAgeMs = 60_000
-/** A ConfigMap holds 1 MiB, of all pods together. */
+/** The entries of all pods share the 1 MiB of a ConfigMap. */
 const maxProblems = 50
 const maxDrift = 50
 
-/** The reporter that the environment of a pod asks for; undefined outside a cluster. */
+/** Returns the reporter for the environment of a pod. Undefined outside a cluster. */
 export function reporterFor(
   env: Environment,
   given: ClusterApi | undefined,
@@ -74,8 +74,8 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #closed = false
   readonly #stopListening: () => void
-  /** By key: the entry of another pod, as a digest, and since when it is as it is. */
-  #others: ReadonlyMap<string, Seen> = new Map()
+  /** Digest of each other pod's entry, and when it last changed, by key. */
+  #otherEntries: ReadonlyMap<string, ObservedEntry> = new Map()
 
   constructor(options: ReporterOptions) {
     this.#options = options
@@ -85,7 +85,7 @@ export class Reporter {
     })
   }
 
-  /** Something changed. */
+  /** Reports soon, because something has changed. */
   notify(): void {
     if (this.#soon || this.#closed) return
     this.#soon = true
@@ -125,7 +125,7 @@ export class Reporter {
     }
   }
 
-  /** Sets this pod's key; null takes it away. Takes dead pods' keys away with it. */
+  /** Sets this pod's key, or removes it when `value` is null. Also removes the keys of dead pods. */
   async #write(value: string | null): Promise<void> {
     const { api, namespace, configMap, pod } = this.#options
     const dead = this.#deadKeys().map((key) => [key, null] as const)
@@ -133,25 +133,25 @@ export class Reporter {
       data: { ...Object.fromEntries(dead), [`${pod}.json`]: value },
     })
     if (status !== 200) throw new Error(`the API server answered ${status}`)
-    this.#note(body)
+    this.#recordOthers(body)
   }
 
   #deadKeys(): readonly string[] {
     const { clock, intervalMs } = this.#options
     const age = Math.max(missedReports * intervalMs(), leastAgeMs)
-    return [...this.#others].flatMap(([key, { since, reports }]) =>
+    return [...this.#otherEntries].flatMap(([key, { since, reports }]) =>
       reports >= missedReports && clock.now() - since > age ? [key] : [],
     )
   }
 
-  /** Compares the other pods' entries with what they were; their clocks play no part. */
-  #note(configMap: unknown): void {
+  /** Records whether the entries of other pods have changed. Does not depend on the clocks of other pods. */
+  #recordOthers(configMap: unknown): void {
     const { clock, pod } = this.#options
     const others = Object.entries(stringsOf(configMap)).filter(([key]) => key !== `${pod}.json`)
-    this.#others = new Map(
+    this.#otherEntries = new Map(
       others.map(([key, text]) => {
         const digest = createHash('sha256').update(text).digest('base64')
-        const known = this.#others.get(key)
+        const known = this.#otherEntries.get(key)
         const isSame = known?.digest === digest
         return [
           key,
@@ -161,7 +161,7 @@ export class Reporter {
     )
   }
 
-  /** Takes this pod's entry away: what it said is nobody's word any more. */
+  /** Stops reporting and removes this pod's entry. */
   async close(): Promise<void> {
     this.#closed = true
     this.#stopListening()
@@ -170,21 +170,21 @@ export class Reporter {
     try {
       await this.#write(null)
     } catch (error) {
-      this.#options.log.debug('the report was not taken away', { err: error })
+      this.#options.log.debug('removing the report failed', { err: error })
     }
     await this.#options.api.fetch.close()
   }
 }
 
-interface Seen {
+interface ObservedEntry {
   readonly digest: string
-  /** Milliseconds, of this pod's clock. */
+  /** Milliseconds of this pod's clock. */
   readonly since: number
   /** Number of successful reports of this pod since then. While none succeeds, the other pods cannot report either. */
   readonly reports: number
 }
 
-/** The texts under `data` of a ConfigMap as the API server answered it. */
+/** Returns the strings under `data` of a ConfigMap. */
 function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(fieldsOf(fieldsOf(configMap)['data'])).filter(
@@ -212,7 +212,7 @@ function entryOf({ name, url, health, lists, revision, excluded }: BackendState)
   }
 }
 
-/** Names of backends are texts of others: shown as they are read, and cut. */
+/** Shortens item names and makes their characters visible, because backends choose them. */
 function pinEntry({
   backend,
   lock,

@@ -1,6 +1,6 @@
 /**
- * The built-in paths of a virtual server: liveness, readiness, status and backend health. They answer without
- * authentication and so say nothing but names and states.
+ * The built-in paths of a virtual server: liveness, readiness, status and backend health. They require no
+ * authentication and therefore only return names and states.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -10,9 +10,9 @@ import type { HealthStatus } from '../../backends/health/monitor.ts'
 import type { StatusReport } from './status.ts'
 
 export interface VmcpRouteParts {
-  /** Why the server is not ready; undefined when it is. */
+  /** Returns why the server is not ready. Undefined when it is ready. */
   readonly notReady: () => string | undefined | Promise<string | undefined>
-  /** What an operator who looks at readiness should know. */
+  /** Returns notes for operators, which `/readyz` contains. */
   readonly notes: () => readonly string[]
   readonly mode: 'static' | 'dynamic'
   readonly status: () => StatusReport
@@ -23,7 +23,7 @@ export interface VmcpRouteParts {
 
 const noStore = { 'cache-control': 'no-store' }
 
-/** The stage for a built-in path; undefined for every other path. */
+/** Returns the stage for a built-in path. Undefined for every other path. */
 export function builtInRoute(parts: VmcpRouteParts, path: string): Stage<Exchange> | undefined {
   switch (path) {
     case '/health':

@@ -1,7 +1,8 @@
 /**
  * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. The
  * explanation of a backend is short and masked. It is in a separate member (`detail`) or at the end of a message.
- * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
+ * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case,
+ * backends sorted.
  */
 import { byText } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -27,15 +28,15 @@ export interface StatusReport {
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
   /**
-   * Backends that are excluded, and why; names in settings that no backend has; lists that are stale; names that could not
-   * be offered as they stand, of the catalogs in use; features that do less than they should.
+   * Excluded backends and their problems, unknown names in settings, stale lists, naming problems of the catalogs in
+   * use, and features with limited function.
    */
   readonly problems: readonly string[]
-  /** Tools that clients know by a shorter name, of the catalogs in use; absent where there are none. */
+  /** Tools with a shorter name for clients, of the catalogs in use. Absent when there are none. */
   readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
-  /** What is wrong since when, and what to do about it; the oldest first. */
+  /** Open problems with their start and fix, oldest first. */
   readonly problem_details: readonly ProblemStatus[]
-  /** What failed call by call within the last hour, and what to do about it; the latest first. */
+  /** Failures of single calls within the last hour with their fix, latest first. */
   readonly recent_failures: readonly FailureStatus[]
 }
 
@@ -66,10 +67,10 @@ export interface BackendStatus {
   readonly transport: string
   readonly auth_type: string
   readonly mcp_revision?: string
-  /** Time of the last change of health; absent before the first. */
+  /** Time of the last change of health. Absent before the first change. */
   readonly since?: string
   readonly consecutive_failures: number
-  /** What went wrong the last time, however long ago. */
+  /** The most recent error, regardless of its age. */
   readonly last_error?: {
     readonly category: string
     readonly message: string
@@ -83,9 +84,9 @@ export interface BackendStatus {
   /** Requests of clients since the backend was set up. */
   readonly calls: number
   readonly calls_failed: number
-  /** Of the last five to ten minutes; absent without a call. */
+  /** Latency of the last five to ten minutes. Absent without a call. */
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
-  /** How its items compare with what was approved; absent while pinning is off. */
+  /** Comparison of its items with the approved ones. Absent while pinning is off. */
   readonly pinning?: PinningStatus
 }
 
@@ -95,7 +96,7 @@ export interface PinningStatus {
   readonly new: number
   readonly changed: number
   readonly removed: number
-  /** The first of those that differ. */
+  /** The first items that differ. */
   readonly drift: readonly PinDriftStatus[]
 }
 
@@ -115,7 +116,7 @@ export interface StatusReportParts {
   readonly backends: readonly BackendState[]
   readonly catalogs: readonly Catalog[]
   readonly problems: Iterable<string>
-  /** What the event stream knows to be wrong. */
+  /** Source of open problems and recent failures. */
   readonly events: Pick<Events, 'problems' | 'recent'>
 }
 
@@ -169,7 +170,7 @@ function isAvailable({ excluded, health: { status, circuit } }: BackendState): b
 }
 
 function aliasStatus(catalogs: readonly Catalog[]): Pick<StatusReport, 'tool_aliases'> {
-  const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.names]))
+  const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.nameByAlias]))
   if (found.size === 0) return {}
   const rows = [...found].map(([alias, name]) => ({ name: visibleText(name), alias: visibleText(alias) }))
   return { tool_aliases: rows.sort((a, b) => byText(a.name, b.name)).slice(0, 200) }

@@ -254,12 +254,12 @@ t.test('a worker that is started again is ready when its siblings were', async (
       stopping: () => false,
     })
   const [first, second] = [make(), make()]
-  second.applied(['bad'], 1)
+  second.onApplied(['bad'], 1)
   t.match(await second.notReady(), /configuration of bad/)
-  first.applied([], 1)
+  first.onApplied([], 1)
   t.equal(await second.notReady(), undefined)
   const third = make()
-  third.applied(['bad'], 1)
+  third.onApplied(['bad'], 1)
   t.equal(await third.notReady(), undefined)
 })
 

@@ -1,7 +1,7 @@
 /** The stream on which a backend announces changes goes down and comes back: what it announced meanwhile is seen all the same. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { Gaps } from '../../../../runtime/vmcp/backends/session-era/gaps.ts'
+import { GapReporter } from '../../../../runtime/vmcp/backends/session-era/gaps.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../../helpers/mcp/wire.ts'
@@ -106,7 +106,7 @@ t.test('gaps: the first is told, then one for all of the next half minute', asyn
     },
   }
   const pass = () => timers.shift()?.work()
-  const gaps = new Gaps(() => told++, clock)
+  const gaps = new GapReporter(() => told++, clock)
   for (let i = 0; i < 5; i++) gaps.note()
   t.same([told, timers.map(({ ms }) => ms)], [1, [30_000]])
   pass()

@@ -9,7 +9,7 @@ import { timerMs, validateManifest, validateRuntime, type Violation } from '../.
 import { inlined, loadBundle } from '../../../../schemas/generate/load.ts'
 import type { Schema } from '../../../../schemas/schema.ts'
 import { parseVmcpConfig } from '../../../../runtime/config/vmcp/file.ts'
-import { configuredBackend } from '../../../../runtime/vmcp/backends/backend-settings.ts'
+import { configureBackend } from '../../../../runtime/vmcp/backends/backend-settings.ts'
 import { scriptSettings } from '../../../../runtime/vmcp/features/scripts/settings.ts'
 import { healthSettings } from '../../../../runtime/vmcp/backends/health/settings.ts'
 import { silentLog } from '../../../../runtime/net/index.ts'
@@ -172,7 +172,7 @@ await t.test('the timers of the runtime get what a timer takes, however short or
     const config = parseVmcpConfig(JSON.stringify(file('operational', operational, { codeMode })))
     const [backend] = config.backends ?? []
     if (!backend || !config.codeMode) throw new Error('the file has a backend and code mode')
-    t.equal(configuredBackend(backend, config, { outgoing, authServer: undefined }).ready?.timeoutMs, ms)
+    t.equal(configureBackend(backend, config, { outgoing, authServer: undefined }).ready?.timeoutMs, ms)
     t.match(healthSettings(config), { intervalMs: ms, timeoutMs: 0 })
     t.equal(scriptSettings(config.codeMode).toolCallTimeoutMs, ms)
   }

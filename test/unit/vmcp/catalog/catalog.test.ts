@@ -240,18 +240,18 @@ t.test(
   async (t) => {
     const name = 'n'.repeat(70)
     const made = catalog({}, { a: { tools: [name] } })
-    t.same([...made.aliases.of.keys()], [`a_${name}`])
+    t.same([...made.aliases.aliasByName.keys()], [`a_${name}`])
     t.same(made.problems, [])
     const plain = catalog({ maxToolNameLength: 0 }, { a: { tools: [name] } })
     t.equal(plain.toolList.length, 1)
-    t.equal(plain.aliases.of.size, 0)
+    t.equal(plain.aliases.aliasByName.size, 0)
     t.match(plain.problems, [{ kind: 'long_name' }])
   },
 )
 
 t.test('a hidden tool has no alias', async (t) => {
   const made = catalog({ excludeAllTools: true }, { a: { tools: ['n'.repeat(70)] } })
-  t.equal(made.aliases.of.size, 0)
+  t.equal(made.aliases.aliasByName.size, 0)
 })
 
 t.test('prompts: prefixed, by priority bare, equal results are both left out', async (t) => {

@@ -1,12 +1,12 @@
 /** The locks of one backend together. */
 import t from 'tap'
-import { PinBook } from '../../../../runtime/vmcp/catalog/pinning/book.ts'
+import { ActiveLocks } from '../../../../runtime/vmcp/catalog/pinning/book.ts'
 import { digestsOf } from '../../../../runtime/vmcp/catalog/pinning/digest.ts'
 import type { Listing } from '../../../../runtime/vmcp/catalog/listing.ts'
-import { closedBy, settingsFor } from '../../../../runtime/vmcp/catalog/pinning/apply.ts'
+import { closingReason, settingsFor } from '../../../../runtime/vmcp/catalog/pinning/apply.ts'
 import { compileLocks } from '../../../../runtime/vmcp/catalog/pinning/compile.ts'
 import type { PinReport } from '../../../../runtime/vmcp/catalog/pinning/report.ts'
-import { PinsTold } from '../../../../runtime/vmcp/catalog/pinning/told.ts'
+import { PinReporter } from '../../../../runtime/vmcp/catalog/pinning/told.ts'
 import type { EventRow } from '../../../../runtime/observe/events/row.ts'
 import { eventTable } from '../../../../runtime/observe/events/table.ts'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
@@ -25,7 +25,7 @@ t.test(
       const lock = await compileLocks('b', given)
       t.match(lock, { onChanged: 'block', onNew: 'block', onRemoved: undefined })
       t.match(lock.failure, /different values of onChanged/)
-      t.equal(closedBy(settingsFor(observe, lock), lock), 'lock_invalid')
+      t.equal(closingReason(settingsFor(observe, lock), lock), 'lock_invalid')
     }
   },
 )
@@ -58,20 +58,20 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
       typeof message === 'function' ? message(own) : message,
     ])
   })
-  const told = new PinsTold(events)
+  const told = new PinReporter(events)
   const changed = { pinned: 0, new: 0, changed: 1, removed: 0 }
   const differs = reportOf('b', { counts: changed })
-  told.note([differs])
-  told.note([reportOf('b', {})])
-  told.note([differs])
-  told.note([reportOf('b', { lock: 'invalid', failure: 'twice' })])
-  told.note([reportOf('b', { lock: 'missing' })])
-  told.note([reportOf('b', { lock: 'invalid', failure: 'twice' })])
-  told.note([reportOf('b', {})])
-  told.note([reportOf('b', { counts: changed, quiet: true })])
-  told.note([])
-  told.note([reportOf('b', { lock: 'missing', closed: true })])
-  told.note([])
+  told.update([differs])
+  told.update([reportOf('b', {})])
+  told.update([differs])
+  told.update([reportOf('b', { lock: 'invalid', failure: 'twice' })])
+  told.update([reportOf('b', { lock: 'missing' })])
+  told.update([reportOf('b', { lock: 'invalid', failure: 'twice' })])
+  told.update([reportOf('b', {})])
+  told.update([reportOf('b', { counts: changed, quiet: true })])
+  told.update([])
+  told.update([reportOf('b', { lock: 'missing', closed: true })])
+  told.update([])
   t.same(seen, [
     ['warn', 'a backend differs from its tool lock'],
     ['info', 'a backend matches its tool lock'],
@@ -100,7 +100,9 @@ t.test('hidden characters of names are written out', (t) => {
     { kind: 'prompt', name: 'greet' },
   ] as const
   const counts = { pinned: 0, new: 0, changed: 2, removed: 0 }
-  new PinsTold(events).note([reportOf('b', { counts, drift: names.map((name) => ({ ...drift, ...name })) })])
+  new PinReporter(events).update([
+    reportOf('b', { counts, drift: names.map((name) => ({ ...drift, ...name })) }),
+  ])
   t.match(seen, [
     {
       examples: ['tool read\\u{202e}\\u{e0041}\\u{a} changed (text)', 'prompt greet changed (text)'],
@@ -126,7 +128,7 @@ t.test('what differs is quiet exactly where its sort is only observed', async (t
   const options = { changed: 'onChanged', new: 'onNew', removed: 'onRemoved' } as const
   for (const [sort, tools] of Object.entries(differing)) {
     for (const [other, option] of Object.entries(options)) {
-      const book = new PinBook({ onReady: () => {} })
+      const book = new ActiveLocks({ onReady: () => {} })
       book.replace({ pinning: { ...observe, [option]: 'warn' }, toolLocks: [lock] })
       await book.ready('b', emptyListing)
       const items = await Promise.all(

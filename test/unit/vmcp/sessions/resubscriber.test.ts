@@ -6,11 +6,11 @@ t.test('a session that is lost time and again is not opened again each time at o
   const resubscriber = new Resubscriber()
   const subscribed: string[] = []
   const lose = (key: string) =>
-    resubscriber.lost(key, {
+    resubscriber.schedule(key, {
       uris: () => ['test://r'],
       subscribe: async () => subscribed.push(key) > 0,
-      watched: () => {},
-      over: () => false,
+      onResubscribed: () => {},
+      isOver: () => false,
     })
   for (let i = 0; i < 10; i++) lose('session backend')
   lose('session other')

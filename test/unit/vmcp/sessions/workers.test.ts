@@ -5,7 +5,7 @@ import { makeEvents } from '../../../../runtime/observe/index.ts'
 import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
 import { noAbilities } from '../../../../runtime/vmcp/model/client.ts'
 import { offerSessions } from '../../../../runtime/vmcp/clients/processes/offered-sessions.ts'
-import { type Elsewhere, sessionsElsewhere } from '../../../../runtime/vmcp/clients/sessions/elsewhere.ts'
+import { type OtherWorkers, makeOtherWorkers } from '../../../../runtime/vmcp/clients/sessions/elsewhere.ts'
 import { sessionRecords } from '../../../../runtime/vmcp/clients/sessions/records.ts'
 import { SessionTable } from '../../../../runtime/vmcp/clients/sessions/table.ts'
 
@@ -32,7 +32,7 @@ function twoWorkers(options: { readonly deaf?: boolean } = {}) {
   const worker = (id: number): SessionTable => {
     const others = async (name: string, argument?: unknown): Promise<readonly unknown[]> =>
       options.deaf ? [] : offered.flatMap((one, at) => (at === id ? [] : [one[name]?.(argument)]))
-    const elsewhere: Elsewhere = sessionsElsewhere(
+    const elsewhere: OtherWorkers = makeOtherWorkers(
       { others, any: async (name, argument) => (await others(name, argument)).includes(true) },
       `w${id}.`,
     )
@@ -43,7 +43,7 @@ function twoWorkers(options: { readonly deaf?: boolean } = {}) {
       records: sessionRecords(store, { server: 'group:name', ttlMs, now: () => now }),
       events: makeEvents(),
       freshMs,
-      elsewhere,
+      otherWorkers: elsewhere,
       onEnd() {},
     })
     offerSessions({ offer: (handlers) => void offered.push(handlers) }, table)
@@ -122,11 +122,11 @@ t.test('cancelled requests that nobody waits for are passed on, a bounded number
     open++
     return new Promise((resolve) => ends.push(() => resolve([])))
   }
-  const elsewhere = sessionsElsewhere({ others, any: async () => false }, 'w0.')
+  const elsewhere = makeOtherWorkers({ others, any: async () => false }, 'w0.')
   for (let i = 0; i < 1_000; i++) elsewhere.cancel('s', String(i))
   t.equal(open, 64)
-  void elsewhere.ended('s')
-  elsewhere.changed('s')
+  void elsewhere.endCopies('s')
+  elsewhere.invalidateCopies('s')
   t.equal(open, 66, 'what keeps copies right is never left out for them')
   for (const end of ends) end()
   await new Promise(setImmediate)
