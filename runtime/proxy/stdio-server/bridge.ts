@@ -35,10 +35,10 @@ import {
   type Listener,
   listen,
   type Log,
-  makeOriginGuard,
+  makeOriginCheck,
   pipeline,
   readBody,
-  refuseBodyByHead,
+  rejectBodyByHeaders,
   sendBody,
   sendJson,
 } from '../../net/index.ts'
@@ -165,7 +165,7 @@ class Bridge {
     return pipeline<BridgeExchange>(
       {
         route: (x) => (x.path === '/health' ? health : served.includes(x.path) ? undefined : notFound),
-        limits: (x) => refuseBodyByHead(x),
+        limits: (x) => rejectBodyByHeaders(x),
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)
@@ -180,7 +180,7 @@ class Bridge {
 
   serveOn(listener: Listener): StdioBridge {
     const { host } = this.#options
-    this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins: [] }).check
+    this.#guard = makeOriginCheck({ host, port: listener.port, allowedOrigins: [] }).check
     this.#source.start()
     const timer = setInterval(() => this.#evict(), evictMs)
     timer.unref()

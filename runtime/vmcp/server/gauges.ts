@@ -1,7 +1,7 @@
 /** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
-import { LoadControl, type LoadLimits, overloadSpells } from '../../net/index.ts'
+import { LoadControl, type LoadLimits, trackOverload } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
@@ -12,7 +12,7 @@ import type { ServerSession } from '../clients/sessions/session.ts'
 export interface GaugeParts {
   readonly version: string
   readonly sessions: () => number
-  readonly load: Pick<LoadControl, 'waiting' | 'refused'>
+  readonly load: Pick<LoadControl, 'waiting' | 'rejected'>
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
@@ -28,7 +28,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   const { version, sessions, load, backends, server, quotas, servingEndsAt } = parts
   metrics.sessions(() => [[sessions()]])
   metrics.requestsWaiting(() => [[load.waiting]])
-  metrics.overloadRefusals(() => [[load.refused]])
+  metrics.overloadRefusals(() => [[load.rejected]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
       for (const status of healthStates)
@@ -70,18 +70,18 @@ export function countSession(metrics: Metrics, { openedAt, facts }: ServerSessio
   })
 }
 
-/** What checks of access tokens tell. */
+/** Emits the events for checks of access tokens. */
 export function tellAuthentication(events: Events, event: AuthenticationEvent): void {
   if (event.kind === 'refused') events.emit('token_refused', { reason: event.reason })
   else if (event.kind === 'available') events.emit('token_check_recovered', {})
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }
 
-/** The overload protection of a server, which tells of it on its event stream. */
+/** Creates the overload protection of a server, which emits events when an overload begins and ends. */
 export function toldLoad(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
-  const onRefused = overloadSpells(
-    ({ isOn, refused }) => events.emit('server_overloaded', { refusing: isOn, refused }),
+  const onRejected = trackOverload(
+    ({ isOn, rejected }) => events.emit('server_overloaded', { refusing: isOn, refused: rejected }),
     clock.after,
   )
-  return new LoadControl({ limits, onRefused })
+  return new LoadControl({ limits, onRejected })
 }

@@ -10,11 +10,11 @@ import { timingSafeEqual } from 'node:crypto'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { JsonObject } from '../../../mcp/index.ts'
 import {
-  holdsStream,
+  registerStream,
   listen,
   type Listener,
   type Log,
-  notePeerAddress,
+  setPeerAddress,
   peerAddress,
   type RequestHandler,
   sendText,
@@ -70,7 +70,7 @@ export class WorkerRelay {
           sendText(res, 404, 'not found\n')
           return
         }
-        notePeerAddress(req, String(req.headers[addressHeader]))
+        setPeerAddress(req, String(req.headers[addressHeader]))
         handler(req, res)
       },
     })
@@ -138,7 +138,7 @@ function pass(incoming: IncomingMessage, res: ServerResponse, { holds }: { reado
   res.flushHeaders()
   // A stream without end is ended with the server; what responds to a request has the time of the others.
   if (holds && incoming.headers['content-type']?.startsWith('text/event-stream'))
-    holdsStream(res, () => {
+    registerStream(res, () => {
       incoming.unpipe(res)
       res.end()
     })
