@@ -17,8 +17,8 @@ export interface Cookie {
 }
 
 /**
- * Returns the cookie's value; undefined when it is absent, or when it was sent twice, because one of the two was set
- * by another site.
+ * Returns the cookie's value; undefined when it is absent, or when it was sent twice, because another party may have
+ * set one of them.
  */
 export function readCookie({ req }: Exchange, cookie: Cookie): string | undefined {
   const wanted = `${fullName(cookie)}=`

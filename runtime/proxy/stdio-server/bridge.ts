@@ -271,7 +271,7 @@ class Bridge {
     if (kind !== 'request' || id === undefined) throw new MessageError('INVALID_REQUEST', id)
     const meta = checkStateless(message, params, req.headers, allVersions)
     if (method === 'tools/call') {
-      const header = this.#tools.disagreement(params, req.headers)
+      const header = this.#tools.mismatch(params, req.headers)
       if (header !== undefined)
         throw new MessageError('HEADER_MISMATCH', id, {
           detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
@@ -281,7 +281,7 @@ class Bridge {
     // A digest, because the header may be long and a truncated value could match another caller.
     const scope = caller === undefined ? '' : callerDigest(caller)
     const reply = new HttpReply(req, res, (result) => {
-      if (method === 'tools/list') void this.#tools.learn(result)
+      if (method === 'tools/list') void this.#tools.readPage(result)
     })
     await this.#stateless.request({ id, method, params, meta, scope }, reply)
   }

@@ -172,7 +172,7 @@ function notAllowed(path: string): GatehouseError {
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
-  if (parts.current.authenticator.response(exchange, error)) return
+  if (parts.current.authenticator.sendChallenge(exchange, error)) return
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
   if (!(error instanceof GatehouseError) || (error.status >= 500 && error.code !== 'OVERLOADED'))
     parts.events.emit('request_failed', { reason, err: error })
