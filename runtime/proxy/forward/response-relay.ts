@@ -22,7 +22,7 @@ import type { ProxyExchange } from '../model/exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** Whether to show a response to the client, set it aside, or read its body first. */
+/** What to do with a response: send it to the client, withhold it, or read its body before the decision. */
 export type RelayDecision = 'show' | 'aside' | 'read'
 
 /** Decisions of the forwarder about a response. */

@@ -172,7 +172,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     [0, 1].map((n) => ({ validating: Array.from({ length: 9 }, (_, i) => ({ name: `v${n}${i}`, url })) })),
     /all files together.*validating/s,
   ],
-  ['two documents', ['validating: []\n---\nvalidating: []\n'], /must not start a second document/],
+  ['two documents', ['validating: []\n---\nvalidating: []\n'], /must not contain a second document/],
   ['no YAML', ['{'], /0\.yaml/],
 ]
 

@@ -90,7 +90,7 @@ export const networkCodes = {
   },
   'endpoint.host': {
     expected: 'a server that accepts its own host name',
-    fix: 'Allow this host name in the settings of the server (allowed hosts, protection against DNS rebinding), or let the proxy in front send a Host that the server accepts.',
+    fix: 'Allow this host name in the settings of the server (allowed hosts, DNS rebinding protection), or let the proxy in front send a Host that the server accepts.',
   },
   'endpoint.html': {
     expected: 'JSON or an event stream',

@@ -195,8 +195,7 @@ export class StreamableChannel implements BackendChannel {
     noteEventId(event, sending.position)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
     const message = messageIn(event, this.#target)
-    const take = (read: Message): void =>
-      deliver(read, this.#target, (taken) => receive(taken, sending))
+    const take = (read: Message): void => deliver(read, this.#target, (taken) => receive(taken, sending))
     return message instanceof Promise ? message.then(take) : take(message)
   }
 

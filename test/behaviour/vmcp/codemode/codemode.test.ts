@@ -197,7 +197,10 @@ t.test('binding: cleaned names, none taken from the language, shared names are n
   t.match(description, /^- _2nd\(\)$/m)
   t.match(description, /^- call_tool\("list"\)$/m)
   t.same(texts(await run('return get_weather("Oslo", days=2)')), ['{"city":"Oslo","days":2}'])
-  t.match(texts(await run('get_weather(1, 2, 3)'))[0], /accepts at most 2 positional arguments \(city, days\)/)
+  t.match(
+    texts(await run('get_weather(1, 2, 3)'))[0],
+    /accepts at most 2 positional arguments \(city, days\)/,
+  )
   t.match(texts(await run('get_weather("a", city="b")'))[0], /multiple values for argument "city"/)
   t.same(
     texts(

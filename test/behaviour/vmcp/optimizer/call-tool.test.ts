@@ -43,10 +43,7 @@ t.test('call_tool: says to the model what is wrong', async (t) => {
     [{ name: 'weather', arguments: {} }, /^!call_tool failed: tool_name is required.*"name", "arguments"/],
     [{ tool_name: 7, parameters: {} }, /^!call_tool failed: invalid arguments: tool_name must be a string/],
     [{ tool_name: 'weather', parameters: [] }, /^!call_tool failed: parameters must be an object/],
-    [
-      { tool_name: 'weather', TOOL_NAME: 'exact' },
-      /^!call_tool failed: invalid arguments: duplicate field/,
-    ],
+    [{ tool_name: 'weather', TOOL_NAME: 'exact' }, /^!call_tool failed: invalid arguments: duplicate field/],
     [{ tool_name: 'no_such_tool', parameters: {} }, /^!tool not found: no_such_tool$/],
     [{ tool_name: 'call_tool', parameters: { tool_name: 'weather' } }, /^!tool not found: call_tool$/],
   ] as const)
