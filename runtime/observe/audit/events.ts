@@ -22,7 +22,7 @@ export const auditEvents = {
   mcp_ping: { method: 'ping', when: 'a client sends a ping' },
   mcp_logging: { method: 'logging/setLevel', when: 'a client sets the log level' },
   mcp_completion: { method: 'completion/complete', when: 'a client requests completions' },
-  mcp_notification: { when: 'a client sends a notification other than `roots/list_changed`' },
+  mcp_notification: { when: 'a client sends a notification other than roots/list_changed' },
   mcp_roots_list_changed: {
     method: 'notifications/roots/list_changed',
     when: 'the roots of a client changed',
