@@ -1,9 +1,9 @@
 /**
  * Sends requests to the API server of a kubeconfig, or of the pod's own cluster.
  *
- * The official client resolves the cluster and its credentials. The requests themselves are sent here, because the
- * client's typed API bundles every Kubernetes type (1.8 MB of script). Import this module only when a cluster is
- * needed. Requests are not retried and redirects are not followed.
+ * The official client resolves the cluster and its credentials. This module sends the requests itself, because the
+ * client's typed API bundles every Kubernetes type (1.8 MB of code). Import this module only when a cluster is needed.
+ * Requests are not retried and redirects are not followed.
  * Source: Kubernetes API concepts, "Resource URIs"; API conventions, "Patch operations".
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'

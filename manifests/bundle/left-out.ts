@@ -107,8 +107,8 @@ export const leftOut: Plugin = {
         loader: 'js',
       }),
     )
-    // Generated validators do not need readable stack traces. In the repository, their names stay so that diffs are
-    // readable.
+    // Generated validators do not need readable stack traces. The copies in the repository keep their names, so that
+    // diffs are readable.
     build.onLoad({ filter: /\/schemas\/generated\/[a-z-]+\.js$/ }, async ({ path }) => {
       const { code } = await transform(await readFile(path, 'utf8'), { minify: true, legalComments: 'none' })
       return { contents: code }

@@ -1,10 +1,12 @@
 /**
- * The authenticate stage: reads the Authorization header and puts a Caller on the exchange, or throws.
+ * The authentication stage: reads the Authorization header, and sets the caller of the exchange or throws.
  *
- * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as header, and
- * AUTH_UNAVAILABLE with Retry-After when a token could not be checked. It does not answer: the feature's `recover`
- * calls `response`, so that audit sees the refusal. It does not decide what a caller may do.
- * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming), docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth).
+ *
+ * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
+ * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. It sends no response: the feature's `recover`
+ * calls `sendChallenge`, so that the audit log contains the rejection. It does not decide what a caller may do.
+ * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming),
+ * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth).
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import {
@@ -37,17 +39,20 @@ export interface Authenticator {
   readonly stage: Stage<Exchange>
   /** For `Stages.route`: the protected-resource document; undefined for every other path. */
   readonly route: (exchange: Exchange) => Stage<Exchange> | undefined
-  /** The caller of one Authorization header value; what `stage` does with the request's. */
+  /** Returns the caller for an Authorization header value. */
   authenticate(authorization: string | undefined): Caller | Promise<Caller>
-  /** The WWW-Authenticate value for an error raised elsewhere; undefined when the type is not oidc. */
+  /** Returns the WWW-Authenticate value for an error from another module; undefined when the type is not oidc. */
   challenge(failure?: ChallengeError): string | undefined
-  /** For `Stages.recover`: answers a 401 as OAuth JSON with the challenge. False: not such an error, not answered. */
-  response(exchange: Exchange, error: unknown): boolean
-  /** Also ends the open streams of authenticated callers. */
+  /**
+   * For `Stages.recover`: sends a 401 as OAuth JSON with the challenge. Returns false for other errors, without a
+   * response.
+   */
+  sendChallenge(exchange: Exchange, error: unknown): boolean
+  /** Releases the connections, and ends the open streams of authenticated callers. */
   close(): Promise<void>
 }
 
-/** A token was refused, or could not be checked, or could be again; `reason` is one of few words. */
+/** Result of a token check: rejected, not possible, or possible again. `reason` is a short code. */
 export type AuthenticationEvent =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly reason: string; readonly error: unknown }
@@ -55,29 +60,29 @@ export type AuthenticationEvent =
 
 export interface AuthenticatorParts {
   readonly log?: Log | undefined
-  /** Called in place of the log. */
+  /** Receives the events instead of the log. */
   readonly observe?: ((event: AuthenticationEvent) => void) | undefined
-  /** Milliseconds, default Date.now. */
+  /** Clock in milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Keys that this process holds itself (embedded authorization server); nothing is fetched then. */
+  /** Keys of this process (embedded authorization server). With them, no keys are fetched. */
   readonly keys?: Keys | undefined
   /**
-   * Asked about every caller after the token was found good: false refuses it (embedded authorization server, revoked
-   * grants). May throw GatehouseError when it cannot be told.
+   * Called for each caller whose token is valid. Returns false to reject the caller, because its grant was revoked
+   * (embedded authorization server). May throw GatehouseError when the check fails.
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Replaces the fetches made from the configuration. */
+  /** Replaces the fetches that the configuration defines. */
   readonly fetches?: { readonly keys: Fetch; readonly introspection: Fetch } | undefined
 }
 
-/** Throws GatehouseError INVALID_CONFIG naming every error. */
+/** Throws GatehouseError INVALID_CONFIG, which lists all errors. */
 export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorParts = {}): Authenticator {
   switch (config.type) {
     case 'anonymous':
-      return fixed(anonymousCaller())
+      return fixedAuthenticator(anonymousCaller())
     case 'local':
-      return fixed(localCaller(config.username))
+      return fixedAuthenticator(localCaller(config.username))
     case 'oidc':
       return oidcAuthenticator(config.oidc, parts)
     default:
@@ -87,7 +92,7 @@ export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorPa
   }
 }
 
-function fixed(caller: Caller): Authenticator {
+function fixedAuthenticator(caller: Caller): Authenticator {
   return {
     stage(exchange) {
       exchange.caller = caller
@@ -95,7 +100,7 @@ function fixed(caller: Caller): Authenticator {
     route: () => undefined,
     authenticate: () => caller,
     challenge: () => undefined,
-    response: () => false,
+    sendChallenge: () => false,
     close: async () => {},
   }
 }
@@ -117,14 +122,14 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     keys: parts.keys,
     now: parts.now ?? Date.now,
   })
-  const observe = parts.observe ?? loggedOnce(log)
+  const observe = parts.observe ?? logOutageOnce(log)
   let isDown = false
-  const translate = translator(config, (event) => {
+  const translate = makeErrorTranslator(config, (event) => {
     isDown ||= event.kind === 'unavailable'
     observe(event)
   })
 
-  function found(caller: Caller): Caller {
+  function reportAvailable(caller: Caller): Caller {
     if (isDown) {
       isDown = false
       observe({ kind: 'available' })
@@ -137,8 +142,8 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     try {
       const caller = verifier.verify(token)
       return caller instanceof Promise
-        ? caller.then(found, (error: unknown) => Promise.reject(translate(error)))
-        : found(caller)
+        ? caller.then(reportAvailable, (error: unknown) => Promise.reject(translate(error)))
+        : reportAvailable(caller)
     } catch (error) {
       throw translate(error)
     }
@@ -160,14 +165,14 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     stage(exchange) {
       exchange.callerStreams = streams
       const caller = authenticate(exchange.req.headers.authorization)
-      if (caller instanceof Promise) return remember(exchange, caller)
+      if (caller instanceof Promise) return setCaller(exchange, caller)
       exchange.caller = caller
       return undefined
     },
     route: protectedResourceRoute(config),
     authenticate,
     challenge: (failure) => challengeFor(config, failure),
-    response: (exchange, error) => response(exchange, error, config),
+    sendChallenge: (exchange, error) => sendChallenge(exchange, error, config),
     close: async () => {
       streams.close()
       await made?.close()
@@ -175,13 +180,13 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
   }
 }
 
-async function remember(exchange: Exchange, caller: Promise<Caller>): Promise<void> {
+async function setCaller(exchange: Exchange, caller: Promise<Caller>): Promise<void> {
   exchange.caller = await caller
 }
 
 /**
- * The fetches that the configuration allows. Hosts that the operator wrote down as loopback are trusted; otherwise a
- * private address needs its switch.
+ * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
+ * addresses need their switch.
  */
 function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
   const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
@@ -209,7 +214,7 @@ function isLocal(url: string | undefined): boolean {
   return url !== undefined && isLoopbackHost(new URL(url).hostname)
 }
 
-/** The token of a header value. RFC 9110: the scheme is compared without case. */
+/** Returns the token in a header value. The scheme is case-insensitive (RFC 9110). */
 function bearerToken(authorization: string | undefined, config: OidcConfig): string {
   if (authorization === undefined || authorization.trim() === '') {
     throw new GatehouseError('CREDENTIALS_MISSING', { headers: { 'www-authenticate': challengeFor(config) } })
@@ -235,8 +240,8 @@ function withChallenge(
   })
 }
 
-/** Writes an outage to the log once, not once per request. */
-function loggedOnce(log: Log): (event: AuthenticationEvent) => void {
+/** Returns an observer that logs an outage once instead of for each request. */
+function logOutageOnce(log: Log): (event: AuthenticationEvent) => void {
   let reported: unknown
   return (event) => {
     if (event.kind === 'refused') log.debug('access token refused', { reason: event.reason })
@@ -249,16 +254,16 @@ function loggedOnce(log: Log): (event: AuthenticationEvent) => void {
 }
 
 /**
- * Reasons that a client can act on. All other reasons appear only in the log, because they would help an attacker who
- * forges tokens.
+ * Reasons that a client can act on. All other reasons appear only in the log, because they would help an attacker to
+ * forge tokens.
  */
 const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = {
   expired: 'the access token has expired',
   too_long: `the access token is longer than ${maxTokenLength.toLocaleString('en-US')} characters, the limit of this server`,
 }
 
-/** Turns a verifier's failure into what leaves the module. */
-function translator(
+/** Returns a function that converts the verifier's errors to errors for clients. */
+function makeErrorTranslator(
   config: OidcConfig,
   observe: (event: AuthenticationEvent) => void,
 ): (error: unknown) => unknown {
@@ -279,8 +284,11 @@ function translator(
   }
 }
 
-/** 401s raised after this stage (an exchange that refused the caller's token) get the challenge here. */
-function response(exchange: Exchange, error: unknown, config: OidcConfig): boolean {
+/**
+ * Sends a 401 with a challenge. Adds the challenge to errors from later stages, such as a token exchange that rejected
+ * the caller's token.
+ */
+function sendChallenge(exchange: Exchange, error: unknown, config: OidcConfig): boolean {
   const code = oauthCode(error)
   if (!(error instanceof GatehouseError) || error.status !== 401 || code === undefined) return false
   if (exchange.responded) return true

@@ -1,7 +1,8 @@
 /**
- * The WWW-Authenticate challenge of every 401, which tells an MCP client where to sign in.
+ * The WWW-Authenticate challenge of every 401, with which an MCP client finds the authorization server.
  *
- * A request without credentials gets no error code. Texts are fixed: what a verifier says stays inside.
+ *
+ * A request without credentials gets no error code. All texts are fixed, and contain no details from the verifier.
  * Source: RFC 6750 section 3, RFC 9728 section 5.1, MCP 2025-11-25 authorization.
  */
 import { formatChallenge, resourceMetadataUrl } from '../oauth/index.ts'
@@ -10,11 +11,13 @@ import { type OidcConfig, resourceUrl } from './config.ts'
 export interface ChallengeError {
   readonly error: string
   readonly description?: string | undefined
-  /** Scopes that would do, instead of the configured ones (insufficient_scope). */
+  /** Scopes that are sufficient, instead of the configured ones (insufficient_scope). */
   readonly scopes?: readonly string[] | undefined
 }
 
-/** Order of parameters: realm, resource_metadata, scope, error, error_description. */
+/**
+ * Returns the challenge, with its parameters in this order: realm, resource_metadata, scope, error, error_description.
+ */
 export function challengeFor(config: OidcConfig, failure?: ChallengeError): string {
   const resource = resourceUrl(config)
   const scopes = failure?.scopes ?? config.scopes

@@ -1,9 +1,12 @@
 /**
- * What the incoming side is configured with: one type for the flags of the proxy and for the virtual server's
+ * Configuration of incoming authentication: one type for the proxy's flags and for the virtual server's
  * `incomingAuth`.
  *
- * Values are final here: files read, environment resolved. A half-given setting is an error, never open access.
- * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags), docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
+ *
+ * All values are resolved: files are read, and environment variables are replaced. An incomplete setting is an error
+ * and never allows open access.
+ * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
+ * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
 import type { TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
@@ -19,32 +22,32 @@ export type IncomingConfig =
 
 export interface OidcConfig {
   readonly issuer?: string | undefined
-  /** Must be in the token's `aud`. Default: `resource`. */
+  /** Required in the token's `aud`. Default: `resource`. */
   readonly audience?: string | undefined
-  /** For introspection. */
+  /** Client id for introspection. */
   readonly clientId?: string | undefined
-  /** For introspection; a function is asked before each use, so that a rotated secret is reloaded. */
+  /** Client secret for introspection. A function is called before each use, so that a rotated secret is reloaded. */
   readonly clientSecret?: string | (() => string) | undefined
   readonly introspectionUrl?: string | undefined
   /** Replaces the discovered key set. */
   readonly jwksUrl?: string | undefined
   /** Public URL of this server, for metadata and challenges. Default: `audience`, when that is a URL. */
   readonly resource?: string | undefined
-  /** Advertised and asked for in challenges. Not given: `openid` is advertised, challenges name none. */
+  /** Scopes for metadata and challenges. Default: metadata contains `openid`, and challenges contain none. */
   readonly scopes?: readonly string[] | undefined
-  /** Plain http to hosts other than loopback; development only. */
+  /** Allows plain http to hosts other than loopback; for development only. */
   readonly insecureAllowHttp?: boolean | undefined
-  /** Discovery and keys may live at a private address. */
+  /** Allows private addresses for discovery and keys. */
   readonly jwksAllowPrivateIp?: boolean | undefined
-  /** Introspection may live at a private address. */
+  /** Allows private addresses for introspection. */
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
-  /** Certificates that are trusted in addition to those of the system; read again for each new connection. */
+  /** Returns the certificates to trust in addition to those of the system. Called again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
 }
 
 /**
- * Errors of an OIDC configuration as "field: rule" lines, field names as in the virtual server's configuration;
- * `ownKeys` says that the process holds the issuer's keys itself.
+ * Returns the errors of an OIDC configuration as "field: rule" lines, with the field names of the virtual server's
+ * configuration. `ownKeys` is true when the process has the issuer's keys itself.
  */
 export function oidcViolations(
   config: OidcConfig,
@@ -71,12 +74,12 @@ export function oidcViolations(
   return problems
 }
 
-/** The audience that tokens must carry. */
+/** Returns the audience that tokens must contain. */
 export function requiredAudience(config: OidcConfig): string {
   return config.audience || config.resource || ''
 }
 
-/** The public URL of this server, or undefined when none is known. */
+/** Returns the public URL of this server; undefined when it is unknown. */
 export function resourceUrl(config: OidcConfig): string | undefined {
   if (config.resource) return config.resource
   return config.audience !== undefined && isHttpUrl(config.audience) ? config.audience : undefined

@@ -1,8 +1,11 @@
 /**
- * Serves the protected-resource document, at the root form and at the form with the resource's path.
+ * Serves the protected-resource document at its root path and at the path that includes the resource's path.
  *
- * Open to every origin: it holds nothing secret, and browser clients need it before they have a token.
- * Source: RFC 9728 sections 2 and 3; docs/reference/specification/proxy-command.md (--resource-url, --oidc-scopes), docs/reference/specification/virtual-server.md#endpoints (endpoints).
+ *
+ * The document is available to every origin: it contains no secrets, and browser clients need it before they have a
+ * token.
+ * Source: RFC 9728 sections 2 and 3; docs/reference/specification/proxy-command.md (--resource-url, --oidc-scopes),
+ * docs/reference/specification/virtual-server.md#endpoints (endpoints).
  */
 import { type Exchange, sendBody, type Stage } from '../net/index.ts'
 import { resourceMetadataPath } from '../oauth/index.ts'
@@ -10,7 +13,7 @@ import { type OidcConfig, resourceUrl } from './config.ts'
 
 const root = '/.well-known/oauth-protected-resource'
 
-/** The document's members; undefined when the server's own URL is not known. */
+/** Returns the document's members; undefined when the server's own URL is unknown. */
 export function protectedResourceDocument(config: OidcConfig): Readonly<Record<string, unknown>> | undefined {
   const resource = resourceUrl(config)
   if (resource === undefined) return undefined
@@ -23,7 +26,7 @@ export function protectedResourceDocument(config: OidcConfig): Readonly<Record<s
   }
 }
 
-/** For `Stages.route`: a stage for the document's paths, undefined for all others. */
+/** For `Stages.route`: returns a stage for the document's paths, undefined for other paths. */
 export function protectedResourceRoute(
   config: OidcConfig,
 ): (exchange: Exchange) => Stage<Exchange> | undefined {
@@ -31,14 +34,14 @@ export function protectedResourceRoute(
   const resource = resourceUrl(config)
   if (document === undefined || resource === undefined) return () => undefined
   const body = JSON.stringify(document)
-  const own = resourceMetadataPath(resource)
+  const resourcePath = resourceMetadataPath(resource)
   const serve: Stage<Exchange> = (exchange) => {
-    response(exchange, body)
+    sendDocument(exchange, body)
   }
-  return (exchange) => (exchange.path === root || exchange.path === own ? serve : undefined)
+  return (exchange) => (exchange.path === root || exchange.path === resourcePath ? serve : undefined)
 }
 
-function response(exchange: Exchange, body: string): void {
+function sendDocument(exchange: Exchange, body: string): void {
   const { req, res } = exchange
   const headers = {
     'Access-Control-Allow-Origin': req.headers.origin ?? '*',

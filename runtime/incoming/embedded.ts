@@ -1,7 +1,8 @@
 /**
- * The embedded authorization server as the features that host it see it, and the rules that tie it to their own
- * settings. The server itself is another feature; runtime/cli hands it over.
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/reference/specification/virtual-server.md, spec.authServerConfig.
+ * Interface of the embedded authorization server for the features that host it, and the rules that connect it to their
+ * settings. The server is implemented in another feature; runtime/cli provides it.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
+ * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
 import type { AuthServerConfig } from '../config/index.ts'
 import type { Caller, Exchange, Stage } from '../net/index.ts'
@@ -9,15 +10,15 @@ import type { Keys } from '../oauth/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
 
-/** What a host must know of the server's settings. */
+/** Settings of the server that its host needs. */
 export type AuthServerFacts = Pick<
   AuthServerConfig,
   'issuer' | 'allowedAudiences' | 'upstreams' | 'primaryUpstreamProvider' | 'disableUpstreamTokenInjection'
 >
 
-/** What still needs an older HMAC secret of the server. */
+/** Remaining uses of an older HMAC secret of the server. */
 export interface SecretUse {
-  /** Place in hmacSecretRefs; 0 is the current one. */
+  /** Index in hmacSecretRefs; 0 is the current secret. */
   readonly position: number
   readonly records: number
   readonly refreshTokens: number
@@ -25,29 +26,29 @@ export interface SecretUse {
 
 export interface EmbeddedAuthServer {
   readonly config: AuthServerFacts
-  /** The stage that handles this path (without query), or undefined when the path is the host's own. */
+  /** Returns the stage that handles this path (without query); undefined when the path belongs to the host. */
   routes(path: string): Stage<Exchange> | undefined
-  /** Where users see and end what they have connected. */
+  /** URL of the page where users manage their connected accounts. */
   readonly accountsUrl: string
-  /** Verify the server's tokens without asking anybody. */
+  /** Keys that verify the server's tokens without a network request. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokens
   /** False when the grant behind the caller's token was revoked. Throws STORE_DOWN. */
   isLive(caller: Caller): Promise<boolean>
-  /** What keeps the server from working right now; empty when it is ready. */
+  /** Returns the reasons why the server is not ready; empty when it is ready. */
   notReady(): Promise<readonly string[]>
-  /** One for each older HMAC secret; undefined while it is not known. */
+  /** Returns the uses of each older HMAC secret; undefined until they are counted. */
   secretUses(): readonly SecretUse[] | undefined
 }
 
-/** True when a strategy adds a credential where `disableUpstreamTokenInjection` says that none is added. */
+/** True when a strategy adds a credential although `disableUpstreamTokenInjection` is set. */
 export function addsCredentialAgain(type: string | undefined, server: AuthServerFacts | undefined): boolean {
   return server?.disableUpstreamTokenInjection === true && (type === 'token_exchange' || type === 'cloud_sts')
 }
 
 /**
- * Errors of an OIDC block that stands beside an embedded server, as "field: rule" lines below `field`. The server is
- * the issuer, and its tokens are good for the resource that clients read in the protected-resource document.
+ * Returns the errors of an OIDC block that is combined with an embedded server, as "field: rule" lines below `field`.
+ * The server is the issuer, and its tokens are valid for the resource in the protected-resource document.
  */
 export function pairingViolations(
   { issuer, allowedAudiences }: Pick<AuthServerFacts, 'issuer' | 'allowedAudiences'>,
@@ -70,17 +71,17 @@ export function pairingViolations(
   ]
 }
 
-/** Upstream tokens of nobody, for checks: only the names of the providers are known. */
+/** Returns upstream tokens without values, for checks that need only the provider names. */
 export function providersOnly({ upstreams }: Pick<AuthServerFacts, 'upstreams'>): UpstreamTokens {
   return { providers: upstreams.map(({ name }) => name), get: async () => undefined }
 }
 
-/** Lines for whoever looks at /readyz: which older secrets may go. */
+/** Returns the lines for /readyz about older secrets that can be removed. */
 export function secretNotes(uses: readonly SecretUse[] | undefined): readonly string[] {
-  if (uses === undefined) return ['older HMAC secrets: what still needs them is being counted']
+  if (uses === undefined) return ['older HMAC secrets: counting their remaining uses']
   return uses.map(({ position, records, refreshTokens }) =>
     records + refreshTokens === 0
-      ? `hmacSecretRefs[${position}] can be dropped`
-      : `hmacSecretRefs[${position}] is still needed by ${records} stored records and ${refreshTokens} refresh tokens`,
+      ? `hmacSecretRefs[${position}] can be removed`
+      : `hmacSecretRefs[${position}] is still used by ${records} stored records and ${refreshTokens} refresh tokens`,
   )
 }

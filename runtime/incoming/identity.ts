@@ -1,5 +1,6 @@
 /**
- * Turns what was verified into a Caller, and makes the callers of servers without authentication.
+ * Creates callers from verified claims, and the callers of servers without authentication.
+ *
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
  */
@@ -8,12 +9,12 @@ import { TokenRefused } from '../oauth/index.ts'
 
 const localAudience = 'gatehouse'
 
-/** Everybody is this caller when the type is `anonymous`. */
+/** Returns the caller of all requests when the type is `anonymous`. */
 export function anonymousCaller(): Caller {
   return localIdentity('anonymous', 'Anonymous User', { email: 'anonymous@localhost' })
 }
 
-/** The operating system's user, when the type is `local`. */
+/** Returns the caller for the operating system's user when the type is `local`. */
 export function localCaller(username: string): Caller {
   return localIdentity(username, `Local User: ${username}`)
 }
@@ -23,7 +24,10 @@ function localIdentity(subject: string, name: string, more: Record<string, unkno
   return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })
 }
 
-/** Throws TokenRefused when the claims name no subject. `issuer` stands in when the claims name none. */
+/**
+ * Creates a caller from claims. Throws TokenRefused when they contain no subject. `issuer` is used when they contain
+ * no issuer.
+ */
 export function callerOf(claims: Readonly<Record<string, unknown>>, token: string, issuer: string): Caller {
   const subject = text(claims['sub'])
   if (subject === undefined) throw new TokenRefused('claims')

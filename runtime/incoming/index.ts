@@ -1,4 +1,7 @@
-/** Public API of the incoming module: who is calling, and how an untrusted client learns where to sign in. */
+/**
+ * Public API of the incoming module: authentication of callers, and the metadata with which clients find the
+ * authorization server.
+ */
 export { type AuthenticationEvent, type Authenticator, makeAuthenticator } from './authenticate.ts'
 export { type IncomingConfig, oidcViolations } from './config.ts'
 export {

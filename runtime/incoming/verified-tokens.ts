@@ -1,8 +1,10 @@
 /**
- * Remembers callers of tokens that were verified a moment ago.
+ * Caches the callers of recently verified tokens.
  *
- * Keyed by the token's SHA-256, for at most a minute and never beyond the token's expiry, bounded in entries and in
- * memory. Only good tokens enter, so an untrusted client cannot grow it. An entry made under an older key set does not count.
+ *
+ * Entries are keyed by the token's SHA-256, and valid for at most a minute and never beyond the token's expiry. The
+ * number of entries and their memory are limited. Only valid tokens are stored, so an untrusted client cannot fill the
+ * cache. An entry from an older key set is ignored.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -38,7 +40,10 @@ export class VerifiedTokens {
     return undefined
   }
 
-  /** `expSec` is the token's expiry in Unix seconds, without one the minute alone counts; `bytes` of token and claims. */
+  /**
+   * Stores a caller. `expSec` is the token's expiry in Unix seconds; without one, only the one-minute limit applies.
+   * `bytes` is the size of the token and its claims.
+   */
   set(key: string, caller: Caller, version: number, expSec: number | undefined, bytes: number): void {
     const now = this.#now()
     const until = Math.min(now + maxAgeMs, expSec === undefined ? Number.POSITIVE_INFINITY : expSec * 1000)

@@ -1,9 +1,11 @@
 /**
- * Checks one access token: as a JWT against the issuer's keys, or by asking the issuer (introspection).
+ * Verifies access tokens: as a JWT with the issuer's keys, or through introspection at the issuer.
  *
- * A token that looks like a JWT is verified here when keys can be had; anything else is introspected when an endpoint
- * is configured. Rejects with TokenRefused for a bad token and with OAuthClientError when it could not be checked. Scopes are
- * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, docs/reference/specification/proxy-command.md#authentication (authentication).
+ *
+ * A token that looks like a JWT is verified locally when keys are available. Other tokens are introspected when an
+ * endpoint is configured. Rejects with TokenRefused for an invalid token, and with OAuthClientError when the check
+ * fails. Scopes are not enforced.
+ * Source: RFC 7519, RFC 9068, RFC 7662, docs/reference/specification/proxy-command.md#authentication (authentication).
  */
 import { decodeProtectedHeader } from 'jose'
 import type { Caller } from '../net/index.ts'
@@ -27,14 +29,14 @@ import { VerifiedTokens } from './verified-tokens.ts'
 export interface VerifierParts {
   readonly keysFetch: Fetch
   readonly introspectionFetch: Fetch
-  /** Keys that this process holds itself, instead of fetched ones (embedded authorization server). */
+  /** Keys of this process, instead of fetched ones (embedded authorization server). */
   readonly keys?: Keys | undefined
   readonly now: () => number
 }
 
-/** In characters. Documented in docs/reference/limits.md. */
+/** Maximum length in characters. Documented in docs/reference/limits.md. */
 export const maxTokenLength = 16_384
-/** Tokens being checked at once; beyond, a slow issuer would let untrusted clients fill the memory. */
+/** Maximum number of concurrent checks. Without it, a slow issuer would let untrusted clients fill the memory. */
 const maxInFlight = 1_000
 
 export class TokenVerifier {
@@ -51,7 +53,10 @@ export class TokenVerifier {
     this.#verified = new VerifiedTokens(parts.now)
   }
 
-  /** Synchronous when the token is known. Two requests with the same new token share one check. */
+  /**
+   * Verifies a token. Returns no promise for a cached token. Concurrent requests with the same new token share one
+   * check.
+   */
   verify(token: string): Caller | Promise<Caller> {
     if (token.length > maxTokenLength) throw new TokenRefused('too_long')
     const key = VerifiedTokens.key(token)
@@ -91,7 +96,7 @@ export class TokenVerifier {
           now: this.#parts.now,
         })
       } catch (error) {
-        // An issuer that publishes no keys at all can still be asked.
+        // An issuer without published keys can still introspect the token.
         const keyless = error instanceof OAuthClientError && error.kind === 'absent'
         if (!keyless || introspectionUrl === undefined) throw error
       }
@@ -112,7 +117,7 @@ export class TokenVerifier {
     return claims
   }
 
-  /** The rules of a JWT, for claims that came from introspection. A response without audience is for nobody. */
+  /** Applies the rules for JWTs to the claims from introspection. Rejects a response without an audience. */
   #checkClaims(claims: JsonRecord): void {
     const nowSec = this.#parts.now() / 1000
     // Treat null as absent: a response may omit all of these except the audience (RFC 7662 section 2.2).
@@ -131,12 +136,13 @@ export class TokenVerifier {
     if (this.#config.issuer !== undefined && iss !== undefined && iss !== this.#config.issuer) {
       throw new TokenRefused('issuer')
     }
-    const wanted = requiredAudience(this.#config)
-    if (!(aud === wanted || (Array.isArray(aud) && aud.includes(wanted)))) throw new TokenRefused('audience')
+    const audience = requiredAudience(this.#config)
+    if (!(aud === audience || (Array.isArray(aud) && aud.includes(audience))))
+      throw new TokenRefused('audience')
   }
 }
 
-/** Keys by explicit URL or by discovery; undefined when neither is configured. */
+/** Returns keys from the configured URL or from discovery; undefined when neither is configured. */
 function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined {
   const { issuer, jwksUrl } = config
   if (jwksUrl !== undefined) {
@@ -155,7 +161,7 @@ function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined 
   return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate })
 }
 
-/** Three parts, the first of which is a JOSE header with an algorithm. */
+/** True for a text of three parts, the first of which is a JOSE header with an algorithm. */
 function looksLikeJwt(token: string): boolean {
   if (token.split('.').length !== 3) return false
   try {

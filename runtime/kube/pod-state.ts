@@ -98,10 +98,10 @@ function notScheduled(name: string, status: Fields): PodState {
 }
 
 const next: Readonly<Record<string, string>> = {
-  ImagePullBackOff: 'check the name of the image and imagePullSecrets',
-  ErrImagePull: 'check the name of the image and imagePullSecrets',
+  ImagePullBackOff: 'check the image name and imagePullSecrets',
+  ErrImagePull: 'check the image name and imagePullSecrets',
   InvalidImageName: 'check spec.image',
-  CreateContainerConfigError: 'check the Secrets and ConfigMaps that the server names',
+  CreateContainerConfigError: 'check the Secrets and ConfigMaps that the server references',
 }
 
 function notStarted(name: string, waiting: Fields, container: Fields): PodState {

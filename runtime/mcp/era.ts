@@ -1,9 +1,10 @@
 /**
- * Which of the two protocol eras a request belongs to, and the checks that the stateless era demands of each request.
+ * Determines the protocol era of a request, and checks the requirements of the stateless era.
  *
- * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") to the letter of the
- * public conformance suite: a missing member of `_meta` is -32602, a header that disagrees with the body is -32020, a
- * revision that is not spoken is -32022. All are answered with HTTP 400.
+ *
+ * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") as the public
+ * conformance suite tests them: a missing member of `_meta` is -32602, a header that differs from the body is -32020,
+ * and an unsupported revision is -32022. All are answered with HTTP 400.
  */
 import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,14 +15,14 @@ import { headerName, metaKey, statelessVersion } from './protocol.ts'
 
 export type Era = 'session' | 'stateless'
 
-/** Methods whose subject is mirrored in the `Mcp-Name` header, with the member of params that names it. */
+/** Methods whose subject is mirrored in the `Mcp-Name` header, with the params member that contains it. */
 export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 }
 
-/** The `_meta` object of params, when there is one. Throws MessageError INVALID_PARAMS when a member occurs twice. */
+/** Returns the `_meta` object of params, if any. Throws MessageError INVALID_PARAMS when a member occurs twice. */
 export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
   const raw = params.raw('_meta')
   if (raw?.[0] !== 0x7b) return undefined
@@ -34,8 +35,8 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
 }
 
 /**
- * Classifies by what the sender declared: metadata of the request first, the version header second. `initialize`
- * without such metadata opens a session whatever the header says. Throws like metaOf.
+ * Determines the era of a request: from its metadata first, then from the version header. `initialize` without such
+ * metadata always opens a session. Throws like metaOf.
  */
 export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
   const meta = params.raw('_meta') && metaOf(message, params)
@@ -45,7 +46,7 @@ export function eraOf(message: Message, params: JsonObject, versionHeader: strin
   return meta?.raw(metaKey.clientInfo) || meta?.raw(metaKey.clientCapabilities) ? 'stateless' : 'session'
 }
 
-/** What a stateless request says about its sender. */
+/** Metadata of a stateless request about its sender. */
 export interface StatelessMeta {
   readonly protocolVersion: string
   /** Raw JSON object. */
@@ -77,7 +78,9 @@ export function checkStateless(
   return meta
 }
 
-/** The same where there are no headers: on stdio. Throws MessageError INVALID_PARAMS or VERSION_UNSUPPORTED. */
+/**
+ * Like `checkStateless`, for stdio, which has no headers. Throws MessageError INVALID_PARAMS or VERSION_UNSUPPORTED.
+ */
 export function checkStatelessBody(
   message: Message,
   params: JsonObject,
@@ -90,7 +93,7 @@ export function checkStatelessBody(
     })
   }
   const clientCapabilities = meta.raw(metaKey.clientCapabilities)
-  if (clientCapabilities?.[0] !== 0x7b) throw missing(message, metaKey.clientCapabilities)
+  if (clientCapabilities?.[0] !== 0x7b) throw missingMember(message, metaKey.clientCapabilities)
   return {
     protocolVersion,
     clientCapabilities,
@@ -102,17 +105,20 @@ export function checkStatelessBody(
 function versionIn(message: Message, params: JsonObject): { meta: JsonObject; protocolVersion: string } {
   const meta = metaOf(message, params)
   const protocolVersion = meta?.text(metaKey.protocolVersion)
-  if (meta === undefined || protocolVersion === undefined) throw missing(message, metaKey.protocolVersion)
+  if (meta === undefined || protocolVersion === undefined)
+    throw missingMember(message, metaKey.protocolVersion)
   return { meta, protocolVersion }
 }
 
-function missing(message: Message, key: string): MessageError {
-  return new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: _meta lacks ${key}` })
+function missingMember(message: Message, key: string): MessageError {
+  return new MessageError('INVALID_PARAMS', message.id, {
+    detail: `Invalid params: _meta must contain ${key}`,
+  })
 }
 
-/** `Mcp-Method` and `Mcp-Name` must say what the body says. */
+/** Checks that `Mcp-Method` and `Mcp-Name` match the body. */
 function checkMirrored(message: Message, params: JsonObject, headers: IncomingHttpHeaders): void {
-  compare(message, 'Mcp-Method', single(headers[headerName.method]), message.method)
+  compareHeader(message, 'Mcp-Method', single(headers[headerName.method]), message.method)
   const member = own(namedMethods, message.method)
   if (member === undefined) return
   const bodyValue = params.text(member)
@@ -122,10 +128,15 @@ function checkMirrored(message: Message, params: JsonObject, headers: IncomingHt
     })
   }
   const raw = single(headers[headerName.name])
-  compare(message, 'Mcp-Name', raw === undefined ? undefined : readHeaderValue(raw), bodyValue)
+  compareHeader(message, 'Mcp-Name', raw === undefined ? undefined : readHeaderValue(raw), bodyValue)
 }
 
-function compare(message: Message, header: string, headerValue: string | undefined, bodyValue: string): void {
+function compareHeader(
+  message: Message,
+  header: string,
+  headerValue: string | undefined,
+  bodyValue: string,
+): void {
   if (headerValue === bodyValue) return
   throw new MessageError('HEADER_MISMATCH', message.id, {
     detail: `Header mismatch: ${header} does not match the request`,
@@ -133,7 +144,9 @@ function compare(message: Message, header: string, headerValue: string | undefin
   })
 }
 
-/** The only value of a header; a repeated one cannot be compared and counts as absent. */
+/**
+ * Returns the value of a header; undefined when it is absent or repeated, because repeated values cannot be compared.
+ */
 export function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
 }

@@ -58,7 +58,7 @@ export {
 } from './message.ts'
 export {
   argumentHeaders,
-  disagreeingArgument,
+  mismatchedHeader,
   type MirroredArgument,
   mirroredArguments,
   writeHeaderValue,
@@ -103,9 +103,9 @@ export {
 export { MirroredTools } from './mirrored-tools.ts'
 export { discover } from './translation/probe.ts'
 export type { LinkOutcome, OpenLink, ServerLink } from './translation/link.ts'
-export { linkOver, LinkRequester } from './translation/requester.ts'
+export { linkEnded, LinkRequester } from './translation/requester.ts'
 export { InitializeFallback } from './translation/initialize-fallback.ts'
 export { SessionTranslator } from './translation/session-translator.ts'
-export { ofClient, StatelessLink, StatelessRelay } from './translation/stateless-relay.ts'
+export { withClientSubscription, StatelessLink, StatelessRelay } from './translation/stateless-relay.ts'
 export type { StatelessReply, StatelessRequest } from './translation/stateless-reply.ts'
 export { StatelessTranslator } from './translation/stateless-translator.ts'

@@ -1,6 +1,6 @@
 /**
- * Reads a message of a server, which may be large. A large result is read over as many turns of the event loop as it
- * needs. Every other member is read in one turn, and its size is limited accordingly.
+ * Reads a server message, which may be large. A large result is read over as many turns of the event loop as it needs.
+ * Every other member is read in one turn, and its size is limited accordingly.
  */
 import { readMembers, scannedMembers } from './json/read.ts'
 import { JsonObject } from './json/object.ts'
@@ -10,7 +10,7 @@ import { blankLineEnds } from './sse.ts'
 import { invalid, type Message, MessageError, messageError, readMessage, scanMessage } from './message.ts'
 
 const mib = 1024 * 1024
-/** As in messages of clients. */
+/** The same limit as for messages of clients. */
 const maxParamsBytes = 8 * mib
 const maxErrorBytes = mib
 const maxMetaBytes = mib

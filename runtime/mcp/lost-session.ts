@@ -27,7 +27,7 @@ export const maxRefusalBytes: number = 64 * 1024
 /** Response header with which Gatehouse servers mark an unknown session. */
 const sessionUnknownHeader = 'gatehouse-session-unknown'
 const notFoundCode = -32001
-/** Codes under which servers word the refusal of a session. -32602 and -32601 concern the request itself. */
+/** Error codes with which servers reject a session. -32602 and -32601 concern the request itself. */
 const refusalCodes: ReadonlySet<unknown> = new Set([notFoundCode, -32000, -32600])
 const sessionText = /\bsession\b|\bmcp-session-id\b|not initialized/i
 const unauthorizedText = /session not found/i
@@ -92,8 +92,9 @@ function messageIn(body: Buffer): Message | undefined {
 }
 
 /**
- * True when a message that met the loss of its session means the same in the next one. A response belongs to a question
- * of the lost session, a cancellation to a request of it, and the next session is confirmed when it is opened.
+ * True when a message that was sent to a lost session has the same meaning in the next one. A response, a cancellation
+ * or a progress notification refers to a request of the lost session, and the next session sends its own
+ * `notifications/initialized`.
  */
 export function mayEnterNextSession({ kind, method }: Message): boolean {
   if (kind === 'request') return true

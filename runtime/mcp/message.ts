@@ -3,7 +3,7 @@
  *
  * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
  * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
- * are rejected in the message and in its params: some JSON readers ignore the case of names, and would act on another
+ * are rejected in the message and in its params: some JSON readers ignore the case of names, and would use another
  * member than the one that was checked here. Optional members that are null are treated as absent: scanMessage removes
  * them from a client's message, and the reader of server messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
@@ -26,7 +26,7 @@ export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
 export interface Message {
   readonly kind: MessageKind
-  /** The whole message as received, without optional members that are null. */
+  /** The message as received, without optional members that are null. */
   readonly bytes: Buffer
   /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors without one. */
   readonly id: string | undefined
@@ -38,11 +38,14 @@ export interface Message {
   readonly result: Buffer | undefined
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
-  /** Members that the client already has. `result` contains the other members, and a small stand-in for each of these. */
+  /**
+   * Members that were already sent to the client. `result` contains the other members, and a small placeholder for
+   * each of these.
+   */
   readonly passed?: PassedMembers | undefined
 }
 
-/** An error in a message. `id` is the raw id where one could be read, so that the response can carry it. */
+/** An error in a message. `id` is the raw id if it could be read, for the response. */
 export class MessageError extends GatehouseError {
   readonly id: string | undefined
 
@@ -53,14 +56,14 @@ export class MessageError extends GatehouseError {
   }
 }
 
-/** The error for a server that violates the protocol. Clients get the fixed text, the log gets `what`. */
+/** Returns the error for a protocol violation of a server. Clients receive a fixed text; the log contains `what`. */
 export function protocolError(what: string): GatehouseError {
   return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }
 
 /**
- * How many values one member of a client's message may hold. The scan of a message happens in one turn of the event loop,
- * and on its way a message is scanned up to three times: so many values take some 10 ms each time.
+ * Maximum number of values in one member of a client's message. A message is scanned in one turn of the event loop, up
+ * to three times. Scanning this many values takes about 10 ms.
  */
 export const maxClientValues = 250_000
 
@@ -108,7 +111,7 @@ function withoutNulls(object: JsonObject): JsonObject {
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/
-/** It is compared, looked up and repeated in messages. */
+/** Method names are compared, looked up and included in messages. */
 const maxMethodBytes = 1_024
 
 /** Reads the members of a message. Throws MessageError INVALID_REQUEST. */
@@ -147,7 +150,7 @@ export function messageError(cause: unknown): unknown {
     : new MessageError('INVALID_REQUEST', undefined, { detail: `Invalid Request: ${why}`, cause })
 }
 
-/** What is wrong with an object that is valid JSON. */
+/** Returns what is wrong with an object that is valid JSON; undefined for other errors. */
 export function whyUnread(cause: unknown): string | undefined {
   if (cause instanceof DuplicateMember) return 'a member occurs twice'
   if (cause instanceof TooManyValues) return `a member has more than ${maxClientValues} values`

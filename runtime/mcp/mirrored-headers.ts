@@ -1,6 +1,7 @@
 /**
- * Headers that mirror parts of the body: the base64 sentinel form of their values, and the `x-mcp-header` annotations
- * by which a tool asks for `Mcp-Param-*` headers.
+ * Headers that mirror parts of the body: the base64 sentinel encoding of their values, and the `x-mcp-header`
+ * annotations with which a tool requests `Mcp-Param-*` headers.
+ *
  *
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
@@ -14,19 +15,19 @@ import { headerName } from './protocol.ts'
 
 const prefix = '=?base64?'
 const suffix = '?='
-/** Visible ASCII with inner blanks; what may stand in a header as it is. */
+/** Visible ASCII with inner white space, which is valid in a header without encoding. */
 const plainText = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
 const headerToken = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** Header form of a value: plain where that is safe, otherwise base64 in the sentinel. */
+/** Encodes a value for a header: unchanged when that is safe, otherwise base64 in the sentinel. */
 export function writeHeaderValue(value: string): string {
   const sentinel = value.startsWith(prefix) && value.endsWith(suffix)
   if (plainText.test(value) && !sentinel) return value
   return `${prefix}${Buffer.from(value).toString('base64')}${suffix}`
 }
 
-/** Value behind a header; undefined when the sentinel holds no base64 of UTF-8. */
+/** Decodes a header value; undefined when the sentinel does not contain base64 of UTF-8. */
 export function readHeaderValue(header: string): string | undefined {
   if (!header.startsWith(prefix) || !header.endsWith(suffix)) return header
   const encoded = header.slice(prefix.length, -suffix.length)
@@ -45,18 +46,18 @@ export interface MirroredArgument {
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * Collects the annotations of an input schema. Throws RangeError with the rule that was broken; a tool with a broken
+ * Collects the annotations of an input schema. Throws RangeError with the violated rule. A tool with an invalid
  * annotation must not be offered.
  */
 export function mirroredArguments(inputSchema: unknown): MirroredArgument[] {
   const found: MirroredArgument[] = []
   collect(inputSchema, [], { reachable: true }, found, 0)
   const names = new Set(found.map(({ header }) => header.toLowerCase()))
-  if (names.size !== found.length) throw new RangeError('two arguments share one x-mcp-header')
+  if (names.size !== found.length) throw new RangeError('two arguments have the same x-mcp-header')
   return found
 }
 
-/** Walks the whole schema: below anything but `properties` an annotation is an error rather than a match. */
+/** Walks the whole schema. An annotation outside of `properties` is an error. */
 function collect(
   schema: unknown,
   path: readonly string[],
@@ -70,14 +71,14 @@ function collect(
     return
   }
   if (!isFields(schema)) return
-  if (Object.hasOwn(schema, 'x-mcp-header')) found.push(annotation(schema, path, { reachable }))
+  if (Object.hasOwn(schema, 'x-mcp-header')) found.push(readAnnotation(schema, path, { reachable }))
   for (const [key, value] of Object.entries(schema)) {
     if (key === 'properties') collectProperties(value, path, { reachable }, found, depth)
     else if (!dataKeywords.has(key)) collect(value, path, { reachable: false }, found, depth + 1)
   }
 }
 
-/** Keywords whose value is data, not a schema: an `x-mcp-header` inside is no annotation. */
+/** Keywords whose value is data instead of a schema. An `x-mcp-header` member in it is not an annotation. */
 const dataKeywords: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
 
 function collectProperties(
@@ -93,7 +94,7 @@ function collectProperties(
   }
 }
 
-function annotation(
+function readAnnotation(
   schema: Schema,
   path: readonly string[],
   { reachable }: { readonly reachable: boolean },
@@ -101,15 +102,18 @@ function annotation(
   const header = schema['x-mcp-header']
   if (typeof header !== 'string' || !headerToken.test(header))
     throw new RangeError('x-mcp-header is not a header name')
-  if (!reachable || path.length === 0) throw new RangeError('x-mcp-header stands where no argument can be')
+  if (!reachable || path.length === 0) throw new RangeError('x-mcp-header is only allowed on arguments')
   const { type } = schema
   if (type !== 'string' && type !== 'integer' && type !== 'boolean') {
-    throw new RangeError('x-mcp-header needs the type string, integer or boolean')
+    throw new RangeError('x-mcp-header requires the type string, integer or boolean')
   }
   return { path, header, type }
 }
 
-/** The `Mcp-Param-*` headers of one call, by its params. A value that is absent or null gets none. Throws INVALID_PARAMS. */
+/**
+ * Returns the `Mcp-Param-*` headers for the params of a call. Absent and null values have no header. Throws
+ * INVALID_PARAMS.
+ */
 export function argumentHeaders(
   mirrored: readonly MirroredArgument[],
   params: JsonObject,
@@ -123,18 +127,18 @@ export function argumentHeaders(
   return headers
 }
 
-/** One call is looked at several times on its way; its arguments, which may be large, are read once. */
-const readBefore = new WeakMap<JsonObject, Arguments>()
+/** A call's params are inspected several times. Its arguments, which may be large, are read only once. */
+const argumentsByParams = new WeakMap<JsonObject, Arguments>()
 
 function argumentsIn(params: JsonObject): Arguments {
-  const known = readBefore.get(params)
+  const known = argumentsByParams.get(params)
   if (known) return known
   const made = new Arguments(params)
-  readBefore.set(params, made)
+  argumentsByParams.set(params, made)
   return made
 }
 
-/** The objects on the way to the mirrored values; nothing beside them is decoded. */
+/** The objects on the path to the mirrored values. Other values are not decoded. */
 class Arguments {
   readonly #objects = new Map<string, JsonObject | undefined>()
   readonly #params: JsonObject
@@ -158,7 +162,10 @@ class Arguments {
   }
 }
 
-/** An object that names a member twice is refused: its header could say another value than the backend reads. */
+/**
+ * Returns a member that is an object. Rejects an object with duplicate members, because the header could differ from
+ * the value that the backend reads.
+ */
 function member(object: JsonObject | undefined, name: string): JsonObject | undefined {
   try {
     return object?.object(name)
@@ -169,7 +176,7 @@ function member(object: JsonObject | undefined, name: string): JsonObject | unde
   }
 }
 
-/** Header text of a primitive; anything else is not mirrored. */
+/** Returns the header text of a primitive value; undefined for other values, which are not mirrored. */
 function textOf(raw: Buffer | undefined): string | undefined {
   switch (raw?.[0]) {
     case undefined:
@@ -185,10 +192,10 @@ function textOf(raw: Buffer | undefined): string | undefined {
 }
 
 /**
- * Compares the `Mcp-Param-*` headers of a call with its arguments; answers the header that is missing, malformed or
- * different, or undefined when all agree. Integers compare as numbers. Throws INVALID_PARAMS.
+ * Compares the `Mcp-Param-*` headers of a call with its arguments. Returns the first header that is missing, malformed
+ * or different; undefined when all match. Integers are compared as numbers. Throws INVALID_PARAMS.
  */
-export function disagreeingArgument(
+export function mismatchedHeader(
   mirrored: readonly MirroredArgument[],
   params: JsonObject,
   headers: Readonly<Record<string, string | string[] | undefined>>,

@@ -1,7 +1,8 @@
 /**
- * Which arguments of which tools want a header of their own (`Mcp-Param-*`), learnt from the tool lists that pass by.
+ * Caches the arguments that tools mirror in headers (`Mcp-Param-*`), from the tool lists that the proxy forwards.
  *
- * Bounded; a tool with a broken annotation is treated as one without.
+ *
+ * The number of tools is limited. A tool with an invalid annotation is treated as one without annotations.
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -10,7 +11,7 @@ import { readMembers, visitElementsInTurns } from './json/read.ts'
 import { type TurnWork, workOn } from './json/turns.ts'
 import {
   argumentHeaders,
-  disagreeingArgument,
+  mismatchedHeader,
   type MirroredArgument,
   mirroredArguments,
 } from './mirrored-headers.ts'
@@ -23,49 +24,53 @@ const maxCursorBytes = 64 * 1024
 export class MirroredTools {
   readonly #byName = new Map<string, readonly MirroredArgument[]>()
 
-  /** Reloads one page: the raw result of `tools/list`. Returns the cursor of the next one. Never rejects. */
-  async learn(result: Buffer): Promise<string | undefined> {
+  /**
+   * Reads one page of tools from the raw result of `tools/list`. Returns the cursor of the next page. Never rejects.
+   */
+  async readPage(result: Buffer): Promise<string | undefined> {
     try {
-      return await workOn(result, this.#learn(result))
+      return await workOn(result, this.#readPage(result))
     } catch {
-      // A member twice: the client may check it; nothing is learnt from it.
+      // The page has a duplicate member. Ignore it; the client may reject it.
       return undefined
     }
   }
 
-  *#learn(result: Buffer): TurnWork<string | undefined> {
+  *#readPage(result: Buffer): TurnWork<string | undefined> {
     yield* readMembers(result)
     const page = new JsonObject(result)
     const tools = page.raw('tools')
-    if (tools?.[0] === 0x5b) yield* visitElementsInTurns(tools, (from, to) => this.#read(tools, from, to))
+    if (tools?.[0] === 0x5b) yield* visitElementsInTurns(tools, (from, to) => this.#readTool(tools, from, to))
     const cursor = page.raw('nextCursor')
     return cursor && cursor.length <= maxCursorBytes ? page.text('nextCursor') : undefined
   }
 
-  *#read(tools: Buffer, from: number, to: number): TurnWork<void> {
+  *#readTool(tools: Buffer, from: number, to: number): TurnWork<void> {
     if (to - from > maxToolBytes) return
     const tool: unknown = JSON.parse(tools.toString('utf8', from, to))
-    this.#take(tool)
+    this.#addTool(tool)
     yield
   }
 
-  #take(tool: unknown): void {
+  #addTool(tool: unknown): void {
     if (typeof tool !== 'object' || tool === null || !('name' in tool) || typeof tool.name !== 'string')
       return
-    const mirrored = annotations('inputSchema' in tool ? tool.inputSchema : undefined)
+    const mirrored = annotationsOf('inputSchema' in tool ? tool.inputSchema : undefined)
     if (mirrored.length === 0) this.#byName.delete(tool.name)
     else if (this.#byName.size < maxTools || this.#byName.has(tool.name))
       this.#byName.set(tool.name, mirrored)
   }
 
-  /** The header of a call that is missing or says something else than its arguments, as far as the tool is known. */
-  disagreement(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
+  /**
+   * Returns the header of a call that is missing or differs from its arguments. Returns undefined for an unknown tool.
+   */
+  mismatch(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
     const name = params.text('name')
     const mirrored = name === undefined ? undefined : this.#byName.get(name)
-    return mirrored && disagreeingArgument(mirrored, params, headers)
+    return mirrored && mismatchedHeader(mirrored, params, headers)
   }
 
-  /** Header lines (name, value, …) for a call with these params. */
+  /** Returns the header lines (name, value, …) for a call with these params. */
   headersFor(params: JsonObject): readonly string[] {
     const name = params.text('name')
     const mirrored = name === undefined ? undefined : this.#byName.get(name)
@@ -74,7 +79,7 @@ export class MirroredTools {
   }
 }
 
-function annotations(schema: unknown): readonly MirroredArgument[] {
+function annotationsOf(schema: unknown): readonly MirroredArgument[] {
   try {
     return mirroredArguments(schema)
   } catch {

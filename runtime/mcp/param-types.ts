@@ -17,13 +17,13 @@ import { metaKey } from './protocol.ts'
 
 type Type =
   | 'string'
-  /** A string that is a name, a URI or a cursor: compared, looked up and repeated in messages, so it is bounded. */
+  /** A name, a URI or a cursor. Limited in length, because it is compared, looked up and included in messages. */
   | 'name'
   | 'boolean'
   | 'object'
   /** A string or an integer. */
   | 'token'
-  /** A list of strings that are bounded in the same way. */
+  /** A list of strings with the same limit. */
   | 'strings'
   /** An object whose members are all strings. */
   | 'texts'
@@ -139,7 +139,7 @@ function nullMembers(object: JsonObject): Record<string, undefined> {
 /** Longer than any URI that a server here can offer. */
 const maxNameBytes = 64 * 1024
 
-/** Far more than one request can subscribe to. */
+/** Far more elements than one request can subscribe to. */
 const maxElements = 1_000
 
 interface TypeRule {
@@ -163,7 +163,7 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
   texts: { begins: '{', words: 'an object' },
 }
 
-/** Throws INVALID_PARAMS naming the first param of a wrong type. */
+/** Throws INVALID_PARAMS with the name of the first param of a wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
   checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
 }
@@ -176,8 +176,8 @@ function checkMembers(object: JsonObject, types: Members, path: string): void {
     const at = `${path}${name}`
     const rule = typeRules[typeof type === 'object' ? 'object' : type]
     const isOfType = rule.begins.includes(String.fromCharCode(raw[0] ?? 0))
-    if (!isOfType || raw.length > (rule.maxBytes ?? Infinity)) throw wrong(at, rule)
-    if (type === 'token' && !isToken(raw)) throw wrong(at, rule)
+    if (!isOfType || raw.length > (rule.maxBytes ?? Infinity)) throw typeError(at, rule)
+    if (type === 'token' && !isToken(raw)) throw typeError(at, rule)
     if (type === 'texts') checkTexts(raw, at)
     else if (type === 'strings') checkStrings(raw, at)
     else if (typeof type === 'object') {
@@ -193,12 +193,12 @@ function isToken(raw: Buffer): boolean {
 
 function checkTexts(raw: Buffer, path: string): void {
   for (const [name, value] of readAt(path, () => new JsonObject(raw).entries()))
-    if (value[0] !== quoteByte) throw wrong(`${path}.${shown(name)}`, typeRules.string)
+    if (value[0] !== quoteByte) throw typeError(`${path}.${displayName(name)}`, typeRules.string)
 }
 
 function checkStrings(raw: Buffer, path: string): void {
   for (const element of elementsIn(raw, path))
-    if (element[0] !== quoteByte || element.length > maxNameBytes) throw wrong(path, typeRules.name)
+    if (element[0] !== quoteByte || element.length > maxNameBytes) throw typeError(path, typeRules.name)
 }
 
 function elementsIn(raw: Buffer, path: string): Buffer[] {
@@ -210,7 +210,7 @@ function elementsIn(raw: Buffer, path: string): Buffer[] {
   }
 }
 
-/** Returns what `read` returns. Throws INVALID_PARAMS naming `path` when it throws JsonError. */
+/** Returns the result of `read`. Converts a JsonError to INVALID_PARAMS with `path`. */
 function readAt<T>(path: string, read: () => T): T {
   try {
     return read()
@@ -220,12 +220,14 @@ function readAt<T>(path: string, read: () => T): T {
   }
 }
 
-/** Names of arguments are the sender's own text. */
-function shown(name: string): string {
+/**
+ * Returns an argument name for a message, or `*` for a name with unusual characters, because the sender controls it.
+ */
+function displayName(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : '*'
 }
 
-function wrong(path: string, { words }: TypeRule): GatehouseError {
+function typeError(path: string, { words }: TypeRule): GatehouseError {
   return invalid(`${path} must be ${words}`)
 }
 

@@ -1,20 +1,20 @@
 /**
- * Names and numbers of the Model Context Protocol that more than one module needs.
+ * Names and numbers of the Model Context Protocol that several modules use.
  *
- * "Session era" is every revision that opens with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
- * 2026-07-28, where each request carries its own metadata.
+ * "Session era" means every revision that opens with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
+ * 2026-07-28, where each request contains its own metadata.
  * Source: MCP 2025-11-25 and 2026-07-28 (basic, transports, versioning).
  */
 export const statelessVersion = '2026-07-28'
 export const latestSessionVersion = '2025-11-25'
-/** What a client that sends no version header is assumed to speak (MCP 2025-11-25, transports). */
+/** Assumed revision of a client that sends no version header (MCP 2025-11-25, transports). */
 export const assumedSessionVersion = '2025-03-26'
 
 /** Session-era revisions, newest first. */
 export const sessionVersions: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 export const allVersions: readonly string[] = [statelessVersion, ...sessionVersions]
 
-/** Header names, in the lower case in which Node delivers them. */
+/** Header names, in lower case like Node's. */
 export const headerName = {
   sessionId: 'mcp-session-id',
   protocolVersion: 'mcp-protocol-version',
@@ -45,8 +45,8 @@ export const metaKey = {
 } as const
 
 /**
- * Member of the `_meta` of a DiscoverResult: `session` when the stateless era is translated for a server that speaks the
- * session era. A client that speaks both does better with the server's own.
+ * Member of the `_meta` of a DiscoverResult. Its value is `session` when Gatehouse translates the stateless era for a
+ * session-era server. A client that supports both eras should then use the session era.
  */
 export const nativeEra = 'dev.gatehouse/native-era'
 
@@ -60,9 +60,9 @@ export const rpcCode = {
   headerMismatch: -32020,
   capabilityRequired: -32021,
   versionUnsupported: -32022,
-  /** Session era only; the stateless era says invalidParams. */
+  /** Session era only; the stateless era uses invalidParams. */
   resourceNotFound: -32002,
-  /** 2025-11-25 only: the user has to visit an address before the request can be carried out. */
+  /** 2025-11-25 only: the user must open a URL before the request can be executed. */
   urlElicitationRequired: -32042,
 } as const
 
@@ -81,8 +81,8 @@ export const logLevels: readonly string[] = [
 export const jsonType = 'application/json'
 export const eventStreamType = 'text/event-stream'
 
-/** A notification of a server: a resource that the client watches has changed. */
+/** Notification that a watched resource has changed. */
 export const updatedMethod = 'notifications/resources/updated'
 
-/** Members of `_meta` that the protocol reserves; in a body it tells the stateless era. */
+/** Prefix of `_meta` members that the protocol reserves. In a body, it indicates the stateless era. */
 export const reservedMetaPrefix: Buffer = Buffer.from('io.modelcontextprotocol/')

@@ -1,10 +1,11 @@
 /**
- * Takes a response apart while it arrives: large members of its result go on to the client at once, the rest is held, and with
- * it the result is completed as any other. So a large result is never held whole.
+ * Splits a response while it arrives: sends large members of its result to the client immediately, and keeps the rest
+ * to complete the result. A large result is never in memory as a whole.
  *
- * Nothing goes on before a member is seen to be large; until then, whatever is not a plain result is left to those who read
- * whole messages (`isGivenUp`). What comes out wrong after that is thrown, and the client's answer must break off: it is
- * never completed. Metadata of content that ends at the gateway is taken out for clients with sessions.
+ *
+ * Nothing is sent before a large member is found. Until then, any response that is not a plain result is left to the
+ * reader of whole messages (`isGivenUp`). Later errors are thrown, and the client's response must be aborted, because
+ * it can never be completed. Reserved metadata of content is removed for session clients.
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic; runtime/mcp/eras/results.ts for whole results.
  */
 import { Pieces } from '../net/index.ts'
@@ -26,27 +27,27 @@ import { JsonScanner } from './json/scanner.ts'
 import { Utf8Parts } from './json/utf8-parts.ts'
 import { invalid, type Message } from './message.ts'
 
-/** From here on a member, or a response, is large. */
+/** Minimum size of a large member or response. */
 export const largeMemberBytes: number = 64 * 1024
 const maxMetaBytes = 1024 * 1024
-/** Of a member that stays, once others have gone on. */
-const maxHeldBytes = 8 * 1024 * 1024
+/** Maximum size of a member that is kept after others were sent. */
+const maxKeptBytes = 8 * 1024 * 1024
 
-/** The way of large members to a client that waits for the result. */
+/** Sends large members to a client that waits for the result. */
 export interface ResultPassage {
-  /** Of the client. */
+  /** Protocol era of the client. */
   readonly era: Era
-  /** Begins the response. False: the client must get it whole. */
+  /** Begins the response. Returns false when the client needs the whole result. */
   begin(): boolean
-  /** Text of members without the braces around them. The promise is settled when the client takes more. */
+  /** Sends the text of members, without braces. The promise settles when the client can receive more. */
   write(parts: readonly Buffer[]): Promise<void> | undefined
 }
 
-/** Containers that are looked into; one for each that is open. */
+/** Open containers whose members are inspected. */
 type Frame =
   | { readonly kind: 'message' }
   | { readonly kind: 'result' }
-  /** `objects`: which object within each other this is, or its elements are; the result is the first. */
+  /** `objects`: object depth of the elements. The result has depth 1. */
   | { readonly kind: 'array'; readonly objects: number }
   | ObjectFrame
 
@@ -58,15 +59,15 @@ interface ObjectFrame {
 
 interface Member {
   readonly name: string
-  /** Name and value as far as they have arrived; undefined once they go on. */
-  held: Pieces | undefined
-  passes: boolean
-  /** Stands for it among those that are held. */
-  readonly standIn: Buffer
+  /** Name and value received so far; undefined once the member is being sent. */
+  kept: Pieces | undefined
+  maySend: boolean
+  /** Placeholder among the kept members. */
+  readonly placeholder: Buffer
 }
 
-/** They say what kind of a result it is, or are put in by the client's codec. */
-const ofProtocol: ReadonlySet<string> = new Set([
+/** Members that determine the kind of result, or that the client's codec adds. */
+const protocolMembers: ReadonlySet<string> = new Set([
   '_meta',
   'resultType',
   'ttlMs',
@@ -77,12 +78,12 @@ const ofProtocol: ReadonlySet<string> = new Set([
 const colon = Buffer.from(':')
 
 export interface SplitterOptions {
-  /** Of the request, raw JSON. */
+  /** Raw JSON id of the request. */
   readonly id: string
   readonly passage: ResultPassage
-  /** What is not UTF-8 is replaced, as in event streams, and not refused. */
+  /** Replaces invalid UTF-8, as in event streams, instead of rejecting it. */
   readonly replaces: boolean
-  /** Members with more go on. */
+  /** Larger members are sent immediately. */
   readonly largeBytes?: number
 }
 
@@ -94,23 +95,23 @@ export class ResultSplitter {
   readonly #utf8: Utf8Parts
   readonly #scanner = new JsonScanner()
   readonly #frames: Frame[] = []
-  /** Names of the message, in lower case, and of the result. */
-  readonly #ofMessage = new Set<string>()
-  readonly #ofResult = new Set<string>()
-  readonly #held: Buffer[] = []
-  readonly #passed: string[] = []
+  /** Member names of the message (in lower case) and of the result. */
+  readonly #messageNames = new Set<string>()
+  readonly #resultNames = new Set<string>()
+  readonly #kept: Buffer[] = []
+  readonly #sent: string[] = []
   #jsonrpc: string | undefined
   #responseId: string | undefined
   #member: Member | undefined
-  /** Takes the value that is being read in place of the member. */
-  #aside: Pieces | undefined
-  #asideName: Buffer = emptyObjectBytes
-  /** The value that is being read is taken, from here on. */
-  #takes = false
+  /** Collects the current value instead of the member. */
+  #captured: Pieces | undefined
+  #capturedName: Buffer = emptyObjectBytes
+  /** True while the bytes of the current value are collected. */
+  #isCollecting = false
   #from = 0
   #out: Buffer[] = []
   #bytes = 0
-  #isPassing = false
+  #isSending = false
   #isGivenUp = false
 
   constructor({ id, passage, replaces, largeBytes = largeMemberBytes }: SplitterOptions) {
@@ -121,38 +122,41 @@ export class ResultSplitter {
     this.#utf8 = new Utf8Parts(replaces)
   }
 
-  /** True once the response has to be read whole. Nothing has gone on. */
+  /** True once the response must be read as a whole. Nothing has been sent. */
   get isGivenUp(): boolean {
     return this.#isGivenUp
   }
 
-  /** True once something has gone on: nobody needs what has arrived. */
+  /** True once a member was sent. The received bytes are no longer needed. */
   get isPassing(): boolean {
-    return this.#isPassing
+    return this.#isSending
   }
 
-  /** Settled when the client takes more. Throws JsonError. */
+  /** Adds a chunk. The promise settles when the client can receive more. Throws JsonError. */
   push(chunk: Buffer): Promise<void> | undefined {
     if (this.#isGivenUp) return undefined
     try {
       for (const part of this.#utf8.take(chunk)) this.#read(part)
     } catch (error) {
-      if (this.#isPassing || !(error instanceof JsonError)) throw error
+      if (this.#isSending || !(error instanceof JsonError)) throw error
       this.#isGivenUp = true
     }
-    if (!this.#isPassing || this.#out.length === 0) return undefined
+    if (!this.#isSending || this.#out.length === 0) return undefined
     const out = this.#out
     this.#out = []
     return this.#passage.write(out)
   }
 
-  /** The response, all of which has arrived: what was held of its result, and what has gone on. Throws JsonError, MessageError. */
+  /**
+   * Returns the complete response: the kept members of its result, and the names of those that were sent. Throws
+   * JsonError, MessageError.
+   */
   end(): Message | undefined {
-    if (!this.#isPassing) return undefined
+    if (!this.#isSending) return undefined
     if (!this.#scanner.isDone || !this.#utf8.isWhole) throw new JsonError('unfinished value', this.#bytes)
     if (this.#jsonrpc !== '"2.0"') throw invalid(this.#id, 'jsonrpc must be "2.0"')
-    if (!this.#isOwn(this.#responseId)) throw invalid(this.#id, 'the response belongs to no request')
-    const result = Buffer.concat([objectStart, ...this.#held, objectEnd])
+    if (!this.#isOwn(this.#responseId)) throw invalid(this.#id, 'the response does not belong to a request')
+    const result = Buffer.concat([objectStart, ...this.#kept, objectEnd])
     return {
       kind: 'result',
       bytes: result,
@@ -161,7 +165,7 @@ export class ResultSplitter {
       params: undefined,
       result,
       error: undefined,
-      passed: { names: this.#passed, bytes: this.#bytes },
+      passed: { names: this.#sent, bytes: this.#bytes },
     }
   }
 
@@ -170,26 +174,26 @@ export class ResultSplitter {
     scanner.feed(chunk)
     this.#from = 0
     for (let stop = scanner.advance(); stop !== 'chunk'; stop = scanner.advance()) {
-      if (stop === 'name') this.#named()
-      else if (stop === 'value') this.#begun(chunk)
-      else this.#ended(chunk)
+      if (stop === 'name') this.#onName()
+      else if (stop === 'value') this.#onValue(chunk)
+      else this.#onEnd(chunk)
       if (this.#isGivenUp) return
     }
-    if (this.#takes) this.#take(chunk, this.#from, chunk.length)
+    if (this.#isCollecting) this.#collect(chunk, this.#from, chunk.length)
   }
 
-  #named(): void {
+  #onName(): void {
     const { name, depth } = this.#scanner
     if (depth > 2) return
-    const names = depth === 1 ? this.#ofMessage : this.#ofResult
+    const names = depth === 1 ? this.#messageNames : this.#resultNames
     const own = depth === 1 ? name.toLowerCase() : name
     if (names.has(own)) throw new DuplicateMember()
     if (names.size === maxMembers) throw new TooManyMembers(0)
     names.add(own)
   }
 
-  /** A value begins in the innermost container that is looked into. */
-  #begun(chunk: Buffer): void {
+  /** Handles the start of a value in the innermost inspected container. */
+  #onValue(chunk: Buffer): void {
     const c = chunk[this.#scanner.at] ?? 0
     const frame = this.#frames.at(-1)
     if (!frame) {
@@ -197,7 +201,7 @@ export class ResultSplitter {
       this.#open({ kind: 'message' })
     } else if (frame.kind === 'message') this.#beginOfMessage(c)
     else if (frame.kind === 'result') this.#beginMember(chunk, c)
-    else if (frame.kind === 'array') this.#lookInto(chunk, c === openObject ? c : 0, frame.objects)
+    else if (frame.kind === 'array') this.#inspect(chunk, c === openObject ? c : 0, frame.objects)
     else this.#beginInObject(chunk, c, frame)
   }
 
@@ -220,85 +224,85 @@ export class ResultSplitter {
 
   #beginMember(chunk: Buffer, c: number): void {
     const { name, rawName, at } = this.#scanner
-    const held = new Pieces()
-    for (const piece of [rawName, colon]) held.add(piece)
-    const standIn = c === openArray ? arrayOfObject : emptyObjectBytes
-    this.#member = { name, held, passes: this.#mayPass(name, c), standIn }
-    this.#takes = true
+    const kept = new Pieces()
+    for (const piece of [rawName, colon]) kept.add(piece)
+    const placeholder = c === openArray ? arrayOfObject : emptyObjectBytes
+    this.#member = { name, kept, maySend: this.#maySendMember(name, c), placeholder }
+    this.#isCollecting = true
     this.#from = at
-    if (this.#isForSession && containers.has(name)) this.#lookInto(chunk, c, 2)
+    if (this.#isForSession && containers.has(name)) this.#inspect(chunk, c, 2)
   }
 
   /**
-   * For a session, structured content has to be an object. Whatever else it is becomes a text when there is no other content, so
-   * that this must be known to be some.
+   * True when the member may be sent. For a session client, structured content must be an object; another value
+   * becomes text when there is no other content, so whether content exists must be known first.
    */
-  #mayPass(name: string, c: number): boolean {
-    if (ofProtocol.has(name)) return false
+  #maySendMember(name: string, c: number): boolean {
+    if (protocolMembers.has(name)) return false
     return !this.#isForSession || (name === 'structuredContent' ? c === openObject : name !== 'content')
   }
 
-  /** Looks into the content that begins, when it can have metadata of its own. `objects` is what its objects count as. */
-  #lookInto(chunk: Buffer, c: number, objects: number): void {
+  /** Inspects content that begins here, when it can contain metadata. `objects` is the object depth. */
+  #inspect(chunk: Buffer, c: number, objects: number): void {
     if (objects > maxObjects) return
     if (c === openArray) this.#open({ kind: 'array', objects })
     if (c !== openObject) return
-    if (this.#frames.at(-1)?.kind === 'array' && this.#member?.name === 'content') this.#member.passes = true
+    if (this.#frames.at(-1)?.kind === 'array' && this.#member?.name === 'content') this.#member.maySend = true
     const { at } = this.#scanner
-    this.#take(chunk, this.#from, at + 1)
-    this.#takes = false
+    this.#collect(chunk, this.#from, at + 1)
+    this.#isCollecting = false
     this.#open({ kind: 'object', objects, isEmpty: true })
   }
 
   #beginInObject(chunk: Buffer, c: number, frame: ObjectFrame): void {
     const { name, rawName, at } = this.#scanner
     if (name === '_meta' && c === openObject) {
-      this.#asideName = rawName
+      this.#capturedName = rawName
       this.#capture()
       return
     }
     this.#writeName(frame, rawName)
-    this.#takes = true
+    this.#isCollecting = true
     this.#from = at
-    if (containers.has(name)) this.#lookInto(chunk, c, frame.objects + 1)
+    if (containers.has(name)) this.#inspect(chunk, c, frame.objects + 1)
   }
 
   #writeName(frame: ObjectFrame, rawName: Buffer): void {
     for (const piece of frame.isEmpty ? [rawName, colon] : [comma, rawName, colon])
-      this.#take(piece, 0, piece.length)
+      this.#collect(piece, 0, piece.length)
     frame.isEmpty = false
   }
 
   #capture(): void {
-    this.#aside = new Pieces()
-    this.#takes = true
+    this.#captured = new Pieces()
+    this.#isCollecting = true
     this.#from = this.#scanner.at
   }
 
-  /** A value has ended: one of the innermost container, or that itself. */
-  #ended(chunk: Buffer): void {
+  /** Handles the end of a value in the innermost container, or of the container itself. */
+  #onEnd(chunk: Buffer): void {
     const { at, depth } = this.#scanner
     if (depth < this.#frames.length) {
       const closed = this.#frames.pop()
       this.#scanner.watched = this.#frames.length
       if (closed?.kind === 'object') {
-        this.#takes = true
+        this.#isCollecting = true
         this.#from = at - 1
       }
     }
     const frame = this.#frames.at(-1)
     if (!frame || frame.kind === 'array') return
-    if (this.#takes) this.#take(chunk, this.#from, at)
-    this.#takes = false
+    if (this.#isCollecting) this.#collect(chunk, this.#from, at)
+    this.#isCollecting = false
     if (frame.kind === 'message') this.#endOfMessage()
     else if (frame.kind === 'result') this.#endMember()
-    else if (this.#aside) this.#endMeta(frame, this.#aside.whole())
+    else if (this.#captured) this.#endMeta(frame, this.#captured.whole())
   }
 
   #endOfMessage(): void {
-    if (!this.#aside) return
-    const value = this.#aside.whole().toString()
-    this.#aside = undefined
+    if (!this.#captured) return
+    const value = this.#captured.whole().toString()
+    this.#captured = undefined
     if (this.#scanner.name === 'id') this.#responseId = value
     else if (this.#scanner.name === 'jsonrpc') this.#jsonrpc = value
   }
@@ -306,51 +310,51 @@ export class ResultSplitter {
   #endMember(): void {
     const member = this.#member
     if (!member) return
-    if (this.#held.length > 0) this.#held.push(comma)
-    if (member.held) this.#held.push(member.held.whole())
+    if (this.#kept.length > 0) this.#kept.push(comma)
+    if (member.kept) this.#kept.push(member.kept.whole())
     else {
-      this.#passed.push(member.name)
-      this.#held.push(Buffer.from(`${JSON.stringify(member.name)}:`), member.standIn)
+      this.#sent.push(member.name)
+      this.#kept.push(Buffer.from(`${JSON.stringify(member.name)}:`), member.placeholder)
     }
     this.#member = undefined
   }
 
   #endMeta(frame: ObjectFrame, raw: Buffer): void {
-    this.#aside = undefined
+    this.#captured = undefined
     const own = metaWithoutReserved(raw)
     if (!own) return
-    this.#writeName(frame, this.#asideName)
-    this.#take(own, 0, own.length)
+    this.#writeName(frame, this.#capturedName)
+    this.#collect(own, 0, own.length)
   }
 
-  #take(chunk: Buffer, from: number, to: number): void {
+  #collect(chunk: Buffer, from: number, to: number): void {
     if (from === to) return
-    const held = this.#aside ?? this.#member?.held
-    if (!held) {
+    const kept = this.#captured ?? this.#member?.kept
+    if (!kept) {
       this.#out.push(chunk.subarray(from, to))
       this.#bytes += to - from
       return
     }
-    held.add(chunk, from, to)
-    if (this.#aside) {
-      if (held.size > maxMetaBytes) throw new JsonError('too large', from)
-    } else if (this.#member && held.size > this.#largeBytes) this.#grown(this.#member, held)
+    kept.add(chunk, from, to)
+    if (this.#captured) {
+      if (kept.size > maxMetaBytes) throw new JsonError('too large', from)
+    } else if (this.#member && kept.size > this.#largeBytes) this.#onLargeMember(this.#member, kept)
   }
 
-  #grown(member: Member, held: Pieces): void {
-    if (!member.passes) {
-      const max = member.name === '_meta' || !this.#isPassing ? maxMetaBytes : maxHeldBytes
-      if (held.size > max) throw new JsonError('too large', held.size)
+  #onLargeMember(member: Member, kept: Pieces): void {
+    if (!member.maySend) {
+      const max = member.name === '_meta' || !this.#isSending ? maxMetaBytes : maxKeptBytes
+      if (kept.size > max) throw new JsonError('too large', kept.size)
       return
     }
-    if (!this.#isPassing && !this.#begin()) {
+    if (!this.#isSending && !this.#begin()) {
       this.#isGivenUp = true
       return
     }
-    if (this.#passed.length > 0) this.#out.push(comma)
-    this.#out.push(...held.take())
-    this.#bytes += held.size
-    member.held = undefined
+    if (this.#sent.length > 0) this.#out.push(comma)
+    this.#out.push(...kept.take())
+    this.#bytes += kept.size
+    member.kept = undefined
   }
 
   /** True for the id of the request. A server may return a numeric id as a string. */
@@ -358,14 +362,14 @@ export class ResultSplitter {
     return id === this.#id || id === JSON.stringify(this.#id)
   }
 
-  /** False when it is not, or may not be, what the client waits for, as far as it has arrived. */
+  /** Starts sending. Returns false when the response received so far may not be the one that the client waits for. */
   #begin(): boolean {
     if (this.#responseId !== undefined && !this.#isOwn(this.#responseId)) return false
     if ((this.#jsonrpc ?? '"2.0"') !== '"2.0"') return false
-    const type = this.#held.find((piece) => piece.includes('"resultType"'))
+    const type = this.#kept.find((piece) => piece.includes('"resultType"'))
     if (type && !type.includes('"complete"')) return false
-    this.#isPassing = this.#passage.begin()
-    return this.#isPassing
+    this.#isSending = this.#passage.begin()
+    return this.#isSending
   }
 }
 

@@ -1,8 +1,9 @@
 /**
- * Reads server-sent events as bytes, chunk by chunk: what a chunk costs depends on its own length alone, however long
- * the event is, and the bytes of an event are put together in turns of their own.
+ * Reads server-sent events as bytes, chunk by chunk. The cost of a chunk depends on its own length, regardless of the
+ * length of the event. The bytes of a large event are joined over several turns of the event loop.
  *
- * A parser of text would join all lines of an event at its end, within one turn of the event loop.
+ *
+ * A text parser would join all lines of an event at its end, in a single turn.
  * Source: WHATWG HTML, "Server-sent events", interpretation.
  */
 import { isUtf8 } from 'node:buffer'
@@ -19,10 +20,10 @@ const byteOrderMark: readonly number[] = [0xef, 0xbb, 0xbf]
 const fields: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry'])
 const longestName = 5
 const shortLine = 32
-/** Of `event`, `id` and `retry`. */
+/** Maximum size of an `event`, `id` or `retry` value. */
 const maxValueBytes = 64 * 1024
 
-/** Takes the data of a large event as it arrives. */
+/** Receives the data of a large event as it arrives. */
 export interface SseData {
   push(part: Buffer): void
 }
@@ -31,26 +32,26 @@ export interface SseData {
 export class SseEvent {
   readonly id: string | undefined
   readonly event: string | undefined
-  /** Bytes of the data. */
+  /** Size of the data in bytes. */
   readonly size: number
-  /** Has taken the data. */
-  readonly taken: SseData | undefined
+  /** The receiver of the data, if any. */
+  readonly receiver: SseData | undefined
   readonly #pieces: readonly Buffer[]
 
   constructor(
     { id, event }: Pick<SseEvent, 'id' | 'event'>,
     pieces: readonly Buffer[],
     size: number,
-    taken?: SseData,
+    receiver?: SseData,
   ) {
     this.id = id
     this.event = event
     this.size = size
-    this.taken = taken
+    this.receiver = receiver
     this.#pieces = pieces
   }
 
-  /** The data; of a large event it comes later. What is not UTF-8 is replaced, as the standard has it. */
+  /** Returns the data; a promise for a large event. Replaces invalid UTF-8, as the standard requires. */
   data(): Buffer | Promise<Buffer> {
     if (this.size >= largeBytes) return inTurns(this.#large())
     const bytes = Buffer.concat(this.#pieces, this.size)
@@ -66,7 +67,9 @@ export class SseEvent {
 
 const maxHeaderBytes = 4 * 1024
 
-/** An event's id as value of `Last-Event-ID`, which is UTF-8; undefined for one that no header can carry. */
+/**
+ * Converts an event id to a `Last-Event-ID` value, which is UTF-8; undefined for an id that a header cannot contain.
+ */
 export function lastEventIdHeader(id: string | undefined): string | undefined {
   if (id === undefined || id.length > maxHeaderBytes) return undefined
   const value = Buffer.from(id).toString('latin1')
@@ -74,16 +77,16 @@ export function lastEventIdHeader(id: string | undefined): string | undefined {
 }
 
 export interface SseReader {
-  /** Feeds a chunk; events are delivered before it returns. Throws RangeError when an event exceeds the bound. */
+  /** Adds a chunk and delivers its events before it returns. Throws RangeError when an event is too large. */
   push(chunk: Buffer): void
-  /** True once an event has exceeded the bound. */
+  /** True once an event was too large. */
   readonly overflowed: boolean
 }
 
-/** Asked once for each event that turns out large, with what is known of it, who takes its data; undefined: nobody does. */
+/** Called once for each large event. Returns the receiver of its data, if any. */
 export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
 
-/** Reads events from chunks of bytes. `maxBytes` bounds the data of an event, finished or not. */
+/** Creates a reader of events. `maxBytes` limits the data of an event, complete or not. */
 export function sseReader(
   maxBytes: number,
   onEvent: (event: SseEvent) => void,
@@ -93,7 +96,7 @@ export function sseReader(
   return new Reader(maxBytes, onEvent, onRetry, onLarge)
 }
 
-/** The data of an event from here on is large. */
+/** Minimum size of large data. */
 const largeDataBytes = 64 * 1024
 
 class Reader implements SseReader {
@@ -102,15 +105,15 @@ class Reader implements SseReader {
   readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
   readonly #onLarge: OnLarge | undefined
-  /** How many bytes of the byte order mark are still possible at the beginning; 0 after it. */
-  #mark = byteOrderMark.length
-  /** The last chunk ended with CR: an LF that follows belongs to it. */
+  /** Number of bytes of the byte order mark that may still follow at the beginning; 0 afterwards. */
+  #markBytesLeft = byteOrderMark.length
+  /** True when the last chunk ended with CR, so that a following LF belongs to it. */
   #afterCr = false
-  /** As much of the line's name as has arrived. */
+  /** The part of the field name that has arrived. */
   #name = ''
-  /** The field of the line, once its colon has arrived; `skip` is a line that means nothing. */
+  /** Field of the current line, once its colon has arrived; `skip` for a line to ignore. */
   #field: string | undefined
-  /** The next byte is the first of the value, of which one space is dropped. */
+  /** True when the next byte is the first of the value, where one space is dropped. */
   #atValue = false
   #value: Buffer[] = []
   #valueBytes = 0
@@ -119,7 +122,7 @@ class Reader implements SseReader {
   #lines = 0
   #data = new Pieces()
   #size = 0
-  #taker: SseData | undefined
+  #receiver: SseData | undefined
 
   constructor(
     maxBytes: number,
@@ -134,7 +137,7 @@ class Reader implements SseReader {
   }
 
   push(chunk: Buffer): void {
-    let at = this.#mark > 0 ? this.#skipMark(chunk) : 0
+    let at = this.#markBytesLeft > 0 ? this.#skipMark(chunk) : 0
     let nextLf = -1
     let nextCr = -1
     while (at < chunk.length) {
@@ -147,35 +150,35 @@ class Reader implements SseReader {
       }
       let end = shortLineEnd(chunk, at)
       if (end < 0) {
-        if (nextLf < at) nextLf = indexFrom(chunk, lf, at)
-        if (nextCr < at) nextCr = indexFrom(chunk, cr, at)
+        if (nextLf < at) nextLf = indexOrEnd(chunk, lf, at)
+        if (nextCr < at) nextCr = indexOrEnd(chunk, cr, at)
         end = Math.min(nextLf, nextCr)
       }
-      if (end > at) this.#part(chunk, at, end)
+      if (end > at) this.#readPart(chunk, at, end)
       if (end === chunk.length) break
       this.#endLine()
       this.#afterCr = chunk[end] === cr
       at = end + 1
     }
-    this.#handOver()
+    this.#deliverData()
   }
 
   #skipMark(chunk: Buffer): number {
     for (let at = 0; at < chunk.length; at++) {
-      if (chunk[at] !== byteOrderMark.at(-this.#mark)) {
-        // A part of the mark begins a line whose field nobody knows.
-        if (this.#mark < byteOrderMark.length) this.#field = 'skip'
-        this.#mark = 0
+      if (chunk[at] !== byteOrderMark.at(-this.#markBytesLeft)) {
+        // A partial mark is the beginning of a line with an unknown field.
+        if (this.#markBytesLeft < byteOrderMark.length) this.#field = 'skip'
+        this.#markBytesLeft = 0
         return at
       }
-      this.#mark--
-      if (this.#mark === 0) return at + 1
+      this.#markBytesLeft--
+      if (this.#markBytesLeft === 0) return at + 1
     }
     return chunk.length
   }
 
-  /** Bytes of one line. */
-  #part(chunk: Buffer, from: number, end: number): void {
+  /** Reads bytes of one line. */
+  #readPart(chunk: Buffer, from: number, end: number): void {
     const at = this.#field === undefined ? this.#readName(chunk, from, end) : from
     if (this.#field === undefined || this.#field === 'skip' || at === end) return
     const start = this.#atValue && chunk[at] === space ? at + 1 : at
@@ -189,7 +192,7 @@ class Reader implements SseReader {
     }
   }
 
-  /** Goes on in the name of the line's field; the index after the colon. */
+  /** Continues to read the field name. Returns the index after the colon. */
   #readName(chunk: Buffer, from: number, end: number): number {
     for (let at = from; at < end; at++) {
       const c = chunk[at] ?? colon
@@ -218,13 +221,13 @@ class Reader implements SseReader {
     if (this.#size > this.#maxBytes) throw this.#overflow()
     this.#data.add(chunk, from, end)
     if (before < largeDataBytes && this.#size >= largeDataBytes)
-      this.#taker = this.#onLarge?.({ id: this.#id, event: this.#event })
+      this.#receiver = this.#onLarge?.({ id: this.#id, event: this.#event })
   }
 
-  /** Hands over what has come together: many lines may be in one piece. */
-  #handOver(): void {
-    if (!this.#taker || this.#data.size === 0) return
-    for (const piece of this.#data.take()) this.#taker.push(piece)
+  /** Delivers the collected data, so that many lines can be delivered in one piece. */
+  #deliverData(): void {
+    if (!this.#receiver || this.#data.size === 0) return
+    for (const piece of this.#data.take()) this.#receiver.push(piece)
     this.#data = new Pieces()
   }
 
@@ -255,11 +258,11 @@ class Reader implements SseReader {
   }
 
   #dispatch(): void {
-    this.#handOver()
+    this.#deliverData()
     const known = { id: this.#id, event: this.#event }
     const event =
-      this.#lines > 0 ? new SseEvent(known, this.#data.take(), this.#size, this.#taker) : undefined
-    this.#taker = undefined
+      this.#lines > 0 ? new SseEvent(known, this.#data.take(), this.#size, this.#receiver) : undefined
+    this.#receiver = undefined
     this.#size = 0
     this.#id = undefined
     this.#event = undefined
@@ -269,14 +272,14 @@ class Reader implements SseReader {
   }
 }
 
-/** The end of a line that is short; -1 for a longer one, which a search finds faster. */
+/** Returns the end of a short line; -1 for a longer one, which a search finds faster. */
 function shortLineEnd(chunk: Buffer, at: number): number {
   const until = Math.min(chunk.length, at + shortLine)
   for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i
   return -1
 }
 
-function indexFrom(chunk: Buffer, byte: number, at: number): number {
+function indexOrEnd(chunk: Buffer, byte: number, at: number): number {
   const found = chunk.indexOf(byte, at)
   return found < 0 ? chunk.length : found
 }

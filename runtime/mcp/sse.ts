@@ -1,6 +1,6 @@
 /**
- * Writes server-sent events. The data of an event is one line: line ends are white space in JSON and become spaces, so
- * that no payload can end an event early or begin a second one.
+ * Writes server-sent events. The data of an event is a single line: line breaks, which are white space in JSON, become
+ * spaces, so that no payload can end an event early or begin a second one.
  * Source: WHATWG HTML, "Server-sent events"; MCP 2025-11-25, transports.
  */
 export interface SseFields {
@@ -13,18 +13,20 @@ const lf = 0x0a
 const cr = 0x0d
 const space = 0x20
 export const eventEnd: Buffer = Buffer.from('\n\n')
-/** What comes before the data of a message. */
+/** Text before the data of a message. */
 export const messageHead: Buffer = Buffer.from('event: message\ndata: ')
 
-/** Comment that keeps a quiet stream open. */
+/** Comment that keeps an idle stream open. */
 export const keepAliveComment: Buffer = Buffer.from(': keep-alive\n\n')
 
-/** One event. `data` is JSON text, or text without line ends; so are the fields. */
+/**
+ * Returns one event. `data` is JSON text, or text without line breaks; the fields must not contain line breaks either.
+ */
 export function encodeEvent(data: Buffer, fields: SseFields = {}): Buffer {
   return Buffer.concat(eventParts([data], fields))
 }
 
-/** As encodeEvent, in pieces: large data is not copied. */
+/** Like `encodeEvent`, but returns pieces, so that large data is not copied. */
 export function eventParts(data: readonly Buffer[], fields: SseFields = {}): Buffer[] {
   return [headOf(fields), ...data.map(onOneLine), eventEnd]
 }
@@ -37,7 +39,7 @@ function headOf({ event, id, retryMs }: SseFields): Buffer {
   return Buffer.from(`${head}data: `)
 }
 
-/** JSON text without line ends, which are white space there. Large results of servers have none (large-message.ts). */
+/** Returns JSON text without line breaks. Large results of servers have none (large-message.ts). */
 export function onOneLine(json: Buffer): Buffer {
   if (!json.includes(lf) && !json.includes(cr)) return json
   const copy = Buffer.from(json)
@@ -45,7 +47,7 @@ export function onOneLine(json: Buffer): Buffer {
   return copy
 }
 
-/** Makes each line end in `json` a space. */
+/** Replaces each line break in `json` with a space. */
 export function blankLineEnds(json: Buffer): void {
   for (let i = 0; i < json.length; i++) if (json[i] === lf || json[i] === cr) json[i] = space
 }

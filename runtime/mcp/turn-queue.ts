@@ -1,10 +1,10 @@
 /**
- * Handles items one after the other, within the time that a turn of the event loop may take: what is left waits for the
- * next turn, and so does what comes while an item is handled that takes many turns.
+ * Handles items one at a time, within the time limit of a turn of the event loop. The remaining items wait for the
+ * next turn. Items that arrive while an item takes several turns also wait.
  */
 import { nextShare, shareIsOver, turnIsOver } from './json/turn-shares.ts'
 
-/** The promise of an item that takes longer is settled when it has been handled. */
+/** Handles an item. The promise of an item that takes several turns settles when it is done. */
 export type Handle<T> = (item: T) => void | Promise<void>
 
 export class TurnQueue<T extends object> {
@@ -14,13 +14,13 @@ export class TurnQueue<T extends object> {
   #busy: Promise<void> | undefined
   #closed = false
 
-  /** `onError` gets what an item failed with; nothing is handled after it. */
+  /** `onError` receives the error of an item. No more items are handled after it. */
   constructor(handle: Handle<T>, onError: (error: unknown) => void) {
     this.#handle = handle
     this.#onError = onError
   }
 
-  /** Set while items wait or are handled; never rejects. */
+  /** Pending while items wait or are being handled; never rejects. */
   get busy(): Promise<void> | undefined {
     return this.#busy
   }
@@ -40,7 +40,7 @@ export class TurnQueue<T extends object> {
     }
   }
 
-  /** What waits is not handled any more. */
+  /** Drops the waiting items. */
   close(): void {
     this.#closed = true
     this.#waiting.length = 0

@@ -1,24 +1,25 @@
 /**
- * Writes JSON-RPC messages: results that carry bytes on unchanged, and errors from the one error table.
+ * Writes JSON-RPC messages: results with unchanged bytes, and errors from the error table.
  *
- * An error whose id is unknown has no `id` member at all; strict clients refuse `"id":null`.
+ *
+ * An error for an unknown request has no `id` member, because strict clients reject `"id":null`.
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { comma, objectEnd } from './json/bytes.ts'
 
-/** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
+/** Returns `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), objectEnd])
 }
 
-/** As resultMessage, in pieces: a large result is not copied. */
+/** Like `resultMessage`, but returns pieces, so that a large result is not copied. */
 export function resultParts(id: string, result: Buffer): readonly Buffer[] {
   return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, objectEnd]
 }
 
-/** What comes after some members of an object: all that are not called so, without the braces. */
+/** Returns the members of an object except those in `names`, without braces and with a leading comma. */
 export function otherMembers(object: Buffer, names: readonly string[]): readonly Buffer[] {
   const inner = new JsonObject(object)
     .parts(Object.fromEntries(names.map((name) => [name, undefined])))
@@ -26,20 +27,23 @@ export function otherMembers(object: Buffer, names: readonly string[]): readonly
   return inner.length === 0 ? [] : [comma, ...inner]
 }
 
-/** An error whose `error` object is JSON text already, for instance a backend's. */
+/** Returns an error message for an `error` object that is already JSON text, such as a backend's. */
 export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
   const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`
   return Buffer.concat([Buffer.from(head), bytes(error), objectEnd])
 }
 
-/** The `error` object of a JSON-RPC answer. Anything but a GatehouseError says no more than "Internal error". */
+/**
+ * Returns the `error` object of a JSON-RPC response. For any error other than a GatehouseError it only contains
+ * "Internal error".
+ */
 export function errorObject(error: unknown): { code: number; message: string; data?: unknown } {
   if (!(error instanceof GatehouseError)) return { code: -32603, message: 'Internal error' }
   const object = { code: error.rpcCode, message: error.message }
   return error.data === undefined ? object : { ...object, data: error.data }
 }
 
-/** The response to a request: a result, or an error object that is JSON text already. */
+/** Returns the response to a request: a result, or an error object that is already JSON text. */
 export function responseMessage(
   id: string,
   { result, error }: { readonly result?: Buffer | undefined; readonly error?: Buffer | undefined },
@@ -53,7 +57,7 @@ export function errorMessage(id: string | undefined, error: unknown): Buffer {
   return rawErrorMessage(id, JSON.stringify(errorObject(error)))
 }
 
-/** A request, or a notification when `id` is undefined; `params` is JSON text. */
+/** Returns a request, or a notification when `id` is undefined; `params` is JSON text. */
 export function requestMessage(
   id: string | number | undefined,
   method: string,

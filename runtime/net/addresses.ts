@@ -1,7 +1,9 @@
-/** What counts as loopback, and host names of URLs. Which addresses may be dialled is in schemas/addresses.ts. */
 import { isIPv4 } from 'node:net'
 
-/** True for `localhost`, names below it, 127.0.0.0/8 and ::1; brackets and a trailing dot are ignored. */
+/**
+ * True for `localhost`, names below it, 127.0.0.0/8 and ::1. Ignores brackets and a trailing dot. For the addresses
+ * that may be dialled, see schemas/addresses.ts.
+ */
 export function isLoopbackHost(host: string): boolean {
   const bare = unbracket(host).toLowerCase().replace(/\.$/, '')
   if (bare === 'localhost' || bare.endsWith('.localhost') || bare === '::1') return true

@@ -1,6 +1,6 @@
 /**
- * Circuit breaker of one peer (a backend, a decision point): counts consecutive failures, keeps requests away while open,
- * and lets one trial through when the time is over.
+ * Circuit breaker for one peer (a backend or a decision point). Counts consecutive failures, blocks requests while
+ * open, and admits one trial request after the timeout.
  * Source: docs/reference/specification/virtual-server.md#operational, operational.failureHandling.circuitBreaker.
  */
 export type CircuitState = 'closed' | 'open' | 'half-open'
@@ -9,7 +9,7 @@ export interface BreakerOptions {
   readonly failureThreshold: number
   readonly timeoutMs: number
   readonly now: () => number
-  /** Told when the state has changed. */
+  /** Called after each state change. */
   readonly onChange?: (before: CircuitState, after: CircuitState) => void
 }
 
@@ -28,7 +28,7 @@ export class Breaker {
     return this.#state
   }
 
-  /** Time of the last change of state, milliseconds since the epoch; 0: never. */
+  /** Time of the last state change, in milliseconds since the epoch; 0 before the first change. */
   get changedAt(): number {
     return this.#changedAt
   }
@@ -38,14 +38,14 @@ export class Breaker {
     return this.#failures
   }
 
-  /** True when a request may go out now. In the half-open state that is one at a time. */
+  /** True when a request may be sent now. The half-open state allows one request at a time. */
   allows(): boolean {
     if (this.#state === 'closed') return true
     if (this.#state === 'open') return this.#options.now() >= this.#changedAt + this.#options.timeoutMs
     return !this.#trial
   }
 
-  /** A request goes out; call only when `allows`. */
+  /** Records that a request is sent. Call it only when `allows()` returns true. */
   start(): void {
     if (this.#state === 'closed') return
     if (this.#state === 'open') this.#become('half-open')
@@ -53,7 +53,7 @@ export class Breaker {
   }
 
   success(): void {
-    // A request that was sent before the circuit opened says nothing of the time since.
+    // Ignore a request that was sent before the circuit opened: its success is out of date.
     if (this.#state === 'open') return
     this.#failures = 0
     this.#trial = false
@@ -68,7 +68,7 @@ export class Breaker {
       this.#become('open')
   }
 
-  /** A request ended in a way that says nothing of the peer (the client gave it up): another may try. */
+  /** Ends a trial without a verdict on the peer, because the client cancelled it. Allows the next trial. */
   release(): void {
     this.#trial = false
   }

@@ -10,7 +10,7 @@
  */
 import { hash } from 'node:crypto'
 
-/** Issuer of identities that nobody checked: no real issuer can claim it, because a real issuer is a URL. */
+/** Issuer of unverified identities. No real issuer can claim it, because a real issuer is a URL. */
 export const localIssuer = 'gatehouse-local'
 
 export interface Caller {
@@ -19,7 +19,7 @@ export interface Caller {
   readonly subject: string
   /** All claims of the token, as received. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Human name for the audit log: name, else e-mail, else subject. */
+  /** Display name for the audit log: name, else e-mail, else subject. */
   readonly displayName: string
   /** The bearer token that was presented; undefined for anonymous and local callers. Not enumerable. */
   readonly token?: string | undefined
@@ -27,7 +27,7 @@ export interface Caller {
   readonly key: string
 }
 
-/** Makes a caller; `token` is hidden from enumeration, JSON and inspection. */
+/** Creates a caller. `token` is hidden from enumeration, JSON and inspection. */
 export function makeCaller(from: {
   issuer: string
   subject: string

@@ -1,10 +1,10 @@
 /**
- * What a received message may repeat, and what its `Connection` header takes out of it. Names are lower case. Which
- * headers configuration may set is in schemas/headers.ts.
+ * Headers of received messages: rejected repetitions, and the names listed in `Connection`. Names are lower case. For
+ * the headers that a configuration may set, see schemas/headers.ts.
  * Source: RFC 9110 sections 5.3 and 7.6.1.
  */
 
-/** Request headers whose repetition makes two readers disagree; a repeated one is refused. */
+/** Request headers that must not be repeated, because two readers could use different values. */
 const singletons: ReadonlySet<string> = new Set([
   'authorization',
   'content-type',
@@ -14,8 +14,8 @@ const singletons: ReadonlySet<string> = new Set([
   'mcp-session-id',
 ])
 
-/** The lower-case names that a `Connection` header lists, without the framing options. */
-export function namedByConnection(value: string | undefined): readonly string[] {
+/** Returns the header names that a `Connection` header lists, in lower case and without `close` and `keep-alive`. */
+export function connectionHeaderNames(value: string | undefined): readonly string[] {
   if (value === undefined || value === 'keep-alive' || value === 'close') return []
   return value
     .toLowerCase()
@@ -24,12 +24,12 @@ export function namedByConnection(value: string | undefined): readonly string[] 
     .filter((name) => name !== '' && name !== 'close' && name !== 'keep-alive')
 }
 
-/** The first singleton that occurs twice in a raw header list, or undefined. */
+/** Returns the first singleton that occurs twice in a raw header list, or undefined. */
 export function repeatedSingleton(rawHeaders: readonly string[]): string | undefined {
   let seen: string[] | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? ''
-    // Cheap filter: none of the singletons has another length.
+    // Cheap filter: all singletons have one of these lengths.
     const length = raw.length
     if (length !== 4 && length !== 12 && length !== 13 && length !== 14 && length !== 20) continue
     const name = raw.toLowerCase()

@@ -1,10 +1,11 @@
 /**
- * What is in flight at the moment: a list that every call enters and leaves, in constant time.
+ * List of the calls in flight, with insertion and removal in constant time.
  *
- * Not a Map or a Set, because these chain what passes through them: when V8 replaces the table of one, which happens all
- * the time under churn, the old table points at the new one and holds on to its entries. Once one such table has reached
- * the old space, every scavenge takes its successors for alive, and promotes each call with all that belongs to it until
- * the next full collection. An entry of this list lets go of its neighbours when it leaves.
+ *
+ * It avoids Map and Set, because their tables chain removed entries: when V8 replaces a table, which happens
+ * constantly under churn, the old table points to the new one and retains its entries. Once an old table has reached
+ * the old space, every scavenge treats its successors as live and promotes each call with everything it references
+ * until the next full collection. An entry of this list releases its neighbours when it is removed.
  * Source: V8, src/objects/ordered-hash-table (NextTable).
  */
 export class InFlight<T> {
@@ -12,7 +13,7 @@ export class InFlight<T> {
   #last: InFlightEntry<T> | undefined
   size = 0
 
-  /** Adds at the end. The result is what `remove` takes. */
+  /** Appends a value. Returns the entry to pass to `remove`. */
   add(value: T): InFlightEntry<T> {
     const entry: InFlightEntry<T> = { value, previous: this.#last, next: undefined, isIn: true }
     if (this.#last) this.#last.next = entry
@@ -22,7 +23,7 @@ export class InFlight<T> {
     return entry
   }
 
-  /** False when it was removed before. */
+  /** Returns false when the entry was already removed. */
   remove(entry: InFlightEntry<T>): boolean {
     if (!entry.isIn) return false
     const { previous, next } = entry
@@ -37,13 +38,13 @@ export class InFlight<T> {
     return true
   }
 
-  /** The newest one that fits; looks at all of them. */
+  /** Returns the newest matching value. Scans the whole list. */
   find(fits: (value: T) => boolean): T | undefined {
     for (let entry = this.#last; entry; entry = entry.previous) if (fits(entry.value)) return entry.value
     return undefined
   }
 
-  /** All of them as they are now, oldest first. */
+  /** Returns a snapshot of all values, oldest first. */
   values(): T[] {
     const values: T[] = []
     for (let entry = this.#first; entry; entry = entry.next) values.push(entry.value)

@@ -1,16 +1,19 @@
-/** Public API of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
+/**
+ * Public API of the network module: listener, pipeline, body limits, origin check, header tables, outgoing
+ * connections.
+ */
 export { isLoopbackHost, unbracket } from './addresses.ts'
 export { Breaker, type CircuitState } from './breaker.ts'
-export { readBody, refuseBodyByHead } from './listener/body.ts'
+export { readBody, rejectBodyByHeaders } from './listener/body.ts'
 export { type Caller, identityOf, localIssuer, makeCaller } from './caller.ts'
-export { codedAnswer } from './content-coding.ts'
+export { compressedResponseError } from './content-coding.ts'
 export {
   type DispatchController,
   type Dispatcher,
   type DispatchHandler,
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
-export { addressBehindProxies, notePeerAddress, peerAddress } from './listener/forwarded-for.ts'
+export { addressBehindProxies, setPeerAddress, peerAddress } from './listener/forwarded-for.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export {
   failureOf,
@@ -19,18 +22,18 @@ export {
   type NetworkFailure,
   rejectsHost,
 } from './outgoing/failure.ts'
-export { namedByConnection, repeatedSingleton } from './headers.ts'
+export { connectionHeaderNames, repeatedSingleton } from './headers.ts'
 export { type InFlightEntry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'
 export { ownMemory } from './load/body-memory.ts'
 export { LoadControl } from './load/load.ts'
 export type { LoadLimits } from './load/limits.ts'
-export { type Overload, overloadSpells } from './load/spells.ts'
+export { type Overload, trackOverload } from './load/spells.ts'
 export { Pieces } from './pieces.ts'
 export {
   type ConnectionSource,
-  holdsCallerStream,
-  holdsStream,
+  registerCallerStream,
+  registerStream,
   listen,
   type Listener,
   listenerUrl,
@@ -38,7 +41,7 @@ export {
   writeParts,
 } from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
-export { makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './listener/origin.ts'
+export { makeOriginCheck, type OriginCheck, originRule, parseOrigin } from './listener/origin.ts'
 export { clearCookie, readCookie, setCookie } from './pages/cookies.ts'
 export { type Html, html } from './pages/html.ts'
 export { type HtmlPage, page } from './pages/page.ts'
@@ -66,7 +69,7 @@ export {
 export {
   abortable,
   type AnySignal,
-  atMost,
+  withTimeout,
   Deadline,
   LazySignal,
   pause,

@@ -1,24 +1,23 @@
 /**
- * The numbers of the listener and of outgoing connections, in one table. Times are milliseconds, sizes are bytes.
- * Streams have no time limit of any kind: neither responses nor upstream bodies are cut while they are quiet. Only a client that
- * does not read what is sent is cut.
+ * Limits of the listener and of outgoing connections. Times are in milliseconds, sizes in bytes. Streams have no time
+ * limit: quiet responses and upstream bodies stay open. Only a client that does not read its response is disconnected.
  */
 export interface ListenerLimits {
   /** Time to receive the header block. */
   readonly headersTimeoutMs: number
   /** Time to receive the whole request, body included. */
   readonly requestTimeoutMs: number
-  /** Idle time after which an idle connection is closed. */
+  /** Time after which an idle connection is closed. */
   readonly keepAliveTimeoutMs: number
-  /** Header block; beyond it the response is 431. */
+  /** Maximum size of the header block. The response to a larger one is 431. */
   readonly maxHeaderBytes: number
-  /** How long a client may read nothing while there is something to read. */
+  /** Maximum time in which a client reads nothing while a response is pending. */
   readonly stalledMs: number
-  /** Header blocks of all connections that are not complete. */
+  /** Maximum total size of incomplete header blocks on all connections. */
   readonly maxUnfinishedBytes: number
-  /** How often these are looked at. */
+  /** Interval between checks of incomplete header blocks. */
   readonly headersLookMs: number
-  /** How often the two request times are checked. */
+  /** Interval between checks of the two request timeouts. */
   readonly checkIntervalMs: number
 }
 
@@ -33,7 +32,7 @@ export const listenerLimits: ListenerLimits = {
   checkIntervalMs: 1_000,
 }
 
-/** Default cap of a request body. A body of exactly this size passes. */
+/** Default maximum size of a request body, inclusive. */
 export const maxBodyBytes = 8_388_608
 
 export const dialTimeoutMs = 30_000

@@ -1,9 +1,9 @@
 /**
- * The shape of the log that every module writes to. The implementation (pino, redaction) is runtime/observe; modules below
- * it take this interface so that they do not depend on it.
+ * The shape of the log that every module writes to. The implementation (pino, redaction) is runtime/observe; modules
+ * below it use this interface, so that they do not depend on it.
  *
- * Rule for callers: field names that hold credentials are redacted by name, but the message is printed as it is, so it
- * must be a fixed text. Put what varies into fields.
+ * Rule for callers: field names that hold credentials are redacted by name, but the message is printed unchanged, so
+ * it must be a fixed text. Put variable data into fields.
  */
 export type LogFields = Readonly<Record<string, unknown>>
 
@@ -12,9 +12,9 @@ export interface Log {
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
-  /** A log that adds these fields to every line. */
+  /** Returns a log that adds these fields to every line. */
   child(fields: LogFields): Log
-  /** False lets a caller skip building expensive fields. */
+  /** When false, callers can skip building expensive fields. */
   readonly debugEnabled: boolean
   readonly infoEnabled: boolean
 }

@@ -1,13 +1,13 @@
 /**
- * Bytes that arrive in chunks, held in about as much memory as they are long, however small the chunks are and however
- * large the buffers that they are part of: a sender chooses both.
+ * Collects bytes that arrive in chunks, in about as much memory as their length. Small chunks and large underlying
+ * buffers add no overhead, because the sender controls both.
  */
 
-/** What is shorter is copied into a block, so that it does not become an object. */
+/** Shorter chunks are copied into a block, so that they do not each become an object. */
 const minPieceBytes = 4 * 1024
 const minBlockBytes = 1024
 const maxBlockBytes = 64 * 1024
-/** So short that a loop copies faster than a call. */
+/** Up to this length, a loop copies faster than a call. */
 const fewBytes = 32
 
 export class Pieces {
@@ -24,17 +24,17 @@ export class Pieces {
     if (!isFirst && length < minPieceBytes) return this.#copy(chunk, from, end)
     if (this.#block) this.#endBlock(this.#block)
     const piece = chunk.subarray(from, end)
-    const isMostOfIt = length * 2 >= chunk.buffer.byteLength
-    this.#pieces.push(isFirst || isMostOfIt ? piece : Buffer.from(piece))
+    const usesMostOfBuffer = length * 2 >= chunk.buffer.byteLength
+    this.#pieces.push(isFirst || usesMostOfBuffer ? piece : Buffer.from(piece))
   }
 
-  /** What has been added, in order. */
+  /** Returns the collected bytes in order. */
   take(): readonly Buffer[] {
     if (this.#block) this.#endBlock(this.#block)
     return this.#pieces
   }
 
-  /** What has been added, as one. For what is large, see `joined` of runtime/mcp. */
+  /** Returns the collected bytes as one buffer. For large data, use `joined` of runtime/mcp. */
   whole(): Buffer {
     if (this.#block) this.#endBlock(this.#block)
     const [first] = this.#pieces

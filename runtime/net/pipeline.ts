@@ -22,8 +22,8 @@ export interface CallerStreams {
 }
 
 /**
- * One HTTP request and its response on their way through the pipeline. Holds only what more than one stage needs. The body
- * is read once, by the parse stage.
+ * State of one HTTP request in the pipeline. Contains only what more than one stage needs. The parse stage reads the
+ * body once.
  */
 export class Exchange {
   /** Paths that also match with a trailing slash. */
@@ -57,12 +57,15 @@ export class Exchange {
     this.startedAt = performance.now()
   }
 
-  /** True once a stage has answered; the pipeline stops there. */
+  /** True after a stage has responded, which ends the pipeline. */
   get responded(): boolean {
     return this.res.headersSent || this.res.writableEnded || this.res.destroyed
   }
 
-  /** Aborted when the client disconnects before the response is finished. Created on first use: most requests need none. */
+  /**
+   * Aborts when the client disconnects before the response is finished. Created on first use, because most requests
+   * need none.
+   */
   get signal(): AbortSignal {
     if (!this.#signal) {
       const controller = new AbortController()
@@ -101,8 +104,8 @@ export interface Stages<X extends Exchange> {
 }
 
 /**
- * Builds the request listener. `ExchangeOf` is the class with the feature's state. `more` contains further arguments of the
- * listener, such as the socket of an upgrade.
+ * Builds the request listener. `ExchangeOf` is the class with the feature's state. `more` are additional arguments of
+ * the listener, such as the socket of an upgrade.
  */
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,

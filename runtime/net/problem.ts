@@ -1,18 +1,19 @@
 /**
- * Renders an error as RFC 9457 problem details: the shape for everything that is neither MCP nor OAuth.
+ * Sends responses: RFC 9457 problem details for errors outside MCP and OAuth, and other bodies.
  *
- * Anything that is not a GatehouseError becomes a bare 500: no message, no stack, no cause reaches a client.
+ *
+ * Any error that is not a GatehouseError becomes a bare 500: no message, stack or cause reaches the client.
  * Source: RFC 9457.
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** The error itself when it has a row in the table, else INTERNAL with the error as cause. */
+/** Returns the error when it is a GatehouseError, otherwise INTERNAL with the error as its cause. */
 export function toGatehouseError(error: unknown): GatehouseError {
   return error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
 }
 
-/** Answers with problem details unless a response was begun, in which case the connection is cut. */
+/** Sends problem details. Destroys the connection when a response has already begun. */
 export function sendProblem(res: ServerResponse, error: unknown): void {
   const failure = toGatehouseError(error)
   sendBody(
@@ -29,7 +30,7 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
   )
 }
 
-/** Answers with JSON. */
+/** Sends a JSON response. */
 export function sendJson(
   res: ServerResponse,
   status: number,
@@ -39,7 +40,7 @@ export function sendJson(
   sendBody(res, status, 'application/json', JSON.stringify(value), headers)
 }
 
-/** Answers with plain text. */
+/** Sends a plain-text response. */
 export function sendText(
   res: ServerResponse,
   status: number,
@@ -49,7 +50,7 @@ export function sendText(
   sendBody(res, status, 'text/plain; charset=utf-8', text, headers)
 }
 
-/** Answers with a complete body. After a begun answer nothing right can be said: the connection is cut. */
+/** Sends a complete body. Destroys the connection when a response has already begun, because it cannot be corrected. */
 export function sendBody(
   res: ServerResponse,
   status: number,

@@ -1,13 +1,13 @@
 /**
- * Random bytes for ids, secrets and nonces. The system is asked for many at a time, because asking it costs ten times what
- * the rest of an id does. Each byte is given out once and does not stay here.
+ * Random bytes for ids, secrets and nonces. They are generated in batches, because a system call costs ten times as
+ * much as the rest of an id. Each byte is used once, then erased.
  */
 import { randomBytes, randomFillSync } from 'node:crypto'
 
 const batch = Buffer.allocUnsafeSlow(2048)
 let used = batch.length
 
-/** As `randomBytes` of node:crypto. */
+/** Like `randomBytes` of node:crypto. */
 export function randomBuffer(bytes: number): Buffer {
   if (bytes > batch.length) return randomBytes(bytes)
   if (used + bytes > batch.length) {
@@ -15,8 +15,8 @@ export function randomBuffer(bytes: number): Buffer {
     used = 0
   }
   const end = used + bytes
-  const given = Buffer.from(batch.subarray(used, end))
+  const bytesOut = Buffer.from(batch.subarray(used, end))
   batch.fill(0, used, end)
   used = end
-  return given
+  return bytesOut
 }

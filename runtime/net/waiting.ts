@@ -1,11 +1,11 @@
-/** Waiting that a signal can end: for a promise, or for some time. */
+/** Waiting for promises and timers, limited by signals. */
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** Waits for a promise no longer than the signal allows; then rejects with the signal's reason. The work goes on. */
+/** Waits for a promise until the signal aborts, then rejects with the signal's reason. The work continues. */
 export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined): Promise<T> {
   if (!signal) return promise
   if (signal.aborted) {
-    // Nobody waits any more, so nobody is to be surprised by how it ends.
+    // The result is no longer needed, so avoid an unhandled rejection.
     promise.catch(() => {})
     return Promise.reject(reasonOf(signal))
   }
@@ -16,7 +16,10 @@ export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined)
   })
 }
 
-/** Waits, unless the signal fires first; then it rejects with the signal's reason. The timer never keeps a process alive. */
+/**
+ * Waits for `ms`. Rejects with the signal's reason when the signal aborts first. The timer does not keep the process
+ * alive.
+ */
 export function pause(ms: number, signal: AnySignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
@@ -37,10 +40,10 @@ export function pause(ms: number, signal: AnySignal): Promise<void> {
 }
 
 /**
- * Waits for `work` for at most `ms`, then goes on with what `late` returns or throws. The work goes on too, and the timer
+ * Waits for `work` for at most `ms`, then returns or throws the result of `late`. The work continues, and the timer
  * keeps the process alive.
  */
-export async function atMost<T, L>(ms: number, work: Promise<T>, late: () => L): Promise<T | L> {
+export async function withTimeout<T, L>(ms: number, work: Promise<T>, late: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined
   const elapsed = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms)
@@ -52,14 +55,15 @@ export async function atMost<T, L>(ms: number, work: Promise<T>, late: () => L):
   }
 }
 
-/** Why a signal fired. */
+/** Returns the abort reason as an Error. */
 export function reasonOf({ reason }: AnySignal): Error {
   return reason instanceof Error ? reason : new Error('cancelled')
 }
 
 /**
- * Stands for an AbortSignal that nearly nobody asks for: one is made with the first use of `signal`. Listeners cost an entry in a
- * list, where those of an AbortSignal, a controller included, cost each call of a tool some microseconds.
+ * Cheap replacement for an AbortSignal that is rarely needed. Creates a real one on the first use of `signal`. Its
+ * listeners are entries in a list; a real AbortSignal and its controller would add a few microseconds to each tool
+ * call.
  */
 export class LazySignal {
   aborted = false
@@ -71,7 +75,7 @@ export class LazySignal {
     return this.#reason
   }
 
-  /** Fires together with this one. */
+  /** A real AbortSignal that aborts together with this one. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
@@ -80,7 +84,7 @@ export class LazySignal {
     return this.#controller.signal
   }
 
-  /** The first reason counts. */
+  /** Aborts the signal. Later calls have no effect. */
   abort(reason: Error): void {
     if (this.aborted) return
     this.aborted = true
@@ -89,7 +93,7 @@ export class LazySignal {
     for (const listener of this.#listeners.splice(0)) listener()
   }
 
-  /** Called once, when it fires; never when it has fired already. */
+  /** Adds a listener, which is called once. It is not called when the signal is already aborted. */
   addEventListener(_type: 'abort', listener: () => void, _options?: { readonly once: true }): void {
     if (!this.aborted) this.#listeners.push(listener)
   }
@@ -101,10 +105,11 @@ export class LazySignal {
 }
 
 /**
- * The time limit of one request to a backend, joined with the client's own cancellation.
+ * Time limit of one request to a backend, combined with the client's cancellation.
  *
- * The clock is paused while the backend waits for a response of the client, because users take longer than machines and
- * questions have their own limit.
+ *
+ * The clock stops while the backend waits for the client, because users take longer than machines and prompts have
+ * their own time limit.
  */
 export class Deadline extends LazySignal {
   readonly #outer: AnySignal
@@ -158,7 +163,7 @@ export class Deadline extends LazySignal {
 
 export type AnySignal = AbortSignal | LazySignal
 
-/** For what takes nothing but an AbortSignal. */
+/** Returns an AbortSignal, for APIs that require one. */
 export function signalOf(signal: AnySignal): AbortSignal {
   return signal instanceof LazySignal ? signal.signal : signal
 }

@@ -57,7 +57,9 @@ export function decodeString(token: string): string | undefined {
   }
 }
 
-/** Calls `visit` with each member of the object at `at`, as far as the text goes. Stops when `visit` returns false. */
+/**
+ * Calls `visit` with each member of the object at `at`, up to the end of the text. Stops when `visit` returns false.
+ */
 export function walkMembers(
   text: string,
   at: number,

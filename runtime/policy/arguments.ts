@@ -70,7 +70,7 @@ function scalar(json: Buffer, budget: Budget): CedarValue | undefined {
   return /^[-\d]/.test(text) ? numberTextToCedar(text) : toCedar(JSON.parse(text), budget)
 }
 
-/** The wanted names of some policies; `all` wants every name. */
+/** Returns the argument names that policies read; `all` includes every name. */
 export function wantedNames(names: ReadonlySet<string>, all: boolean): WantedArguments {
   const folded = Map.groupBy(names, fold)
   return {

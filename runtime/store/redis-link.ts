@@ -11,7 +11,7 @@
  * write 3 s.
  */
 import { GatehouseError, ModuleError } from '../../schemas/index.ts'
-import { atMost } from '../net/index.ts'
+import { withTimeout } from '../net/index.ts'
 import { type CommandAccess, type Args, backoffMs, type RedisClient, ReplyError } from './redis-client.ts'
 import type { RedisConfig } from './redis-config.ts'
 
@@ -131,7 +131,7 @@ function storeDown(cause: unknown): GatehouseError {
 class Deadline extends ModuleError {}
 
 function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
-  return atMost(ms, work, () => {
+  return withTimeout(ms, work, () => {
     throw new Deadline(`no response within ${ms} ms`)
   })
 }

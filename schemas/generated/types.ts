@@ -997,7 +997,7 @@ export type MCPExternalAuthConfig = {
 export type MCPExternalAuthConfigSpec = {
   /** Kind of external authentication. The object of the same name holds its settings; unauthenticated has none. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth"
-  /** For type cloudSts: signs requests with temporary cloud credentials (SigV4) of a role. Needs a role that trusts your issuer. */
+  /** For type cloudSts: signs requests with temporary cloud credentials (SigV4) of a role. Requires a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
   /** For type basicAuth: sends Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be literal. */
   readonly basicAuth?: BasicAuthConfig

@@ -11,7 +11,7 @@ export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['CreateContainerConfigError'],
     means: 'a Secret or ConfigMap that the container needs, or a key of it, is missing',
-    step: 'check the Secrets and ConfigMaps that the server names',
+    step: 'check the Secrets and ConfigMaps that the server references',
   },
   {
     reasons: ['CreateContainerError', 'RunContainerError', 'ContainerCannotRun', 'StartError'],

@@ -113,7 +113,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   })
 
   await t.test('the hooks: no Deployment, one that is not available, one that is', async (t) => {
-    t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /there is no Deployment/ })
+    t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /^Deployment .* not found/ })
     kube.must(['apply', '-f', join(manifests, 'base/namespace.yaml')])
     deploy('gatehouse-hooks')
     t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /is not available/ })

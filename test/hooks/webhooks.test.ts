@@ -36,7 +36,7 @@ t.test('what cannot be meant is refused, naming the field', async (t) => {
     [one({ match: { methods: ['tools/list'] } }), /methods/],
     [one({ match: { tools: [] } }), /tools/],
     [one({ tlsConfig: { clientCertSecretRef: ref } }), /must be set together/],
-    [one({ tlsConfig: { insecureSkipVerify: true, caSecretRef: ref } }), /excludes/],
+    [one({ tlsConfig: { insecureSkipVerify: true, caSecretRef: ref } }), /cannot be combined with/],
     [
       config({
         validating: [

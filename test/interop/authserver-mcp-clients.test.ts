@@ -57,7 +57,7 @@ async function gateway(t: Test): Promise<Rig> {
       }
       await whoAmI(exchange, caller.subject, await rig.server.upstreamTokens.get(caller))
     } catch (error) {
-      if (!authenticator.response(exchange, error)) sendProblem(exchange.res, error)
+      if (!authenticator.sendChallenge(exchange, error)) sendProblem(exchange.res, error)
     }
   }
   return rig

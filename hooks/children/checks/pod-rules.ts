@@ -14,7 +14,7 @@ const nonSourceFields = new Set(['name'])
 
 /** Scope of a check. */
 export interface RuleScope {
-  /** Generated containers that the template is merged into later; they may also bring volumes. */
+  /** Names of the generated containers that are merged with the template later. They may also add volumes. */
   readonly generated?: readonly string[]
   /** Set for a merged template: the generated template and the user's. Errors use the list indexes of the latter. */
   readonly merged?: { readonly base: unknown; readonly user: unknown }

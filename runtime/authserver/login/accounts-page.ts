@@ -1,7 +1,7 @@
 /**
  * The page of connected accounts: for each client of the user, each provider with its state and its buttons.
  *
- * States are words, not only colours. The label of a button names its effect and the client.
+ * States are shown as words in addition to colours. The label of a button names its effect and the client.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import type { AuthServerContext } from './context.ts'

@@ -1,10 +1,10 @@
 /**
- * Assembles the authorization server. It has no listener: the host looks each path up in `routes`, ahead of its own
- * pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in it.
+ * Assembles the authorization server. It has no listener: the host passes each path to `routes` before its own
+ * pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in the pipeline.
  *
- * Every configuration error prevents the start and is reported, together with the others. A provider or store that does
- * not respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
- * without a restart.
+ * Every configuration error prevents the start and is reported, together with the others. A provider or store that
+ * does not respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take
+ * effect without a restart.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */

@@ -12,7 +12,7 @@ import { compoundKey, sha256, upstreamRowKey } from '../model/identifiers.ts'
 import type { LoginSession, StoredRow } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 
-/** An account at a provider, and its user here. */
+/** A provider account and its Gatehouse user. */
 type ProviderAccount = Pick<StoredRow, 'userId' | 'provider' | 'subject'>
 
 const lock = { ttlMs: 45_000, waitMs: 40_000 }

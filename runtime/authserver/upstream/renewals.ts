@@ -2,8 +2,8 @@
  * Renews the stored tokens of a provider before they expire: one refresh at a time for each row in this process, and
  * for each user and provider across all replicas.
  *
- * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). A provider that does not respond does not end
- * them: a valid token stays in use until it expires.
+ * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). An outage of the provider does not: a valid
+ * token stays in use until it expires.
  * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'

@@ -40,7 +40,7 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
 interface UpstreamTokenParts extends RenewalParts {
   readonly upstreams: readonly Upstream[]
   readonly primary: string | undefined
-  /** The page of connected accounts. */
+  /** URL of the connected accounts page. */
   readonly accountsUrl: string
 }
 

@@ -36,7 +36,7 @@ export function readDocument(text: string, source?: string): unknown {
   }
   if (documents.length > 1) {
     throw invalidConfig(
-      [{ path: `line ${documents[1]?.line}`, message: 'must not start a second document' }],
+      [{ path: `line ${documents[1]?.line}`, message: 'must not contain a second document' }],
       source,
     )
   }

@@ -7,7 +7,7 @@ const words: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
   ENOSPC: 'the disk is full',
   EROFS: 'the file system is read-only',
-  EDQUOT: 'the disk quota is used up',
+  EDQUOT: 'the disk quota is exhausted',
   ENOTDIR: 'a part of the path is not a directory',
   EEXIST: 'a file with this name already exists',
   ELOOP: 'too many symbolic links',

@@ -6,7 +6,7 @@
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { holdsStream } from '../../net/index.ts'
+import { registerStream } from '../../net/index.ts'
 import type { CallView, StreamEvent } from '../api.ts'
 import { asSeenBy, visibleTo } from '../calls/query.ts'
 import type { CallRecorder, StoredCall } from '../calls/recorder.ts'
@@ -88,7 +88,7 @@ export class Readers {
     const timer = setInterval(beat, heartbeatMs).unref()
     this.#open.set(end, { owner, check })
     res.on('drain', onDrain)
-    holdsStream(res, end)
+    registerStream(res, end)
     res.once('close', () => {
       stop()
       clearInterval(timer)

@@ -4,7 +4,7 @@
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { holdsStream } from '../../net/index.ts'
+import { registerStream } from '../../net/index.ts'
 import type { AskAnswer, TryRequest } from '../api.ts'
 import type { ApiRequest } from '../http/api-route.ts'
 import type { ConsoleView, Tried } from '../view.ts'
@@ -85,7 +85,7 @@ export class Tries {
       }
     }
     attempt.onEvents(send)
-    holdsStream(res, () => res.end())
+    registerStream(res, () => res.end())
     res.on('drain', send)
     res.once('close', () => {
       attempt.onEvents(undefined)

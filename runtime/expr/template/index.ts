@@ -45,7 +45,7 @@ export function isSingleAction({ body }: Template): boolean {
 export function valueOf(template: Template, data: TemplateValue, meter: TemplateMeter): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
-    throw new TypeError('the template is more than one action')
+    throw new TypeError('the template contains more than one action')
   return new Run(template, meter, new MeteredOutput(meter)).pipe(first.pipe, data)
 }
 

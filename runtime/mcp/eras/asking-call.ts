@@ -1,6 +1,6 @@
 /**
- * Work for a stateless client that may stop to ask. While a session-era server waits for a response, the client has
- * already been told `input_required`; when it sends the request again with the responses, the work goes on where it stopped.
+ * A call for a stateless client that may ask questions. While a session-era server waits for an answer, the client
+ * receives `input_required`. The call continues when the client repeats the request with the answers.
  * Source: MCP 2026-07-28, patterns/mrtr.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -8,7 +8,7 @@ import type { JsonObject } from '../json/object.ts'
 import { type Abilities, requireAbility } from './abilities.ts'
 import { type Ask, type AskReply, inputRequests, statelessQuestion } from './questions.ts'
 
-/** Questions that come this close together are asked in one round. */
+/** Questions that arrive within this time are sent in one round. */
 const gatherMs = 5
 const maxQuestions = 32
 
@@ -31,15 +31,15 @@ export class AskingCall<T> {
   #finished: { outcome: T } | { error: unknown } | undefined
   #wake: (() => void) | undefined
   #gathering: NodeJS.Timeout | undefined
-  #asked = false
+  #hasQuestions = false
 
-  /** `stop` ends the work. */
+  /** `stop` cancels the work. */
   constructor(abilities: Abilities, stop: (reason: Error) => void) {
     this.#abilities = abilities
     this.#stop = stop
   }
 
-  /** The work whose end is the end of the call. */
+  /** Sets the work of the call. The call ends when the work ends. */
   follow(work: Promise<T>): void {
     work.then(
       (outcome) => this.#finish({ outcome }),
@@ -53,24 +53,24 @@ export class AskingCall<T> {
     this.#wake?.()
   }
 
-  /** A question that the work has to the client. Rejects when it cannot be asked, or was withdrawn. */
+  /** Asks the client. Rejects when the question cannot be asked or is withdrawn. */
   ask(request: Ask, signal: AbortSignal | undefined): Promise<AskReply> {
     try {
       requireAbility(this.#abilities, request)
     } catch (error) {
-      // The client has to know which ability it lacks: that is how the whole request ends.
+      // The client must learn which capability is missing, so the whole request fails with this error.
       const reason = error instanceof Error ? error : new Error('cancelled')
       this.#finish({ error: reason })
       this.#stop(reason)
       return Promise.reject(reason)
     }
     if (this.#questions.size >= maxQuestions) {
-      return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
+      return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many concurrent questions' }))
     }
     const key = `ask-${this.#nextQuestion++}`
     return new Promise((resolve, reject) => {
       this.#questions.set(key, { request: statelessQuestion(request), resolve, reject })
-      // One that was withdrawn is not asked again; a response to it is ignored.
+      // A withdrawn question is not asked again, and answers to it are ignored.
       signal?.addEventListener(
         'abort',
         () => {
@@ -80,15 +80,15 @@ export class AskingCall<T> {
       )
       this.#gathering ??= setTimeout(() => {
         this.#gathering = undefined
-        this.#asked = true
+        this.#hasQuestions = true
         this.#wake?.()
       }, gatherMs)
     })
   }
 
-  /** What comes next: the end, or questions. Rejects with what the work was rejected with. */
+  /** Waits for the next step: the outcome, or questions to ask. Rejects when the work rejects. */
   async step(): Promise<CallStep<T>> {
-    if (!this.#finished && !this.#asked) {
+    if (!this.#finished && !this.#hasQuestions) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
@@ -98,12 +98,12 @@ export class AskingCall<T> {
       if ('outcome' in this.#finished) return { kind: 'done', outcome: this.#finished.outcome }
       throw this.#finished.error
     }
-    this.#asked = false
+    this.#hasQuestions = false
     const questions = [...this.#questions].map(([key, { request }]): [string, Ask] => [key, request])
     return { kind: 'ask', requests: inputRequests(questions) }
   }
 
-  /** Hands over the client's answers; questions that are still open are asked again. */
+  /** Delivers the client's answers. Questions that are still open are asked again. */
   response(responses: JsonObject | undefined): void {
     for (const [key, question] of this.#questions) {
       const raw = responses?.raw(key)
@@ -112,7 +112,7 @@ export class AskingCall<T> {
       question.resolve({ result: Buffer.from(raw) })
     }
     if (this.#questions.size > 0) {
-      this.#asked = true
+      this.#hasQuestions = true
       this.#wake?.()
     }
   }

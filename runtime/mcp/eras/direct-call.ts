@@ -1,4 +1,4 @@
-/** A tool call that comes from no client but from a page of Gatehouse: who makes it, and who sees and is asked what. */
+/** A tool call from a Gatehouse page instead of a client, with the receivers of its notifications and questions. */
 import type { Caller } from '../../net/index.ts'
 import type { PolicyRecord } from '../../observe/index.ts'
 import type { Era } from '../era.ts'
@@ -14,11 +14,11 @@ export interface DirectCall {
   /** Raw params of notifications. */
   readonly progress: (params: Buffer) => void
   readonly log: (params: Buffer) => void
-  /** Called with what the policies decided. */
+  /** Receives the policy decision. */
   readonly decided: (record: PolicyRecord) => void
-  /** Called with the backend that the call goes to. */
+  /** Receives the name of the backend that handles the call. */
   readonly routed: (backend: string) => void
-  /** Asks whoever made the call. */
+  /** Asks the caller. */
   readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
 }
 
@@ -26,6 +26,6 @@ export interface DirectCall {
 export interface DirectResult {
   readonly kind: 'result' | 'error'
   readonly json: Buffer
-  /** Why the gateway refused the call, as a code, where its result says so. */
+  /** Code of the gateway's rejection, when the result contains one. */
   readonly denial?: string | undefined
 }

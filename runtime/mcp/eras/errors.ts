@@ -1,8 +1,8 @@
 /**
- * Errors of one era in the words of the other: in the stateless one a missing resource has no code of its own any more,
- * and "the user has to visit an address first" is a question, not an error.
- * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL Elicitation
- * Required Error".
+ * Translates errors between the eras. The stateless era has no separate code for a missing resource, and treats "the
+ * user must open a URL first" as a question instead of an error.
+ * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL
+ * Elicitation Required Error".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Abilities, requireAbility } from './abilities.ts'
@@ -11,7 +11,7 @@ import { JsonObject } from '../json/object.ts'
 import { scanElements } from '../json/read.ts'
 import { rpcCode } from '../protocol.ts'
 
-/** The error object in the words of the stateless era; `subject` is the URI that was asked for. */
+/** Translates an error object for the stateless era. `subject` is the requested URI. */
 export function statelessError(error: Buffer, subject: string | undefined): Buffer {
   const object = new JsonObject(error)
   const code = object.value('code')
@@ -23,12 +23,12 @@ export function statelessError(error: Buffer, subject: string | undefined): Buff
 
 const maxAddresses = 32
 
-/** The question that sends the user to an address. */
+/** Question that asks the user to open a URL. */
 const visitQuestion: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
 
 /**
- * Returns the addresses that the user has to visit, as a raw InputRequests object; undefined when the error names none.
- * Throws CAPABILITY_REQUIRED when the client cannot send its user to an address.
+ * Returns the URLs that the user must open, as a raw InputRequests object; undefined when the error contains none.
+ * Throws CAPABILITY_REQUIRED when the client does not support URL elicitation.
  */
 export function visitRequests(error: Buffer, abilities: Abilities): Buffer | undefined {
   const object = new JsonObject(error)
@@ -52,18 +52,18 @@ function visit(key: string, elicitation: JsonObject): string | undefined {
   return `"${key}":{"method":"elicitation/create","params":${params}}`
 }
 
-/** Throws BACKEND_UNAVAILABLE when the user has declined to visit an address. */
+/** Throws BACKEND_UNAVAILABLE when the user has declined to open a URL. */
 export function requireVisits(responses: JsonObject | undefined): void {
   const isDeclined = (responses?.entries() ?? []).some(
     ([, raw]) => raw[0] === 0x7b && new JsonObject(raw).text('action') !== 'accept',
   )
   if (isDeclined)
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
-      detail: 'the user did not agree to open the address that the server needs',
+      detail: 'the user declined to open the URL that the server requires',
     })
 }
 
-/** The error object of a stateless server in the words of the session era. */
+/** Translates the error object of a stateless server for the session era. */
 export function sessionError(method: string, error: Buffer): Buffer {
   if (method !== 'resources/read') return error
   const object = new JsonObject(error)

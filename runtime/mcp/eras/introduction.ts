@@ -1,6 +1,6 @@
 /**
- * How client and server introduce themselves: `initialize` in the session era, the metadata of each request and
- * `server/discover` in the stateless era.
+ * Introductions of clients and servers: `initialize` in the session era; request metadata and `server/discover` in the
+ * stateless era.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, basic "_meta", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -29,9 +29,9 @@ export function requestMeta(info: string, capabilities: Buffer = emptyObject.byt
   return `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":${capabilities.toString()}}`
 }
 
-/** Returns the revision in which a server answers an `initialize` that asks for `wanted`. */
-export function sessionVersionFor(wanted: string): string {
-  return sessionVersions.includes(wanted) ? wanted : latestSessionVersion
+/** Returns the revision to use in response to an `initialize` that requests `requested`. */
+export function sessionVersionFor(requested: string): string {
+  return sessionVersions.includes(requested) ? requested : latestSessionVersion
 }
 
 /** True for an InitializeResult that contains a protocol version of the session era. Never throws. */

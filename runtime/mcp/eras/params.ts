@@ -1,24 +1,24 @@
 /**
- * Params on their way to a server: what belongs to the client's own conversation with us is taken out, what the server's
- * revision needs is put in, and everything else keeps its bytes.
+ * Translates params for a server: removes members that concern only the client and Gatehouse, adds members that the
+ * server's revision requires, and keeps all other bytes.
  */
 import { type Changes, emptyObject, JsonObject } from '../json/object.ts'
 import { metaKey, statelessVersion } from '../protocol.ts'
 
-/** A request of a client, and what differs towards the server. */
+/** A client's request, and its changes for the server. */
 export interface OutgoingParams {
   /** The client's params, unchanged. */
   readonly params: JsonObject
   readonly changes?: Changes | undefined
-  /** False: nobody hears of progress, and the client's token is left out. */
+  /** False when progress is not reported, which removes the client's token. */
   readonly progress: boolean
-  /** Level of the log messages that the client wants; undefined: none. */
+  /** Minimum level of log messages for the client; undefined for none. */
   readonly logLevel?: string | undefined
-  /** Trace context for `_meta`; replaces the client's own. */
+  /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
-/** Metadata by which a stateless client describes itself to us. */
+/** Metadata with which a stateless client describes itself. */
 const clientMeta: readonly string[] = [
   metaKey.protocolVersion,
   metaKey.clientInfo,
@@ -26,16 +26,17 @@ const clientMeta: readonly string[] = [
   metaKey.logLevel,
 ]
 /**
- * What does not travel to a session-era server: responses of a stateless client, which become responses there, and the
- * wish for a task, which a server that offers none has to ignore (MCP 2025-11-25, tasks, "Task Support and Handling").
+ * Members that are removed for a session-era server: the answers of a stateless client, which are delivered as
+ * responses, and the request for a task, which a server without task support must ignore (MCP 2025-11-25, tasks, "Task
+ * Support and Handling").
  */
-const sessionDrops: readonly string[] = ['inputResponses', 'requestState', 'task']
+const sessionRemovals: readonly string[] = ['inputResponses', 'requestState', 'task']
 
-/** Params for a session-era server. `token` replaces the client's progress token. */
+/** Translates params for a session-era server. `token` replaces the client's progress token. */
 export function sessionParams(request: OutgoingParams, token: string): Buffer {
   const { params } = request
   const changes: Record<string, Buffer | string | undefined> = { ...request.changes }
-  for (const name of sessionDrops) {
+  for (const name of sessionRemovals) {
     if (params.raw(name)) changes[name] = undefined
   }
   if (params.raw('_meta') || request.trace) {
@@ -56,11 +57,14 @@ function apply(
   metaChanges: Changes,
 ): void {
   if (Object.keys(metaChanges).length === 0) return
-  const left = meta.names().some((name) => !(name in metaChanges) || metaChanges[name] !== undefined)
-  changes['_meta'] = left ? meta.with(metaChanges) : undefined
+  const keepsMembers = meta.names().some((name) => !(name in metaChanges) || metaChanges[name] !== undefined)
+  changes['_meta'] = keepsMembers ? meta.with(metaChanges) : undefined
 }
 
-/** Trace context as members of `_meta`; a state of the client's own belongs to another parent and goes. */
+/**
+ * Returns the trace context as members of `_meta`. Removes the client's tracestate, because it belongs to another
+ * parent.
+ */
 function traceMembers({ trace }: OutgoingParams): Record<string, string | undefined> {
   if (!trace) return {}
   const { traceparent, tracestate } = trace
@@ -71,13 +75,13 @@ function traceMembers({ trace }: OutgoingParams): Record<string, string | undefi
 }
 
 export interface StatelessIdentity {
-  /** Raw JSON of the `Implementation` that asks. */
+  /** Raw JSON of the `Implementation` that sends the request. */
   readonly info: string
   /** Raw JSON of the capabilities of the client behind the request. */
   readonly capabilities: Buffer
 }
 
-/** Params for a stateless server: every request says who asks and what the requester can do. */
+/** Translates params for a stateless server, which requires the sender's identity and capabilities in every request. */
 export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {
   const { params, logLevel } = request
   const meta = params.object('_meta') ?? emptyObject

@@ -1,6 +1,6 @@
 /**
- * Questions of a server to its client (elicitation, sampling, roots) in the form of either era: requests of the server in
- * the one, `inputRequests` of an interim result in the other.
+ * Translates questions of a server to its client (elicitation, sampling, roots): server requests in the session era,
+ * `inputRequests` of an interim result in the stateless era.
  * Source: MCP 2025-11-25, client features; MCP 2026-07-28, patterns/mrtr.
  */
 import { randomUUID } from 'node:crypto'
@@ -22,22 +22,22 @@ export interface AskReply {
 }
 
 const maxQuestions = 32
-/** Of an interim result, which is read at once. */
+/** Maximum size of an interim result, which is read in one turn. */
 const maxInterimBytes = 1024 * 1024
 export const askMethods: ReadonlySet<string> = new Set([
   'elicitation/create',
   'sampling/createMessage',
   'roots/list',
 ])
-/** Methods of the stateless era that may be answered with questions. */
+/** Methods of the stateless era whose response may be questions. */
 export const askingMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Rounds of questions within one request. */
+/** Maximum rounds of questions within one request. */
 const maxRounds = 16
 
 /**
- * Sends a request, and sends it again with the client's answers until the server needs no more of them. `send` adds the
- * given members to the params. `interimOf` returns the `input_required` result of an outcome, if it is one. Rejects with
+ * Sends a request, and repeats it with the client's answers until the server returns a final result. `send` adds
+ * members to the params. `interimOf` returns the `input_required` result of an outcome, if any. Rejects with
  * BACKEND_PROTOCOL after 16 rounds.
  */
 export async function sendInRounds<T>(
@@ -52,20 +52,23 @@ export async function sendInRounds<T>(
     if (!interim) return outcome
     changes = await answer(interim)
   }
-  throw protocolError('the server asks without end')
+  throw protocolError('the server kept asking questions after the maximum number of rounds')
 }
 
-/** Returns whether a result is complete. Throws BACKEND_PROTOCOL for a type that the request did not allow, such as a task. */
+/**
+ * True for an `input_required` result, false for a complete one. Throws BACKEND_PROTOCOL for another type, such as a
+ * task that the request did not allow.
+ */
 export function isInterim(result: Buffer): boolean {
   const type = new JsonObject(result).value('resultType')
   if (type === undefined || type === 'complete') return false
   if (type === 'input_required') return true
-  throw protocolError('a result of a type that was not agreed on')
+  throw protocolError('the result type was not negotiated')
 }
 
 /**
- * Asks all questions of an `input_required` result side by side. Answers the members to add to the params of the request
- * that is sent again. Rejects when one cannot be answered.
+ * Asks all questions of an `input_required` result concurrently. Returns the members to add to the params of the
+ * repeated request. Rejects when a question cannot be answered.
  */
 export async function respondToInputRequests(
   result: Buffer,
@@ -73,7 +76,7 @@ export async function respondToInputRequests(
   signal: AbortSignal,
 ): Promise<Changes> {
   if (result.length > maxInterimBytes)
-    throw protocolError(`an interim result has more than ${maxInterimBytes} bytes`)
+    throw protocolError(`an interim result is larger than ${maxInterimBytes} bytes`)
   const required = new JsonObject(result)
   const questions = required.object('inputRequests')?.entries() ?? []
   if (questions.length > maxQuestions) throw protocolError('too many questions')
@@ -81,7 +84,8 @@ export async function respondToInputRequests(
     questions.map(async ([key, raw]): Promise<[string, Buffer]> => [key, await response(raw, ask, signal)]),
   )
   const state = required.raw('requestState')
-  if (questions.length === 0 && state === undefined) throw protocolError('neither questions nor state')
+  if (questions.length === 0 && state === undefined)
+    throw protocolError('an interim result without questions or state')
   return {
     ...(responses.length > 0 ? { inputResponses: objectOf(responses) } : {}),
     requestState: state,
@@ -93,10 +97,10 @@ async function response(
   ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  if (raw[0] !== 0x7b) throw protocolError('a question is no object')
+  if (raw[0] !== 0x7b) throw protocolError('a question is not an object')
   const question = new JsonObject(raw)
   const method = question.text('method') ?? ''
-  if (!askMethods.has(method)) throw protocolError('an unknown question')
+  if (!askMethods.has(method)) throw protocolError('a question with an unknown method')
   const reply = await ask({ method, params: sessionQuestion(method, question.object('params')) }, signal)
   if (!reply.result) {
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
@@ -107,24 +111,24 @@ async function response(
 }
 
 /**
- * A question as the session era puts it: there, a question that leads to an address carries an id, which the stateless
- * era has no more.
+ * Translates the params of a question for the session era, where a question with a URL has an id. The stateless era
+ * has no such id.
  */
 function sessionQuestion(method: string, params: JsonObject | undefined): Buffer | undefined {
   if (method !== 'elicitation/create' || params?.text('mode') !== 'url') return params?.bytes
   return params.raw('elicitationId') ? params.bytes : params.with({ elicitationId: `"${randomUUID()}"` })
 }
 
-/** A question as the stateless era puts it: without an id of its own, and never as a task. */
+/** Translates a question for the stateless era: without an id, and never as a task. */
 export function statelessQuestion({ method, params }: Ask): Ask {
   if (params?.[0] !== 0x7b) return { method, params }
-  const asked = new JsonObject(params)
+  const question = new JsonObject(params)
   const changes: Record<string, undefined> = {}
-  for (const member of ['elicitationId', 'task']) if (asked.raw(member)) changes[member] = undefined
-  return Object.keys(changes).length === 0 ? { method, params } : { method, params: asked.with(changes) }
+  for (const member of ['elicitationId', 'task']) if (question.raw(member)) changes[member] = undefined
+  return Object.keys(changes).length === 0 ? { method, params } : { method, params: question.with(changes) }
 }
 
-/** A raw InputRequests object. */
+/** Returns a raw InputRequests object. */
 export function inputRequests(questions: Iterable<readonly [string, Ask]>): Buffer {
   const members = [...questions].map(([key, { method, params }]) => {
     const rest = params === undefined ? '' : `,"params":${params.toString()}`

@@ -1,8 +1,9 @@
 /**
- * What stateless results carry beside their content: their type, who answers, and how long they may be cached. It is put
- * in for stateless clients and taken out for session clients.
+ * Members that stateless results contain in addition to their content: the type, the server, and cache control. They
+ * are added for stateless clients and removed for session clients.
  *
- * Everything is marked private: what one caller may see is nobody else's business, whatever a server says.
+ *
+ * All results are marked private, regardless of the server's value, because each caller may see different data.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
 import { type Changes, JsonObject } from '../json/object.ts'
@@ -21,23 +22,23 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/read',
 ])
 
-/** Lists are watched and renewed here; a client that keeps them would miss what it may see no more. */
+/** Gatehouse watches and refreshes lists itself. A client that cached a list would miss removed entries. */
 const ownTtlMs = 0
 
-/** A complete result in stateless dress. `serverInfo` is raw JSON. */
+/** Returns a complete result for stateless clients. `serverInfo` is raw JSON. */
 export function completeResult(method: string, result: Buffer, serverInfo: string): Buffer {
   const object = new JsonObject(result)
-  return object.with(completing(method, object, serverInfo))
+  return object.with(completionChanges(method, object, serverInfo))
 }
 
-/** As completeResult. */
+/** Like `completeResult`, in slices. */
 export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): TurnWork<Buffer> {
   yield* readMembers(result)
   const object = new JsonObject(result)
-  return yield* joined(object.parts(completing(method, object, serverInfo)))
+  return yield* joined(object.parts(completionChanges(method, object, serverInfo)))
 }
 
-function completing(method: string, object: JsonObject, serverInfo: string): Changes {
+function completionChanges(method: string, object: JsonObject, serverInfo: string): Changes {
   const meta = object.object('_meta')
   const changes: Record<string, Buffer | string> = {
     resultType: '"complete"',
@@ -52,12 +53,12 @@ function completing(method: string, object: JsonObject, serverInfo: string): Cha
 }
 
 /**
- * Maximum size of a backend's `requestState` that is passed on to a client, in bytes of JSON text. Sealing for the
+ * Maximum size of a backend's `requestState` that is forwarded to a client, in bytes of JSON text. Sealing for the
  * client adds a third.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 
-/** An interim result: what is asked, and the state to bring back. */
+/** Returns an interim result with the questions, and the state that the client must return. */
 export function inputRequired(
   requests: Buffer | undefined,
   state: string | undefined,
@@ -79,7 +80,7 @@ const badRequests: ReadonlySet<unknown> = new Set([
   rpcCode.versionUnsupported,
 ])
 
-/** HTTP status for a JSON-RPC error of a stateless request. */
+/** Returns the HTTP status for a JSON-RPC error of a stateless request. */
 export function statusOf(code: unknown): number {
   if (code === rpcCode.methodNotFound) return 404
   if (badRequests.has(code)) return 400
@@ -90,28 +91,28 @@ export function statusOf(code: unknown): number {
 const statelessMembers: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
 
 /**
- * A result as clients of the session era know it: without the members of the other era, without what a server says to
- * its own client alone, structured content as an object. Answers the same buffer when nothing is to be changed. Throws
- * JsonError when a member that matters stands there twice.
+ * Translates a result for session-era clients: without members of the stateless era, without reserved `_meta` keys,
+ * and with structured content as an object. Returns the same buffer when nothing changes. Throws JsonError when a
+ * relevant member occurs twice.
  */
 export function sessionResult(raw: Buffer): Buffer {
-  return isOfSession(raw) ? raw : atOnce(sessionResultInTurns(raw))
+  return isSessionResult(raw) ? raw : atOnce(sessionResultInTurns(raw))
 }
 
-/** What a result contains where something may have to be changed; an escape may write any of the others. */
-const marks: readonly string[] = [
+/** Texts that a result contains when it may need a change. An escape can encode any of the other texts. */
+const indicators: readonly string[] = [
   '\\u',
   'io.modelcontextprotocol',
   '"structuredContent"',
   ...statelessMembers.map((name) => `"${name}"`),
 ]
 
-/** True when nothing in a result can need a change, which is found without taking it apart. */
-function isOfSession(raw: Buffer): boolean {
-  return raw.length < largeBytes && !marks.some((mark) => raw.includes(mark))
+/** True when a result needs no change. Detects this without parsing. */
+function isSessionResult(raw: Buffer): boolean {
+  return raw.length < largeBytes && !indicators.some((indicator) => raw.includes(indicator))
 }
 
-/** As sessionResult. */
+/** Like `sessionResult`, in slices. */
 export function* sessionResultInTurns(raw: Buffer): TurnWork<Buffer> {
   const own = yield* withoutReservedMetaInTurns(yield* withoutStatelessMembers(raw))
   return yield* withStructuredObject(own)

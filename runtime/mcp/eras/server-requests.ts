@@ -1,6 +1,6 @@
 /**
- * Requests of a session-era server to its client: answers pings, rejects unknown methods, and passes questions on. The
- * number of open questions is bounded.
+ * Requests of a session-era server to its client: answers pings, rejects unknown methods, and forwards questions to
+ * the client. The number of open questions is bounded.
  * Source: MCP 2025-11-25, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -37,7 +37,7 @@ export class ServerRequests<O = undefined> {
     else if (this.#open.has(id))
       this.refuse(id, new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }))
     else if (this.#open.size >= maxQuestions)
-      this.refuse(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
+      this.refuse(id, new GatehouseError('RATE_LIMITED', { detail: 'too many concurrent questions' }))
     else return id
     return undefined
   }

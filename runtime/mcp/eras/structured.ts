@@ -1,6 +1,6 @@
 /**
- * Structured content for clients of the session era: there it is an object, in the stateless era any JSON value. What is
- * no object stands in the content as text, where nothing else says it.
+ * Structured content for session-era clients, which only accept an object; the stateless era allows any JSON value.
+ * Another value is added to the content as text, unless other content exists.
  * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
  */
 import { isNull } from '../json/bytes.ts'
@@ -11,10 +11,13 @@ import { joined, largeBytes, type TurnWork } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 
-/** A text is made at once. */
+/** Maximum size of the text, which is created in one turn. */
 const maxTextBytes = 8 * 1024 * 1024
 
-/** The same buffer when the structured content is an object, or there is none. */
+/**
+ * Returns the result with structured content that is an object. Returns the same buffer when that is already the case,
+ * or when there is no structured content.
+ */
 export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   if (result.length < largeBytes && isObjectEverywhere(result)) return result
   yield* readMembers(result)
@@ -24,13 +27,13 @@ export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   const content = read.raw('content')
   const isEmpty = content?.[0] !== 0x5b || !content.includes('{')
   if (isEmpty && structured.length > maxTextBytes)
-    throw new JsonError('structured content too large for a text', maxTextBytes)
+    throw new JsonError('structured content too large to convert to text', maxTextBytes)
   const text =
     isEmpty && !isNull(structured) ? JSON.stringify([{ type: 'text', text: structured.toString() }]) : content
   return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
 }
 
-/** True when every value that could be the member's is an object, without taking a large result apart. */
+/** True when every value that could belong to the member is an object. Does not parse a large result. */
 function isObjectEverywhere(result: Buffer): boolean {
   if (result.includes('\\u')) return false
   for (

@@ -37,7 +37,7 @@ export function skipWhitespace(text: Uint8Array, at: number): number {
   return skipBlankWords(text, long)
 }
 
-/** 1 for two bytes that are both white space. */
+/** 1 for each pair of white-space bytes. */
 const blankPairs = new Uint8Array(0x10000)
 const blankBytes = [0x20, 0x0a, 0x0d, 0x09]
 for (const a of blankBytes) for (const b of blankBytes) blankPairs[a * 256 + b] = 1
@@ -58,7 +58,7 @@ function skipBlankWords(text: Uint8Array, at: number): number {
   return i
 }
 
-/** The whole words of four bytes from `at`, which is aligned. */
+/** Returns the complete four-byte words from `at`, which must be aligned. */
 function wordsFrom(text: Uint8Array, at: number): Int32Array {
   return new Int32Array(text.buffer, text.byteOffset + at, (text.length - at) >> 2)
 }
@@ -135,7 +135,7 @@ export function skipText(chunk: Buffer, from: number): number {
 }
 
 /**
- * Index after the escape that begins at `at`; `at` when the escape is invalid or not complete. Reads within bounds only,
+ * Returns the index after the escape at `at`; `at` when the escape is invalid or incomplete. Reads only within bounds,
  * which halves the time for a text of escapes.
  */
 function afterEscape(chunk: Buffer, at: number): number {
@@ -151,7 +151,7 @@ function afterEscape(chunk: Buffer, at: number): number {
   return areDigits ? at + 6 : at
 }
 
-// How much of a number, or of a word, has been read. From `zero` on, it may end here.
+// States of a number or word that is being read. From `zero` on, it may end here.
 export const scalarStart = 1
 const minus = 2
 const point = 3

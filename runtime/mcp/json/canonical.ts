@@ -1,8 +1,9 @@
 /**
- * One text per JSON value, whatever its layout: the JSON Canonicalization Scheme, with numbers as exact decimals, so that
- * two numbers that a double cannot tell apart stay two. Texts are not normalised: what looks equal need not be equal.
+ * Returns one text per JSON value, regardless of its formatting: the JSON Canonicalization Scheme, with exact decimals
+ * for numbers that a double cannot distinguish. Strings are not normalised: texts that look equal may differ.
  *
- * In a JSON Schema the order of `required` has no meaning and is sorted; every other order counts.
+ *
+ * In a JSON Schema, the order of `required` has no meaning and is sorted. Every other order is significant.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */
 import { openArray, openObject, quoteByte, readString } from './bytes.ts'
@@ -19,7 +20,7 @@ export interface CanonicalOptions {
 /** Values between two yields. */
 const sliceValues = 2_000
 
-/** What a value is to a reader of JSON Schemas. */
+/** Role of a value in a JSON Schema. */
 type Role = 'data' | 'schema' | 'schemas' | 'required'
 
 interface Frame {
@@ -31,7 +32,10 @@ interface Frame {
   name: string
 }
 
-/** Throws JsonError for invalid JSON, for a member that occurs twice, and beyond the limits. */
+/**
+ * Returns the canonical text. Throws JsonError for invalid JSON, for a member that occurs twice, and when a limit is
+ * exceeded.
+ */
 export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
   const scanner = new JsonScanner({ watched: maxDepth, values: options.maxValues })
   scanner.feed(bytes)
@@ -40,7 +44,7 @@ export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): T
   let text = ''
   for (let stop = scanner.advance(); stop !== 'chunk'; stop = scanner.advance()) {
     const frame = frames.at(-1)
-    if (stop === 'name') takeName(scanner, frame)
+    if (stop === 'name') addName(scanner, frame)
     else if (stop === 'value') {
       if (scanner.values % sliceValues === sliceValues - 1) yield
       from = scanner.at
@@ -67,7 +71,7 @@ function frameOf(isObject: boolean, role: Role): Frame {
   }
 }
 
-function takeName({ name, at }: JsonScanner, frame: Frame | undefined): void {
+function addName({ name, at }: JsonScanner, frame: Frame | undefined): void {
   if (!frame?.members) return
   if (frame.members.has(name)) throw new DuplicateMember()
   if (frame.members.size === maxMembers) throw new TooManyMembers(at)
@@ -93,7 +97,7 @@ function textOf(frame: Frame | undefined): string {
   return `{${text}}`
 }
 
-/** By UTF-16 code units, as RFC 8785 sorts names. */
+/** Compares by UTF-16 code units, the name order of RFC 8785. */
 function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
@@ -125,7 +129,7 @@ const schemaMembers: ReadonlySet<string> = new Set([
   'unevaluatedProperties',
 ])
 
-/** The role of the value that begins within `frame`. */
+/** Returns the role of a value that begins within `frame`. */
 function roleOf(frame: Frame | undefined, schema: boolean): Role {
   if (!frame) return schema ? 'schema' : 'data'
   if (frame.elements) return frame.role === 'schema' ? 'schema' : 'data'
@@ -145,7 +149,7 @@ function scalarText(bytes: Buffer, from: number, to: number): string {
   return numberText(bytes.toString('latin1', from, to), from)
 }
 
-/** A number that a double holds exactly as it is written, in its text of RFC 8785; any other as an exact decimal. */
+/** Returns the RFC 8785 text of a number that a double represents exactly as written; otherwise an exact decimal. */
 function numberText(raw: string, at: number): string {
   const exact = decimalOf(raw, at)
   const plain = Number(raw)
@@ -157,7 +161,7 @@ function numberText(raw: string, at: number): string {
 const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 const maxExponentDigits = 12
 
-/** `<sign><digits>E<exponent>` without leading or trailing zeros among the digits; `0` for any zero. */
+/** Returns `<sign><digits>E<exponent>` without leading or trailing zeros among the digits; `0` for any zero. */
 function decimalOf(raw: string, at: number): string {
   const match = numberForm.exec(raw)
   if (!match) throw new JsonError('number expected', at)

@@ -1,4 +1,4 @@
-/** Errors of reading JSON, and the limits of all readers. */
+/** JSON errors and limits of all readers. */
 import { ModuleError } from '../../../schemas/index.ts'
 
 export class JsonError extends ModuleError {
@@ -28,7 +28,7 @@ export class TooManyValues extends JsonError {
   }
 }
 
-/** Deeper nesting is rejected: no honest message comes near it, and later readers may be recursive. */
+/** Deeper nesting is rejected: no legitimate message comes close, and later readers may be recursive. */
 export const maxDepth = 256
 
 /** Maximum number of members of an object whose names are compared: comparing more blocks the event loop. */

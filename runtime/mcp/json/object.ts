@@ -1,8 +1,10 @@
 /**
- * A JSON object held as bytes: reads single members and makes a changed copy in which every untouched byte stays.
+ * A JSON object in its original bytes. Reads single members, and returns changed copies in which all other bytes stay
+ * the same.
  *
- * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
- * the one would be carried out on the other.
+ *
+ * An object with a duplicate member is rejected: two readers could use different values, so a policy decision could
+ * apply to another value than the backend uses.
  */
 import {
   closeArray,
@@ -33,7 +35,7 @@ export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 export class JsonObject {
   readonly bytes: Buffer
   readonly #members = new Map<string, JsonMember>()
-  /** The latest member that `object` read: the metadata of a message is read again and again. */
+  /** The latest member that `object` returned, because the metadata of a message is read repeatedly. */
   #object: { readonly name: string; readonly value: JsonObject } | undefined
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
@@ -51,19 +53,19 @@ export class JsonObject {
     if (names.size < members.length) throw new DuplicateMember()
   }
 
-  /** Raw JSON text of a member. */
+  /** Returns the raw JSON text of a member. */
   raw(name: string): Buffer | undefined {
     const member = this.#members.get(name)
     return member && this.bytes.subarray(member.from, member.to)
   }
 
-  /** Decoded value of a member; undefined when absent. */
+  /** Returns the decoded value of a member; undefined when absent. */
   value(name: string): unknown {
     const raw = this.raw(name)
     return raw === undefined ? undefined : JSON.parse(raw.toString())
   }
 
-  /** The member when it is a string. */
+  /** Returns a member that is a string, decoded; undefined for other types. */
   text(name: string): string | undefined {
     const member = this.#members.get(name)
     if (!member || this.bytes[member.from] !== quoteByte) return undefined
@@ -71,7 +73,7 @@ export class JsonObject {
     return text.includes('\\') ? readString(this.bytes, member.from, member.to) : text
   }
 
-  /** The member when it is an object. */
+  /** Returns a member that is an object; undefined for other types. */
   object(name: string): JsonObject | undefined {
     if (this.#object?.name === name) return this.#object.value
     const raw = this.raw(name)
@@ -85,17 +87,17 @@ export class JsonObject {
     return [...this.#members.keys()]
   }
 
-  /** Name and raw value of each member, in order. */
+  /** Returns the name and raw value of each member, in order. */
   entries(): [string, Buffer][] {
     return Array.from(this.#members, ([name, { from, to }]) => [name, this.bytes.subarray(from, to)])
   }
 
-  /** The object with some members replaced in place, removed, or added at the end. */
+  /** Returns the object with members replaced in place, removed, or added at the end. */
   with(changes: Changes): Buffer {
     return Buffer.concat(this.parts(changes))
   }
 
-  /** As `with`, in pieces: a large object is not copied. */
+  /** Like `with`, but returns pieces, so that a large object is not copied. */
   parts(changes: Changes): Buffer[] {
     const parts: Buffer[] = []
     const add = (...pieces: Buffer[]): void =>
@@ -118,7 +120,7 @@ function toBuffer(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-// What may come next, as a set of bits.
+// Tokens that may come next, as bit flags.
 const aName = 1
 const aColon = 2
 const aValue = 4
@@ -129,8 +131,9 @@ const anEnd = 16
 const shortBytes = 64
 
 /**
- * Returns the members of the object that is the whole of `bytes`. Accepts what the scanner accepts, in one pass without
- * anything to resume. Returns undefined for a large text, and for one that the scanner rejects: the scanner reports why.
+ * Returns the members of the object that `bytes` consists of. Accepts the same texts as the scanner, in a single pass
+ * that cannot be resumed. Returns undefined for a large text, and for one that the scanner rejects: the scanner
+ * reports the reason.
  */
 export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly JsonMember[] | undefined {
   if (bytes.length >= largeBytes) return undefined
@@ -153,7 +156,7 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
       continue
     }
     if (c === quoteByte) {
-      // Reads past the end, of broken texts, would make all later calls slower.
+      // Reads past the end, in truncated texts, would make all later calls slower.
       const short = Math.min(begin + shortBytes, bytes.length)
       while (at < short && plainBytes[bytes[at] ?? 0] === 1) at++
       const isPlain = at < short && bytes[at] === quoteByte

@@ -19,8 +19,8 @@ export interface JsonMember {
 }
 
 /**
- * Calls `visit` with each member of the object, or each element of the array, that is the whole of `text`. Runs the work
- * that `visit` returns before it continues. Throws JsonError, and TooManyValues when a member has more than `maxValues`
+ * Calls `visit` with each member or element of the object or array that `text` consists of. Completes the work that
+ * `visit` returns before it continues. Throws JsonError, and TooManyValues when a member has more than `maxValues`
  * values.
  */
 function* visitChildren(
@@ -56,9 +56,9 @@ function* visitChildren(
 const membersRead = new WeakMap<Uint8Array, readonly JsonMember[]>()
 
 /**
- * Returns the members of the object that is the whole of `bytes`, checked completely. Does not compare names: see
- * JsonObject. Throws JsonError: TooManyMembers for more than `maxMembers`, and TooManyValues when one member has more than
- * `maxValues` values.
+ * Returns the members of the object that `bytes` consists of. Checks the whole text, but does not compare names (see
+ * JsonObject). Throws JsonError: TooManyMembers for more than `maxMembers`, and TooManyValues when one member has more
+ * than `maxValues` values.
  */
 export function scannedMembers(bytes: Buffer, maxValues?: number): readonly JsonMember[] {
   return membersRead.get(bytes) ?? atOnce(scanMembers(bytes, maxValues))
@@ -81,7 +81,7 @@ function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly Json
 }
 
 /**
- * Calls `visit` with the range of each element of the array that is the whole of `text`. Runs the work that `visit`
+ * Calls `visit` with the range of each element of the array that `text` consists of. Completes the work that `visit`
  * returns before it continues.
  */
 export function visitElementsInTurns(
@@ -92,7 +92,7 @@ export function visitElementsInTurns(
 }
 
 /**
- * Returns the elements of the array that is the whole of `text`, as slices that share its memory. Throws JsonError for
+ * Returns the elements of the array that `text` consists of, as slices that share its memory. Throws JsonError for
  * more than `max`.
  */
 export function scanElements(text: Buffer, max = Infinity): Buffer[] {

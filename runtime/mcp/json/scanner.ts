@@ -1,6 +1,7 @@
 /**
- * Checks one JSON value completely (RFC 8259) without building it, and reports where names and values begin and end. So
- * a message keeps its exact bytes (large numbers, escapes, unknown members) while one of its members is replaced.
+ * Checks one JSON value completely (RFC 8259) without building it, and reports where names and values begin and end.
+ * This lets a caller replace one member while the rest of the message keeps its exact bytes (large numbers, escapes,
+ * unknown members).
  *
  * The text may arrive in chunks, and no chunk needs to be kept: the scanner stops at the end of each one and continues
  * with the next. Does not check strings for UTF-8, and does not compare names.
@@ -26,7 +27,10 @@ import {
 } from './bytes.ts'
 import { JsonError, maxDepth, maxNameBytes, maxNumberBytes, TooManyValues } from './errors.ts'
 
-/** Where the scanner has stopped: at the end of the chunk, after a name, at the first byte of a value, or after one. */
+/**
+ * Position at which the scanner stopped: at the end of the chunk, after a name, at the first byte of a value, or after
+ * a value.
+ */
 export type Stop = 'chunk' | 'name' | 'value' | 'end'
 
 // What the scanner expects next.
@@ -60,7 +64,7 @@ export class JsonScanner {
   watched: number
   /** Number of open containers. */
   depth = 0
-  /** Number of values that have begun. The user may reset it. */
+  /** Number of values that have begun. Callers may reset it. */
   values = 0
   /** The latest name that was reported, decoded. */
   name = ''

@@ -1,18 +1,19 @@
 /**
- * What a body is by its first bytes, for a reader that passes it on without parsing it.
+ * Classifies a body by its first bytes, for a reader that forwards it without parsing it.
  *
- * A parser further on may be more tolerant than RFC 8259: it may skip a byte order mark, any control character or any
- * Unicode space, or decode another charset. So whatever could be skipped is skipped before a batch is looked for, and a
- * JSON body must begin as JSON text in UTF-8 does.
+ *
+ * The next parser may be more tolerant than RFC 8259: it may skip a byte order mark, control characters or Unicode
+ * spaces, or decode another charset. So the search for a batch skips everything that such a parser could skip, and a
+ * JSON body must begin like JSON text in UTF-8.
  */
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
-/** True when the first byte that no parser skips opens an array: a batch, however malformed. */
+/** True when the first byte that no parser skips opens an array: a batch, even if malformed. */
 export function isBatch(body: Buffer): boolean {
   return body[skipTolerated(body)] === openArray
 }
 
-/** True when the body begins like a JSON text that is no array: an object, a string, a number or a literal. */
+/** True when the body begins like JSON text that is not an array: an object, a string, a number or a literal. */
 export function startsAsJson(body: Buffer): boolean {
   const first = body[skipWhitespace(body, 0)]
   return first !== undefined && (first === openObject || first === quoteByte || isAlphanumeric(first))
@@ -22,14 +23,14 @@ function isAlphanumeric(c: number): boolean {
   return (c >= 0x30 && c <= 0x39) || (c >= 0x41 && c <= 0x5a) || (c >= 0x61 && c <= 0x7a)
 }
 
-/** The index after all control characters, spaces and byte order marks at the beginning. */
+/** Returns the index after all leading control characters, spaces and byte order marks. */
 function skipTolerated(body: Buffer): number {
   let i = 0
   for (let width = toleratedAt(body, i); width > 0; width = toleratedAt(body, i)) i += width
   return i
 }
 
-/** How many bytes at `i` are a character that some parser skips; 0 when they are none. */
+/** Returns the length of the character at `i` if some parser skips it, otherwise 0. */
 function toleratedAt(body: Buffer, i: number): number {
   const c = body[i]
   if (c === undefined) return 0

@@ -1,19 +1,19 @@
 /**
- * Shares the turns of the event loop out among all work that takes many of them: a turn has so much time for all of it
- * together, and whoever has had a share is behind everybody else who waits. What has many streams or large results at once
- * takes no longer turns than what has one.
+ * Shares the turns of the event loop among all work that is split into steps. All such work together has a time limit
+ * per turn, and work that has had a share waits behind other work. A client with many streams or large results does
+ * not make turns longer.
  */
 import { nextTick } from 'node:process'
 import { setImmediate } from 'node:timers'
 
-/** For all work of one turn together. */
+/** Time limit for all work of one turn. */
 const turnMs = 5
 
 let turnEnd: number | undefined
 const waiting: (() => void)[] = []
 let isRunning = false
 
-/** True when work in steps has had its time of this turn. */
+/** True when the time limit of this turn is reached. */
 export function turnIsOver(): boolean {
   const now = performance.now()
   if (turnEnd === undefined) {
@@ -25,12 +25,12 @@ export function turnIsOver(): boolean {
   return now > turnEnd
 }
 
-/** True when work that has done a step must wait for its next share. */
+/** True when work must wait for its next share. */
 export function shareIsOver(): boolean {
   return waiting.length > 0 || turnIsOver()
 }
 
-/** Resolves when it is the caller's turn, for one step of some milliseconds at most. */
+/** Resolves when the caller may run one step of at most a few milliseconds. */
 export function nextShare(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve)
@@ -43,11 +43,11 @@ export function nextShare(): Promise<void> {
 function share(): void {
   turnIsOver()
   waiting.shift()?.()
-  // Once the step has been done, and what follows from it: all of this counts.
-  queueMicrotask(() => nextTick(goOn))
+  // Continue after the step and its follow-up work, which is included in the time limit.
+  queueMicrotask(() => nextTick(continueSharing))
 }
 
-function goOn(): void {
+function continueSharing(): void {
   if (waiting.length === 0) isRunning = false
   else if (turnIsOver()) setImmediate(share)
   else share()

@@ -3,10 +3,10 @@ import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { nextShare, shareIsOver } from './turn-shares.ts'
 
-/** Yields where other work may run. */
+/** Work that yields at points where other work may run. */
 export type TurnWork<T> = Generator<undefined, T, undefined>
 
-/** Smaller bytes are read in one turn. */
+/** Texts below this size are read in one turn. */
 export const largeBytes: number = 256 * 1024
 /** Bytes between two yields: at most 40,000 values, about 2 ms. */
 export const sliceBytes: number = 128 * 1024
@@ -20,7 +20,7 @@ export function atOnce<T>(work: TurnWork<T>): T {
   }
 }
 
-/** Runs work in shares of later turns. */
+/** Runs work in slices over later turns. */
 export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   for (;;) {
     await nextShare()
@@ -31,7 +31,7 @@ export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   }
 }
 
-/** Runs work in this turn when it concerns few bytes, otherwise in later turns. */
+/** Runs work in this turn for a small text, otherwise over later turns. */
 export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
   return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }

@@ -1,4 +1,4 @@
-/** UTF-8 that arrives in chunks: hands it on in parts that end with whole characters, and says when it is none. */
+/** Splits UTF-8 that arrives in chunks into parts that end with complete characters, and detects invalid UTF-8. */
 import { isUtf8 } from 'node:buffer'
 import { JsonError } from './errors.ts'
 
@@ -6,32 +6,32 @@ const nothing = Buffer.alloc(0)
 
 export class Utf8Parts {
   readonly #replaces: boolean
-  /** The beginning of a character whose end has not arrived. */
-  #begun: Buffer = nothing
+  /** The first bytes of an incomplete character. */
+  #incomplete: Buffer = nothing
 
-  /** `replaces`: U+FFFD stands for what is not UTF-8. Otherwise it is refused. */
+  /** `replaces`: replace invalid UTF-8 with U+FFFD instead of rejecting it. */
   constructor(replaces: boolean) {
     this.#replaces = replaces
   }
 
-  /** True when no character is unfinished. */
+  /** True when no character is incomplete. */
   get isWhole(): boolean {
-    return this.#begun.length === 0
+    return this.#incomplete.length === 0
   }
 
-  /** Throws JsonError. */
+  /** Adds a chunk and returns the parts that are complete. Throws JsonError for invalid UTF-8. */
   take(chunk: Buffer): readonly Buffer[] {
     if (this.isWhole && (chunk.at(-1) ?? 0) < 0x80) return [this.#checked(chunk)]
     const parts: Buffer[] = []
     let from = 0
     if (!this.isWhole) {
-      from = Math.min(widthOf(this.#begun[0] ?? 0) - this.#begun.length, chunk.length)
-      this.#begun = Buffer.concat([this.#begun, chunk.subarray(0, from)])
-      if (this.#begun.length < widthOf(this.#begun[0] ?? 0)) return parts
-      parts.push(this.#checked(this.#begun))
+      from = Math.min(widthOf(this.#incomplete[0] ?? 0) - this.#incomplete.length, chunk.length)
+      this.#incomplete = Buffer.concat([this.#incomplete, chunk.subarray(0, from)])
+      if (this.#incomplete.length < widthOf(this.#incomplete[0] ?? 0)) return parts
+      parts.push(this.#checked(this.#incomplete))
     }
     const end = endOfWhole(chunk, from)
-    this.#begun = end === chunk.length ? nothing : Buffer.from(chunk.subarray(end))
+    this.#incomplete = end === chunk.length ? nothing : Buffer.from(chunk.subarray(end))
     if (end > from) parts.push(this.#checked(chunk.subarray(from, end)))
     return parts
   }
@@ -43,13 +43,13 @@ export class Utf8Parts {
   }
 }
 
-/** Bytes of the character that begins so. */
+/** Returns the length of a character from its first byte. */
 function widthOf(c: number): number {
   if (c < 0xc0 || c >= 0xf8) return 1
   return c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2
 }
 
-/** The index after the last character that is complete. */
+/** Returns the index after the last complete character. */
 function endOfWhole(chunk: Buffer, from: number): number {
   for (let k = 1; k <= 3 && chunk.length - k >= from; k++) {
     const c = chunk[chunk.length - k] ?? 0

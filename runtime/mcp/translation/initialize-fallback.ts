@@ -1,6 +1,6 @@
 /**
- * Carries one client's session to a server that may speak either era: `initialize` goes to the server first. A server that
- * rejects it, and speaks the stateless era, is used in that era behind a translation.
+ * Connects one client's session to a server of either era. `initialize` goes to the server first. If the server
+ * rejects it and supports the stateless era, the session continues through a translator.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import type { Log } from '../../net/index.ts'
@@ -12,7 +12,7 @@ import { type ClientSide, SessionTranslator } from './session-translator.ts'
 export interface InitializeFallbackOptions {
   /** Sends a message to the server. Throws when the server has ended. */
   readonly toServer: (message: Buffer) => void
-  /** Receives messages of a server that are not translated. */
+  /** Receives server messages that need no translation. */
   readonly deliver: (message: Message) => void
   /** Receives translated messages. */
   readonly client: ClientSide
@@ -69,7 +69,7 @@ export class InitializeFallback {
     }
   }
 
-  /** The server has ended: pending requests get an error. */
+  /** Fails pending requests after the server has ended. */
   end(error: Error): void {
     this.#probe?.failAll(error)
     this.#translator?.end(error)

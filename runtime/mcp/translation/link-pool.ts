@@ -1,20 +1,22 @@
 /**
- * Links to one server that clients take turns with: one is shared by the requests that can share, and there are as many
- * more as there are concurrent requests that need a link of their own. Links stand in lanes; requests of one lane
- * never share a link with requests of another.
+ * Pool of links to one server: one link is shared by the requests that can share, and each concurrent request that
+ * needs an exclusive link has one. Each link belongs to a lane; requests of one lane never share a link with requests
+ * of another.
  *
- * A request gets the oldest link of its lane that is free, so that a client whose requests follow each other meets the
- * same one. Bounded in number over all lanes: when there are enough, an idle link of another lane ends, or one that waits.
+ *
+ * A request gets the oldest free link of its lane, so that consecutive requests of a client use the same one. The
+ * number of links over all lanes is limited. At the limit, an idle link of another lane is closed, or one that waits
+ * for a client.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** What the pool has to know of a link. */
+/** State of a link in the pool. */
 export interface PooledLink {
   users: number
   exclusive: boolean
-  /** Milliseconds, of the pool's clock. */
+  /** Time of the last use, in milliseconds of the pool's clock. */
   usedAt: number
-  /** Above zero: somebody listens on it, and it is not idle. */
+  /** Number of listeners that keep the link open. A link with listeners is not idle. */
   pins: number
   readonly over: boolean
   readonly ended: Promise<string>
@@ -25,7 +27,7 @@ export interface LinkPoolOptions<L> {
   readonly make: (lane: string) => L
   readonly maxLinks: () => number
   readonly now: () => number
-  /** Makes a link idle that waits for somebody outside. False when none does. */
+  /** Frees a link that waits for a client's answer. Returns false when there is none. */
   readonly freeWaiting?: () => boolean
 }
 
@@ -43,13 +45,13 @@ export class LinkPool<L extends PooledLink> {
     return sum
   }
 
-  /** All links of a lane. */
+  /** Returns all links of a lane. */
   links(lane: string): readonly L[] {
     return this.#lanes.get(lane) ?? []
   }
 
-  /** A link to use until `release`. Throws TOO_MANY_SESSIONS. */
-  take(lane: string, { exclusive }: { readonly exclusive: boolean }): L {
+  /** Returns a link, to be returned with `release`. Throws TOO_MANY_SESSIONS. */
+  acquire(lane: string, { exclusive }: { readonly exclusive: boolean }): L {
     const free = this.links(lane).find(
       (link) => !link.over && !link.exclusive && (!exclusive || link.users === 0),
     )
@@ -79,7 +81,7 @@ export class LinkPool<L extends PooledLink> {
     return link
   }
 
-  /** Puts a link that exists already into a lane. */
+  /** Adds an existing link to a lane. */
   adopt(lane: string, link: L): void {
     link.usedAt = this.#options.now()
     this.#lanes.set(lane, [...this.links(lane), link])
@@ -92,7 +94,7 @@ export class LinkPool<L extends PooledLink> {
     else this.#lanes.delete(lane)
   }
 
-  /** Closes the link that nobody used for longest. False when all are in use. */
+  /** Closes the least recently used idle link. Returns false when all links are in use. */
   #makeRoom(): boolean {
     let oldest: { lane: string; link: L } | undefined
     for (const [lane, links] of this.#lanes) {
@@ -111,7 +113,7 @@ export class LinkPool<L extends PooledLink> {
     void link.close()
   }
 
-  /** Closes what nobody has used since `before`. */
+  /** Closes idle links that were last used before `before`. */
   evict(before: number): void {
     for (const [lane, links] of this.#lanes) {
       for (const link of links) if (isIdle(link) && link.usedAt <= before) this.#drop(lane, link)

@@ -1,22 +1,19 @@
-/**
- * One conversation with a server in the server's own era, whatever carries it: a process on its standard streams, or an
- * HTTP server.
- */
+/** A connection to a server in the server's own era, over any transport: standard streams of a process, or HTTP. */
 import type { Message } from '../message.ts'
 
 export interface ServerLink {
-  /** Sends one message. Throws BACKEND_UNREACHABLE when the conversation is over. */
+  /** Sends one message. Throws BACKEND_UNREACHABLE when the connection has ended. */
   send(message: Buffer): void
-  /** Resolves with the reason when the conversation is over. */
+  /** Resolves with the reason when the connection ends. */
   readonly ended: Promise<string>
-  /** Ends the conversation; resolves when nothing is left of it. */
+  /** Closes the connection. Resolves when all its resources are released. */
   close(): Promise<void>
 }
 
-/** Begins a conversation. `onMessage` gets everything the server says; it must not throw. */
+/** Opens a connection. `onMessage` receives every server message and must not throw. */
 export type OpenLink = (onMessage: (message: Message) => void) => ServerLink
 
-/** How a request ended at the server: exactly one raw JSON object. */
+/** Outcome of a request: exactly one raw JSON object. */
 export type LinkOutcome =
   | { readonly result: Buffer; readonly error?: undefined }
   | { readonly error: Buffer; readonly result?: undefined }

@@ -1,7 +1,7 @@
 /**
- * Holds one `subscriptions/listen` open towards a stateless server, for a session client: announced lists, and resources
- * that the client watches. A changed wish opens the next one before the last is cancelled, so that nothing falls in
- * between; only one of them speaks.
+ * Keeps one `subscriptions/listen` open at a stateless server for a session client: for list changes and watched
+ * resources. When these change, it opens a new subscription before it cancels the old one, so that no notification is
+ * lost. Only one of them forwards notifications.
  * Source: MCP 2026-07-28, patterns/subscriptions, stdio.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,10 +27,10 @@ const acknowledgeMs = 30_000
 const maxPauses = 6
 
 export interface ListenFeedOptions {
-  /** Makes the raw `_meta` of a request. */
+  /** Returns the raw `_meta` of a request. */
   readonly meta: () => string
   readonly log: Log
-  /** Default 1 s. */
+  /** First pause before a retry. Default 1 s. */
   readonly firstPauseMs?: number | undefined
 }
 
@@ -40,7 +40,7 @@ interface Subscription {
   readonly acknowledge: (uris: ReadonlySet<string>) => void
 }
 
-const none: ReadonlySet<string> = new Set()
+const noResources: ReadonlySet<string> = new Set()
 
 export class ListenFeed {
   readonly #requester: LinkRequester
@@ -49,8 +49,8 @@ export class ListenFeed {
   readonly #live = new Map<string, Subscription>()
   readonly #uris = new Set<string>()
   #lists: readonly AnnouncedList[] = []
-  /** The subscription whose notifications go on. */
-  #speaking: Subscription | undefined
+  /** The subscription whose notifications are forwarded. */
+  #forwarding: Subscription | undefined
   #newest: Subscription | undefined
   #changes: Promise<unknown> = Promise.resolve()
   /** Pauses since the last acknowledgement. */
@@ -61,19 +61,19 @@ export class ListenFeed {
     this.#options = options
   }
 
-  /** Sets the lists whose changes are wanted. */
+  /** Sets the lists whose changes are forwarded. */
   wantLists(lists: readonly AnnouncedList[]): void {
     this.#lists = lists
     if (lists.length > 0) void this.#change()
   }
 
-  /** Watches a resource. False when the server does not. Throws RATE_LIMITED. */
+  /** Watches a resource. Returns false when the server does not support it. Throws RATE_LIMITED. */
   async add(uri: string): Promise<boolean> {
     if (!this.#uris.has(uri) && this.#uris.size >= maxResources)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
     this.#uris.add(uri)
-    const honoured = await this.#change()
-    if (honoured.has(uri)) return true
+    const accepted = await this.#change()
+    if (accepted.has(uri)) return true
     this.#uris.delete(uri)
     return false
   }
@@ -87,7 +87,7 @@ export class ListenFeed {
     for (const { stop } of this.#live.values()) stop.abort(new Error('closed'))
   }
 
-  /** One change after the other; resolves with the resources that are watched then. */
+  /** Applies changes one at a time. Resolves with the watched resources. */
   #change(): Promise<ReadonlySet<string>> {
     const changed = this.#changes.then(() => this.#open())
     this.#changes = changed
@@ -98,22 +98,22 @@ export class ListenFeed {
     const before = this.#newest
     this.#newest = undefined
     if (!this.#closed.signal.aborted && (this.#uris.size > 0 || this.#lists.length > 0)) {
-      const honoured = await this.#listen()
+      const accepted = await this.#listen()
       before?.stop.abort(new Error('replaced'))
-      return honoured
+      return accepted
     }
-    before?.stop.abort(new Error('nothing is wanted'))
-    return none
+    before?.stop.abort(new Error('no subscriptions left'))
+    return noResources
   }
 
-  /** Resolves when the server has acknowledged, or will not. */
+  /** Resolves when the server acknowledges the subscription, or after a timeout or failure. */
   #listen(): Promise<ReadonlySet<string>> {
     const { promise, resolve } = Promise.withResolvers<ReadonlySet<string>>()
     const id = this.#requester.newId()
     const subscription: Subscription = { id, stop: new AbortController(), acknowledge: resolve }
     this.#live.set(id, subscription)
     this.#newest = subscription
-    const late = setTimeout(() => resolve(none), acknowledgeMs)
+    const late = setTimeout(() => resolve(noResources), acknowledgeMs)
     late.unref()
     void promise.then(() => clearTimeout(late))
     const onEnd = (): void => this.#ended(subscription)
@@ -130,7 +130,7 @@ export class ListenFeed {
 
   #ended(subscription: Subscription): void {
     this.#live.delete(subscription.id)
-    subscription.acknowledge(none)
+    subscription.acknowledge(noResources)
     if (this.#newest === subscription && !this.#closed.signal.aborted) void this.#resume()
   }
 
@@ -139,7 +139,7 @@ export class ListenFeed {
     const { log, firstPauseMs = 1_000 } = this.#options
     const pauses = this.#pauses++
     if (pauses === maxPauses)
-      log.warn('the server refuses subscriptions; clients do not learn of its changes', {
+      log.warn('the server rejects subscriptions; clients do not receive its change notifications', {
         attempts: pauses + 1,
       })
     if (pauses >= maxPauses) return
@@ -149,8 +149,8 @@ export class ListenFeed {
   }
 
   /**
-   * A notification of one of the subscriptions. Returns the message for the client, without the mark of the subscription;
-   * `handled` when there is nothing to say; undefined when the message belongs to no subscription.
+   * Translates a notification of a subscription. Returns the message for the client, without the subscription id;
+   * `handled` when there is no message for the client; undefined when the message does not belong to a subscription.
    */
   take(message: Message): Buffer | 'handled' | undefined {
     const params = paramsOf(message)
@@ -161,14 +161,14 @@ export class ListenFeed {
       if (subscription) this.#acknowledged(subscription, params.object('notifications'))
       return 'handled'
     }
-    if (!subscription || subscription !== this.#speaking) return 'handled'
+    if (!subscription || subscription !== this.#forwarding) return 'handled'
     const rest = withSubscription(params, undefined)
     return notificationMessage(message.method, rest.equals(emptyObjectBytes) ? undefined : rest)
   }
 
-  #acknowledged(subscription: Subscription, honoured: JsonObject | undefined): void {
-    this.#speaking = subscription
+  #acknowledged(subscription: Subscription, accepted: JsonObject | undefined): void {
+    this.#forwarding = subscription
     this.#pauses = 0
-    subscription.acknowledge(new Set(honoured && readFilter(honoured).uris))
+    subscription.acknowledge(new Set(accepted && readFilter(accepted).uris))
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What waits for the responses of a stateless client, under a state that only this client was given: random,
- * good once, for ten minutes, and for the same request only.
+ * Values that wait for the answers of a stateless client. The state that identifies a value is random, given only to
+ * this client, and valid once, for ten minutes and for the same request.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { hash, randomBytes } from 'node:crypto'
@@ -22,15 +22,15 @@ export class Parked<T> {
   readonly #entries = new Map<string, Entry<T>>()
   readonly #expire: (value: T) => void
 
-  /** `expire` gets what no client came back for in time. */
+  /** `expire` receives values whose client did not return in time. */
   constructor(expire: (value: T) => void) {
     this.#expire = expire
   }
 
-  /** Returns the state for the client. Throws RATE_LIMITED. */
+  /** Stores a value and returns the state for the client. Throws RATE_LIMITED. */
   put(value: T, request: StatelessRequest): string {
     if (this.#entries.size >= maxParked)
-      throw new GatehouseError('RATE_LIMITED', { detail: 'too many requests wait for responses' })
+      throw new GatehouseError('RATE_LIMITED', { detail: 'too many requests are waiting for responses' })
     const state = randomBytes(24).toString('base64url')
     const timer = setTimeout(() => {
       this.#entries.delete(state)
@@ -41,12 +41,14 @@ export class Parked<T> {
     return state
   }
 
-  /** Takes it out. Throws INVALID_PARAMS when nothing waits under the state for this request. */
+  /**
+   * Removes and returns the value for a state. Throws INVALID_PARAMS when the state does not belong to this request.
+   */
   take(state: string, request: StatelessRequest): T {
     const entry = this.#entries.get(state)
     if (entry?.request !== bindingOf(request)) {
       throw new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: the request no longer waits for responses; start it again',
+        detail: 'Invalid params: the request is no longer waiting for responses; start it again',
       })
     }
     this.#entries.delete(state)
@@ -55,11 +57,11 @@ export class Parked<T> {
   }
 
   /**
-   * Gives up the oldest one that `fits`, of the scope that has the most: who leaves many waiting loses the first. False
-   * when there is none.
+   * Expires the oldest matching value of the scope that has the most, so that a client that leaves many unanswered
+   * loses its own. Returns false when no value matches.
    */
-  expireOne(fits: (value: T) => boolean): boolean {
-    const found = [...this.#entries].filter(([, { value }]) => fits(value))
+  expireOne(matches: (value: T) => boolean): boolean {
+    const found = [...this.#entries].filter(([, { value }]) => matches(value))
     const counts = new Map<string, number>()
     for (const [, { scope }] of found) counts.set(scope, (counts.get(scope) ?? 0) + 1)
     const most = Math.max(0, ...counts.values())
@@ -81,7 +83,7 @@ export class Parked<T> {
   }
 }
 
-/** What makes two requests the same: who may meet, method, subject, arguments as they were written. */
+/** Returns the hash by which two requests are the same: scope, method, subject, and arguments as written. */
 function bindingOf({ scope, method, params }: StatelessRequest): string {
   const parts = [scope, method, rawOf(params, 'name'), rawOf(params, 'uri'), rawOf(params, 'arguments')]
   return hash('sha256', JSON.stringify(parts), 'base64url')

@@ -1,33 +1,35 @@
 /**
- * Asks a server over a link whether it speaks the stateless era, with one `server/discover`. Anything but a result that
- * names the revision, or silence, means that it does not.
+ * Checks whether a server supports the stateless era, with one `server/discover`. Any response other than a result
+ * that contains the revision means no; so does a timeout.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import { declaresStateless, requestMeta } from '../eras/introduction.ts'
 import type { LinkRequester } from './requester.ts'
 
-/** A server that has not responded within this time does not know the method. */
+/** A server that has not responded within this time does not support the method. */
 const probeTimeoutMs = 10_000
 
-/** The raw DiscoverResult; undefined when the server does not speak the era. Rejects when the link is over. */
+/**
+ * Returns the raw DiscoverResult; undefined when the server does not support the era. Rejects when the link has ended.
+ */
 export async function discover(
   requester: LinkRequester,
   clientInfo: string,
   timeoutMs = probeTimeoutMs,
 ): Promise<Buffer | undefined> {
-  const silence = new AbortController()
-  const timer = setTimeout(() => silence.abort(new Error('no response')), timeoutMs)
+  const timeout = new AbortController()
+  const timer = setTimeout(() => timeout.abort(new Error('no response')), timeoutMs)
   timer.unref()
   try {
     const { result } = await requester.request(
       requester.newId(),
       'server/discover',
       `{"_meta":${requestMeta(clientInfo)}}`,
-      silence.signal,
+      timeout.signal,
     )
     return result && declaresStateless(result) ? result : undefined
   } catch (error) {
-    if (silence.signal.aborted) return undefined
+    if (timeout.signal.aborted) return undefined
     throw error
   } finally {
     clearTimeout(timer)

@@ -1,6 +1,6 @@
 /**
- * Requests of this program over a link: gives them ids, matches their responses, and cancels them. Ids of clients never reach
- * a server that several clients share.
+ * Sends this program's own requests over a link: assigns ids, matches responses and cancels requests. Client ids are
+ * never sent to a server that several clients share.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message } from '../message.ts'
@@ -18,26 +18,26 @@ export class LinkRequester {
   readonly #pending = new Map<string, Pending>()
   #nextId = 1
 
-  /** `idPrefix`: of ids that nobody else on the link can have. Default: ids are numbers. */
+  /** `idPrefix` makes ids unique on the link. Default: ids are numbers. */
   constructor(send: (message: Buffer) => void, idPrefix?: string) {
     this.#send = send
     this.#idPrefix = idPrefix
   }
 
-  /** Requests in flight. */
+  /** Number of requests in flight. */
   get size(): number {
     return this.#pending.size
   }
 
-  /** A fresh raw id. */
+  /** Returns a new raw id. */
   newId(): string {
     const number = String(this.#nextId++)
     return this.#idPrefix === undefined ? number : JSON.stringify(this.#idPrefix + number)
   }
 
   /**
-   * Sends a request under an id of `newId`. Rejects with BACKEND_UNREACHABLE, or the signal's reason; then the server is
-   * told to stop.
+   * Sends a request with an id from `newId`. Rejects with BACKEND_UNREACHABLE, or with the signal's reason after
+   * cancelling the request at the server.
    */
   request(id: string, method: string, params: Buffer | string, signal?: AbortSignal): Promise<LinkOutcome> {
     return new Promise((resolve, reject) => {
@@ -73,16 +73,19 @@ export class LinkRequester {
     this.notify('notifications/cancelled', `{"requestId":${id},"reason":"cancelled"}`)
   }
 
-  /** Sends a notification; a server that is gone does not miss it. */
+  /** Sends a notification. Does nothing when the server has ended. */
   notify(method: string, params?: Buffer | string): void {
     try {
       this.#send(notificationMessage(method, params))
     } catch {
-      // The end of the link says it.
+      // The end of the link fails all requests anyway.
     }
   }
 
-  /** True when the message is the response to a request of this program, in flight or cancelled. */
+  /**
+   * Handles a response. Returns true when the message is a response to a request of this program, even a cancelled
+   * one.
+   */
   take(message: Message): boolean {
     if (message.method !== '') return false
     const pending = message.id === undefined ? undefined : this.#pending.get(message.id)
@@ -93,7 +96,7 @@ export class LinkRequester {
     return true
   }
 
-  /** Ends every request with an error: there will be no responses. */
+  /** Fails all requests, because no more responses will arrive. */
   failAll(error: Error): void {
     const pending = [...this.#pending.values()]
     this.#pending.clear()
@@ -106,7 +109,7 @@ export function reasonOf(signal: AbortSignal | undefined): Error {
   return reason instanceof Error ? reason : new Error('cancelled')
 }
 
-/** The error of a link that is over. */
-export function linkOver(why: string): GatehouseError {
+/** Returns the error for a link that has ended. */
+export function linkEnded(why: string): GatehouseError {
   return new GatehouseError('BACKEND_UNREACHABLE', { detail: `the server has ended: ${why}` })
 }

@@ -1,10 +1,11 @@
 /**
- * A session-era conversation with a server: `initialize` once, then requests side by side. What the server says meanwhile
- * goes to the request that it belongs to.
+ * A session with a session-era server: `initialize` once, then concurrent requests. Server messages are routed to the
+ * request that they belong to.
  *
- * Over one channel only progress says where it belongs. Server requests and log messages belong to the only request in flight,
- * and a request whose client takes server requests is the only one. Without it, the list of roots is empty, other server requests are refused, and log messages
- * are dropped.
+ *
+ * Only progress notifications identify their request. Server requests and log messages are assigned to the only
+ * request in flight, so a request whose client accepts server requests has the link to itself. Without a single
+ * request in flight, the list of roots is empty, other server requests are rejected, and log messages are dropped.
  * Source: MCP 2025-11-25, lifecycle, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -17,11 +18,11 @@ import type { Message } from '../message.ts'
 import { paramsOf } from '../param-types.ts'
 import { notificationMessage, resultMessage } from '../write.ts'
 import type { OpenLink, LinkOutcome, ServerLink } from './link.ts'
-import { linkOver, LinkRequester } from './requester.ts'
+import { linkEnded, LinkRequester } from './requester.ts'
 
 /** The client's side of one request. */
 export interface CallSide {
-  /** Raw progress token; undefined: no progress is wanted. */
+  /** Raw progress token; undefined when the client does not request progress. */
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   send(message: Buffer): void | Promise<void>
@@ -32,22 +33,22 @@ const openMs = 30_000
 
 export interface SessionLinkOptions {
   readonly open: OpenLink
-  /** Raw JSON: what is declared to the server. */
+  /** Raw JSON of the capabilities to declare. */
   readonly capabilities: Buffer
   readonly info: string
-  /** Gets notifications that belong to no request: changed lists, updated resources. */
+  /** Receives notifications that do not belong to a request: list changes and resource updates. */
   readonly onNotification: (message: Message) => void
 }
 
 export class SessionLink {
-  /** The server's introduction. Rejects when it refuses the session. */
+  /** The server's introduction. Rejects when the server refuses the session. */
   readonly opened: Promise<SessionServer>
   readonly ended: Promise<string>
-  /** Requests that share the link, or the one that has it for itself. */
+  /** Number of requests that use the link. */
   users = 0
   exclusive = false
   usedAt = 0
-  /** Listeners that need the link to stay. */
+  /** Number of listeners that keep the link open. */
   pins = 0
   readonly #options: SessionLinkOptions
   readonly #link: ServerLink
@@ -64,11 +65,11 @@ export class SessionLink {
     this.ended = this.#link.ended
     void this.ended.then((why) => {
       this.#over = true
-      this.#requester.failAll(linkOver(why))
-      this.#serverRequests.withdraw(linkOver(why))
+      this.#requester.failAll(linkEnded(why))
+      this.#serverRequests.withdraw(linkEnded(why))
     })
     this.opened = this.#open()
-    // A link whose session was refused is of no use to anybody.
+    // A link without a session is useless.
     this.opened.catch(() => void this.close())
   }
 
@@ -95,7 +96,7 @@ export class SessionLink {
     }
   }
 
-  /** Carries a request out. Rejects with BACKEND_UNREACHABLE, or the signal's reason. */
+  /** Sends a request. Rejects with BACKEND_UNREACHABLE, or the signal's reason. */
   async request(
     method: string,
     outgoing: Omit<OutgoingParams, 'progress'>,
@@ -114,7 +115,7 @@ export class SessionLink {
     }
   }
 
-  /** The level is the session's; only a request that has the link for itself asks for one. */
+  /** Sets the log level of the session. Only a request with an exclusive link specifies a level. */
   async #setLevel({ capabilities }: SessionServer, level: string | undefined): Promise<void> {
     if (level === undefined || level === this.#level || !capabilities.raw('logging')) return
     this.#level = level
@@ -124,14 +125,14 @@ export class SessionLink {
 
   #receive(message: Message): void {
     if (this.#requester.take(message)) return
-    if (message.kind === 'request') this.#asked(message)
+    if (message.kind === 'request') this.#onRequest(message)
     else if (message.method === 'notifications/progress') this.#progress(message)
     else if (message.method === 'notifications/message') this.#log(message)
     else if (message.method === 'notifications/cancelled') this.#serverRequests.cancelled(message)
     else this.#options.onNotification(message)
   }
 
-  /** The only request in flight: what the server says can belong to no other. */
+  /** Returns the only request in flight; undefined when there are several. */
   #only(): CallSide | undefined {
     const [side, another] = this.#sides.values()
     return another ? undefined : side
@@ -150,14 +151,14 @@ export class SessionLink {
     if (passesLevel(message.params, side.logLevel)) void side.send(message.bytes)
   }
 
-  #asked(message: Message): void {
+  #onRequest(message: Message): void {
     const id = this.#serverRequests.admit(message)
     if (id === undefined) return
     const side = this.#only()
     if (side)
       void this.#serverRequests.ask(message, undefined, (request, signal) => side.ask(request, signal))
     else if (message.method === 'roots/list') this.#reply(resultMessage(id, '{"roots":[]}'))
-    else this.#serverRequests.refuse(id, notNow)
+    else this.#serverRequests.refuse(id, noClientError)
   }
 
   #reply(message: Buffer): void {
@@ -169,6 +170,6 @@ export class SessionLink {
   }
 }
 
-export const notNow: GatehouseError = new GatehouseError('METHOD_NOT_FOUND', {
-  detail: 'no client takes server requests now',
+export const noClientError: GatehouseError = new GatehouseError('METHOD_NOT_FOUND', {
+  detail: 'no client accepts server requests at the moment',
 })

@@ -1,6 +1,7 @@
 /**
- * Speaks the session era to one client, and the stateless era to the server: responds to `initialize` with what the server
- * says about itself, puts the client's words into every request, and turns the requests in results into server requests.
+ * Translates between a session-era client and a stateless server: answers `initialize` with the server's discovery
+ * result, adds the client's identity to every request, and turns input requests in results into server requests.
+ *
  *
  * Source: MCP 2025-11-25, lifecycle and utilities; MCP 2026-07-28, basic, stdio, patterns.
  */
@@ -38,26 +39,26 @@ import { ListenFeed } from './listen-feed.ts'
 import { discover } from './probe.ts'
 import { reasonOf, LinkRequester } from './requester.ts'
 
-/** Where messages for the client go. */
+/** Receives messages for the client. */
 export interface ClientSide {
-  /** `about`: raw id of the client's request that the message belongs to, if there is one. */
+  /** Sends a message. `about` is the raw id of the client request that it belongs to, if any. */
   send(message: Buffer, about?: string): void | Promise<void>
-  /** The result of a request of the client; `id` is raw. */
+  /** Sends the result of a client request; `id` is raw. */
   respond(id: string, result: Buffer): void | Promise<void>
-  /** A request of the client gets no response: the client has cancelled it. */
+  /** Ends a client request without a response, because the client cancelled it. */
   drop(about: string): void
 }
 
 export interface SessionTranslatorOptions {
-  /** Sends a message to the server. Throws when the link is over. */
+  /** Sends a message to the server. Throws when the link has ended. */
   readonly toServer: (message: Buffer) => void
   readonly client: ClientSide
   readonly log: Log
-  /** What the server has said of itself already. */
+  /** The server's DiscoverResult, if already known. */
   readonly discovered?: Buffer | undefined
 }
 
-/** A request of the client that is in flight. */
+/** A client request in flight. */
 interface Call {
   readonly clientId: string
   readonly stop: AbortController
@@ -72,9 +73,9 @@ export class SessionTranslator {
   readonly #options: SessionTranslatorOptions
   readonly #requester: LinkRequester
   readonly #feed: ListenFeed
-  /** By the client's raw id. */
+  /** Calls by the client's raw id. */
   readonly #calls = new Map<string, Call>()
-  /** By the id of the request that is with the server just now. */
+  /** Calls by the id of their current server request. */
   readonly #rounds = new Map<string, Call>()
   readonly #serverRequests = new Map<string, (reply: AskReply) => void>()
   #nextServerRequest = 1
@@ -94,28 +95,28 @@ export class SessionTranslator {
     return requestMeta(this.#info, this.#capabilities)
   }
 
-  /** A message of the client. Resolves when it is complete. Never rejects. */
+  /** Handles a client message. Resolves when the message is fully processed. Never rejects. */
   async fromClient(message: Message): Promise<void> {
     try {
-      if (message.kind === 'notification') this.#notified(message)
+      if (message.kind === 'notification') this.#onNotification(message)
       else if (message.kind === 'request') await this.#request(message, message.id ?? '')
-      else this.#responded(message)
+      else this.#onResponse(message)
     } catch (error) {
       if (message.kind === 'request')
         await this.#options.client.send(errorMessage(message.id, error), message.id)
     }
   }
 
-  #notified(message: Message): void {
+  #onNotification(message: Message): void {
     if (message.method === 'notifications/initialized') this.#feed.wantLists(this.#lists)
     else if (message.method === 'notifications/cancelled') {
       const id = paramsOf(message).raw('requestId')?.toString()
       if (id !== undefined) this.#calls.get(id)?.stop.abort(cancelled)
     }
-    // The stateless era has no other notification of a client.
+    // The stateless era has no other client notifications.
   }
 
-  #responded({ id, result, error }: Message): void {
+  #onResponse({ id, result, error }: Message): void {
     const settle = id === undefined ? undefined : this.#serverRequests.get(id)
     if (result) settle?.({ result })
     else if (error) settle?.({ error })
@@ -153,9 +154,9 @@ export class SessionTranslator {
     }
     const info = params.object('clientInfo')
     if (info && info.bytes.length <= maxCapabilityBytes) this.#info = info.bytes.toString()
-    const said = this.#options.discovered ?? (await discover(this.#requester, this.#info))
-    if (!said) throw new GatehouseError('BACKEND_PROTOCOL')
-    const server = new JsonObject(said)
+    const discovery = this.#options.discovered ?? (await discover(this.#requester, this.#info))
+    if (!discovery) throw new GatehouseError('BACKEND_PROTOCOL')
+    const server = new JsonObject(discovery)
     const offered = server.object('capabilities')
     this.#lists = announcedLists(offered)
     const version = sessionVersionFor(params.text('protocolVersion') ?? '')
@@ -174,7 +175,7 @@ export class SessionTranslator {
     const call: Call = { clientId, stop: new AbortController(), progressToken }
     this.#calls.set(clientId, call)
     try {
-      const { result, error } = await this.#rounded(method, params, call)
+      const { result, error } = await this.#callInRounds(method, params, call)
       if (result) await client.respond(clientId, await workOn(result, sessionResultInTurns(result)))
       else await client.send(rawErrorMessage(clientId, sessionError(method, error)), clientId)
     } catch (error) {
@@ -185,7 +186,7 @@ export class SessionTranslator {
     }
   }
 
-  #rounded(method: string, params: JsonObject, call: Call): Promise<LinkOutcome> {
+  #callInRounds(method: string, params: JsonObject, call: Call): Promise<LinkOutcome> {
     const ask = (request: Ask, signal: AbortSignal): Promise<AskReply> => this.#ask(request, signal, call)
     return sendInRounds(
       (changes) => this.#round(method, params, changes, call),
@@ -240,7 +241,7 @@ export class SessionTranslator {
     })
   }
 
-  /** A message of the server. */
+  /** Handles a server message. */
   fromServer(message: Message): void | Promise<void> {
     if (this.#requester.take(message)) return undefined
     if (message.kind === 'request') {
@@ -250,11 +251,11 @@ export class SessionTranslator {
     const { client } = this.#options
     if (message.method === 'notifications/progress') return this.#progress(message)
     if (message.method === 'notifications/message') {
-      // It does not say for which request; the newest one that wants any is as good a guess as there is.
+      // The message does not identify its request. Use the newest one that accepts messages.
       return client.send(message.bytes, [...this.#calls.keys()].at(-1))
     }
-    const said = this.#feed.take(message)
-    return said === undefined || said === 'handled' ? undefined : client.send(said)
+    const discovery = this.#feed.take(message)
+    return discovery === undefined || discovery === 'handled' ? undefined : client.send(discovery)
   }
 
   #progress(message: Message): void | Promise<void> {
@@ -265,7 +266,7 @@ export class SessionTranslator {
     return this.#options.client.send(notificationMessage(message.method, own), call.clientId)
   }
 
-  /** The conversation is over: what waits for a response gets an error. */
+  /** Fails all pending requests after the link has ended. */
   end(error: Error): void {
     this.#feed.close()
     for (const { stop } of this.#calls.values()) stop.abort(error)

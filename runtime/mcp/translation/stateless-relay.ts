@@ -1,8 +1,9 @@
 /**
- * Carries stateless requests of many clients to a server that speaks the era itself, over channels that they share: ids,
- * progress tokens and subscriptions get names of their own there, and their clients' names back.
+ * Relays stateless requests of many clients to a stateless server over shared channels. Ids, progress tokens and
+ * subscriptions are replaced by unique ones on the channel, and restored for the client.
  *
- * Log messages do not say for which request they are; a request that wants them has a channel for itself.
+ *
+ * Log messages do not identify their request, so a request that wants them has an exclusive channel.
  * Source: MCP 2026-07-28, stdio.
  */
 import { subscriptionOf, withSubscription } from '../eras/subscriptions.ts'
@@ -13,10 +14,10 @@ import { metaKey } from '../protocol.ts'
 import { errorMessage, errorObject, notificationMessage, rawErrorMessage } from '../write.ts'
 import type { OpenLink, ServerLink } from './link.ts'
 import { LinkPool, type PooledLink } from './link-pool.ts'
-import { linkOver, LinkRequester } from './requester.ts'
+import { linkEnded, LinkRequester } from './requester.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 
-/** A request that is with the server. */
+/** A request in flight. */
 interface Sent {
   readonly clientId: string
   /** Raw progress token of the client. */
@@ -35,7 +36,7 @@ export class StatelessLink implements PooledLink {
   pins = 0
   over = false
   readonly #link: ServerLink
-  /** By the id under which it is known to the server. */
+  /** Requests by their id on the channel. */
   readonly #sent = new Map<string, Sent>()
 
   constructor(open: OpenLink) {
@@ -44,11 +45,11 @@ export class StatelessLink implements PooledLink {
     this.ended = this.#link.ended
     void this.ended.then((why) => {
       this.over = true
-      this.requester.failAll(linkOver(why))
+      this.requester.failAll(linkEnded(why))
     })
   }
 
-  /** Rejects when the link ends, or the client has given the request up. */
+  /** Sends a request and its response. Rejects when the link ends or the client cancels the request. */
   async carry(
     { id: clientId, method, params, meta }: StatelessRequest,
     reply: StatelessReply,
@@ -65,7 +66,11 @@ export class StatelessLink implements PooledLink {
           : params.bytes
       const { result, error } = await this.requester.request(id, method, changed, reply.gone)
       const isSubscription = method === 'subscriptions/listen'
-      if (result) await reply.endResult(clientId, isSubscription ? ofClient(result, id, clientId) : result)
+      if (result)
+        await reply.endResult(
+          clientId,
+          isSubscription ? withClientSubscription(result, id, clientId) : result,
+        )
       else await reply.end(rawErrorMessage(clientId, error), new JsonObject(error).value('code'))
     } finally {
       this.#sent.delete(id)
@@ -93,7 +98,7 @@ export class StatelessLink implements PooledLink {
     void sent.reply.send(notificationMessage(method, withSubscription(params, sent.clientId)))
   }
 
-  /** The server has ended a subscription without a word. */
+  /** Handles a subscription that the server ended without a result. */
   #closed(id: string | undefined): void {
     const sent = id === undefined ? undefined : this.#sent.get(id)
     sent?.reply.drop()
@@ -104,8 +109,8 @@ export class StatelessLink implements PooledLink {
   }
 }
 
-/** A result under the client's name of the subscription that it closes. */
-export function ofClient(result: Buffer, id: string, clientId: string): Buffer {
+/** Returns a subscription's final result with the client's subscription id. */
+export function withClientSubscription(result: Buffer, id: string, clientId: string): Buffer {
   if (!result.includes(metaKey.subscriptionId)) return result
   const object = new JsonObject(result)
   return subscriptionOf(object) === id ? withSubscription(object, clientId) : result
@@ -124,7 +129,7 @@ export class StatelessRelay {
     this.#pool = new LinkPool({ make: () => new StatelessLink(open), maxLinks, now })
   }
 
-  /** Takes in a channel that is open already. */
+  /** Adds an open channel to the pool. */
   adopt(scope: string, link: StatelessLink): void {
     this.#pool.adopt(scope, link)
   }
@@ -133,10 +138,10 @@ export class StatelessRelay {
     return this.#pool.size
   }
 
-  /** Carries a request out and sends its response. Never rejects. */
+  /** Sends a request and its response. Never rejects. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     try {
-      const link = this.#pool.take(request.scope, { exclusive: request.meta.logLevel !== undefined })
+      const link = this.#pool.acquire(request.scope, { exclusive: request.meta.logLevel !== undefined })
       try {
         await link.carry(request, reply)
       } finally {

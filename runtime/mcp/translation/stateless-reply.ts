@@ -1,20 +1,20 @@
-/** One stateless request, and where its response goes, whatever carries both. */
+/** A stateless request and its reply, independent of the transport. */
 import type { StatelessMeta } from '../era.ts'
 import type { JsonObject } from '../json/object.ts'
 
-/** Where the response to a request goes. */
+/** Sends the response to a request. */
 export interface StatelessReply {
-  /** True when messages can be sent ahead of the response. */
+  /** True when messages can be sent before the response. */
   readonly streams: boolean
-  /** Sends a message ahead of the response. */
+  /** Sends a message before the response. */
   send(message: Buffer): void | Promise<void>
-  /** Sends the response and ends the exchange; `code` is that of a JSON-RPC error. */
+  /** Sends the response and ends the exchange. `code` is the code of a JSON-RPC error. */
   end(message: Buffer, code?: unknown): void | Promise<void>
-  /** Sends `{…,"result":…}` and ends the exchange: a large result is not copied. */
+  /** Sends `{…,"result":…}` without copying a large result, and ends the exchange. */
   endResult(id: string, result: Buffer): void | Promise<void>
-  /** Ends without a response: what was listened to is gone. */
+  /** Ends the exchange without a response, because the subscription's source is gone. */
   drop(): void
-  /** Fires when the client has given the request up. */
+  /** Aborts when the client cancels the request or disconnects. */
   readonly gone: AbortSignal
 }
 
@@ -24,6 +24,6 @@ export interface StatelessRequest {
   readonly method: string
   readonly params: JsonObject
   readonly meta: StatelessMeta
-  /** Requests of one scope may meet at the same server process; those of two never do. */
+  /** Requests of one scope may share a server process; requests of different scopes never do. */
   readonly scope: string
 }

@@ -1,9 +1,10 @@
 /**
- * Speaks the stateless era to clients, and the session era to the server: requests take turns on sessions, and a server
- * request becomes an interim result, under whose state the request goes on when the client comes back.
+ * Translates between stateless clients and a session-era server. Requests share sessions. A server request becomes an
+ * interim result, and its state identifies the call that continues when the client returns.
  *
- * A request of a client that takes server requests, or wants log messages, has its session for itself while it runs and
- * waits for the client's responses: a server request can only be for this client then.
+ *
+ * A request whose client accepts server requests or log messages has an exclusive session while it runs or waits for
+ * the client's answers, so that a server request can only be for this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
  */
 import { hash } from 'node:crypto'
@@ -22,35 +23,38 @@ import { errorMessage, errorObject, rawErrorMessage, resultMessage } from '../wr
 import type { OpenLink, LinkOutcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
 import { Parked } from './parked.ts'
-import { type CallSide, notNow, SessionLink } from './session-link.ts'
+import { type CallSide, noClientError, SessionLink } from './session-link.ts'
 import type { SessionServer } from '../eras/introduction.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 import { Watchers } from './watchers.ts'
 
 export interface StatelessTranslatorOptions {
   readonly open: OpenLink
-  /** Raw JSON of the `Implementation` that introduces itself to the server, for a client. */
+  /** Returns the raw JSON `Implementation` to present to the server for a client. */
   readonly infoFor: (clientInfo: Buffer | undefined) => string
   readonly maxLinks: () => number
   readonly now: () => number
   readonly log: Log
-  /** Returns the server's introduction when it is known without opening a session. */
+  /** Returns the server's introduction if it is known without opening a session. */
   readonly introduction?: () => SessionServer | undefined
 }
 
-/** A call that has begun, and continues under another request after an interim result. */
-interface Begun {
+/** A running call, which continues under another request after an interim result. */
+interface RunningCall {
   readonly link: SessionLink
   readonly asking: AskingCall<LinkOutcome>
   reply: StatelessReply | undefined
 }
 
-/** What waits for a client: a call that goes on, or a request that is made again when the user has visited an address. */
-type Waiting = Begun | 'again'
+/**
+ * Work that waits for a client: a call to continue, or `again` for a request that is repeated after the user has
+ * opened a URL.
+ */
+type WaitingWork = RunningCall | 'again'
 
 const maxCapabilityBytes = 16 * 1024
-/** What the stateless era has no more, or never had. */
-const removed: ReadonlySet<string> = new Set([
+/** Methods that the stateless era does not have. */
+const unsupportedMethods: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
   'logging/setLevel',
@@ -61,7 +65,7 @@ const removed: ReadonlySet<string> = new Set([
 export class StatelessTranslator {
   readonly #options: StatelessTranslatorOptions
   readonly #pool: LinkPool<SessionLink>
-  readonly #parked: Parked<Waiting>
+  readonly #parked: Parked<WaitingWork>
   readonly #lanes = new Map<string, { capabilities: Buffer; info: string; watchers: Watchers }>()
 
   constructor(options: StatelessTranslatorOptions) {
@@ -70,7 +74,7 @@ export class StatelessTranslator {
       make: (lane) => this.#makeLink(lane),
       maxLinks: options.maxLinks,
       now: options.now,
-      // Whoever leaves questions unanswered must not keep others out.
+      // A client that leaves questions unanswered must not block other clients.
       freeWaiting: () => this.#parked.expireOne((waiting) => waiting !== 'again'),
     })
     this.#parked = new Parked((waiting) => {
@@ -82,14 +86,14 @@ export class StatelessTranslator {
     })
   }
 
-  /** Sessions that are open. */
+  /** Number of open sessions. */
   get size(): number {
     return this.#pool.size
   }
 
-  /** Opens a session ahead of any request. Rejects when the server refuses it. */
+  /** Opens a session before the first request. Rejects when the server refuses it. */
   async open(request: StatelessRequest): Promise<void> {
-    const link = this.#pool.take(this.#laneOf(request), { exclusive: false })
+    const link = this.#pool.acquire(this.#laneOf(request), { exclusive: false })
     try {
       await link.opened
     } finally {
@@ -97,7 +101,7 @@ export class StatelessTranslator {
     }
   }
 
-  /** Carries a request out and sends its response. Never rejects. */
+  /** Executes a request and sends its response. Never rejects. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     try {
       await this.#request(request, reply)
@@ -111,14 +115,15 @@ export class StatelessTranslator {
     const { method, meta } = request
     if (meta.logLevel !== undefined && !logLevels.includes(meta.logLevel))
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: unknown log level' })
-    if (removed.has(method) || method.startsWith('tasks/')) throw new GatehouseError('METHOD_NOT_FOUND')
+    if (unsupportedMethods.has(method) || method.startsWith('tasks/'))
+      throw new GatehouseError('METHOD_NOT_FOUND')
     const lane = this.#laneOf(request)
     try {
       if (method === 'server/discover') await this.#discover(request, reply, lane)
       else if (method === 'subscriptions/listen') await this.#listen(request, reply, lane)
       else await this.#call(request, reply, lane)
     } finally {
-      this.#forget(lane)
+      this.#removeIdleLane(lane)
     }
   }
 
@@ -128,13 +133,13 @@ export class StatelessTranslator {
     const waiting = state === undefined ? 'again' : this.#parked.take(state, request)
     if (waiting === 'again') {
       if (state !== undefined) requireVisits(params.object('inputResponses'))
-      return this.#follow(this.#begin(request, lane), request, reply)
+      return this.#follow(this.#startCall(request, lane), request, reply)
     }
     waiting.asking.response(params.object('inputResponses'))
     return this.#follow(waiting, request, reply)
   }
 
-  /** The lane of a request: one for each scope and each set of capabilities. */
+  /** Returns the lane of a request: one for each scope and set of capabilities. */
   #laneOf({ scope, meta }: StatelessRequest): string {
     const { clientCapabilities } = meta
     if (clientCapabilities.length > maxCapabilityBytes)
@@ -159,15 +164,15 @@ export class StatelessTranslator {
       open: this.#options.open,
       capabilities: known.capabilities,
       info: known.info,
-      onNotification: (message) => known.watchers.heard(message),
+      onNotification: (message) => known.watchers.forward(message),
     })
-    known.watchers.joined(link)
-    void link.ended.then(() => this.#forget(lane))
+    known.watchers.addSession(link)
+    void link.ended.then(() => this.#removeIdleLane(lane))
     return link
   }
 
-  /** A lane without sessions and listeners is nothing to remember. */
-  #forget(lane: string): void {
+  /** Removes a lane without sessions and listeners. */
+  #removeIdleLane(lane: string): void {
     setImmediate(() => {
       const known = this.#lanes.get(lane)
       if (known?.watchers.size === 0 && this.#pool.links(lane).length === 0) this.#lanes.delete(lane)
@@ -177,12 +182,12 @@ export class StatelessTranslator {
   async #discover({ id }: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
     const server = this.#options.introduction?.() ?? (await this.#introduction(lane))
     const { capabilities, info, instructions } = server
-    const said = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
-    await reply.end(resultMessage(id, completeResult('server/discover', Buffer.from(said), info)))
+    const discovery = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
+    await reply.end(resultMessage(id, completeResult('server/discover', Buffer.from(discovery), info)))
   }
 
   async #introduction(lane: string): Promise<SessionServer> {
-    const link = this.#pool.take(lane, { exclusive: false })
+    const link = this.#pool.acquire(lane, { exclusive: false })
     try {
       return await link.opened
     } finally {
@@ -191,8 +196,8 @@ export class StatelessTranslator {
   }
 
   async #listen(request: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
-    const link = this.#pool.take(lane, { exclusive: false })
-    // It stays for as long as it is listened on; others may have it for themselves meanwhile.
+    const link = this.#pool.acquire(lane, { exclusive: false })
+    // A listener keeps the link open. Other requests may use it exclusively in the meantime.
     link.pins++
     this.#pool.release(link)
     try {
@@ -202,14 +207,14 @@ export class StatelessTranslator {
     }
   }
 
-  #begin(request: StatelessRequest, lane: string): Begun {
+  #startCall(request: StatelessRequest, lane: string): RunningCall {
     const { method, params, meta } = request
     const abilities = abilitiesIn(declaredIn(meta))
     const canPrompt =
       askingMethods.has(method) && (abilities.elicitation || abilities.sampling || abilities.roots)
-    const link = this.#pool.take(lane, { exclusive: canPrompt || meta.logLevel !== undefined })
+    const link = this.#pool.acquire(lane, { exclusive: canPrompt || meta.logLevel !== undefined })
     const stop = new AbortController()
-    const begun: Begun = {
+    const call: RunningCall = {
       link,
       asking: new AskingCall(abilities, (reason) => stop.abort(reason)),
       reply: undefined,
@@ -217,26 +222,26 @@ export class StatelessTranslator {
     const side: CallSide = {
       progressToken: params.object('_meta')?.raw('progressToken')?.toString(),
       logLevel: meta.logLevel,
-      send: (message) => begun.reply?.send(message),
-      ask: (asked, signal) => askWith(begun, method, asked, signal),
+      send: (message) => call.reply?.send(message),
+      ask: (asked, signal) => askWith(call, method, asked, signal),
     }
     const plain = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
-    begun.asking.follow(link.request(method, { params: plain }, side, stop.signal))
-    return begun
+    call.asking.follow(link.request(method, { params: plain }, side, stop.signal))
+    return call
   }
 
-  /** Lets a call run until it ends or asks, on behalf of one request. */
-  async #follow(begun: Begun, request: StatelessRequest, reply: StatelessReply): Promise<void> {
-    const { asking, link } = begun
-    begun.reply = reply
-    const onGone = (): void => asking.cancel(new Error('the client went away'))
+  /** Runs a call on behalf of one request until it ends or asks. */
+  async #follow(call: RunningCall, request: StatelessRequest, reply: StatelessReply): Promise<void> {
+    const { asking, link } = call
+    call.reply = reply
+    const onGone = (): void => asking.cancel(new Error('the client disconnected'))
     reply.gone.addEventListener('abort', onGone, { once: true })
     if (reply.gone.aborted) onGone()
     let parked = false
     try {
       const step = await asking.step()
       if (step.kind === 'ask') {
-        const state = this.#park(begun, request)
+        const state = this.#park(call, request)
         parked = true
         await reply.end(resultMessage(request.id, inputRequired(step.requests, state, await infoOf(link))))
       } else await this.#finish(step.outcome, request, reply, link)
@@ -246,13 +251,15 @@ export class StatelessTranslator {
     }
   }
 
-  /** Throws when too many wait; then the call ends. */
-  #park(begun: Begun, request: StatelessRequest): string {
-    begun.reply = undefined
+  /** Parks the call. Throws when too many calls are waiting, after cancelling this one. */
+  #park(call: RunningCall, request: StatelessRequest): string {
+    call.reply = undefined
     try {
-      return this.#parked.put(begun, request)
+      return this.#parked.put(call, request)
     } catch (error) {
-      begun.asking.cancel(error instanceof Error ? error : new Error('too many requests wait for responses'))
+      call.asking.cancel(
+        error instanceof Error ? error : new Error('too many requests are waiting for responses'),
+      )
       throw error
     }
   }
@@ -278,7 +285,7 @@ export class StatelessTranslator {
     return reply.end(rawErrorMessage(id, translated), new JsonObject(translated).value('code'))
   }
 
-  /** Ends sessions that nobody has used since `before`. */
+  /** Closes sessions that were last used before `before`. */
   evict(before: number): void {
     this.#pool.evict(before)
   }
@@ -290,20 +297,28 @@ export class StatelessTranslator {
   }
 }
 
-/** Only some methods may have an interim result; during the others the client takes no server requests. */
-function askWith({ asking }: Begun, method: string, asked: Ask, signal: AbortSignal): Promise<AskReply> {
+/**
+ * Asks the client. Only some methods support interim results; during others, the client does not accept server
+ * requests.
+ */
+function askWith(
+  { asking }: RunningCall,
+  method: string,
+  asked: Ask,
+  signal: AbortSignal,
+): Promise<AskReply> {
   if (askingMethods.has(method)) return asking.ask(asked, signal)
   if (asked.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
-  return Promise.reject(notNow)
+  return Promise.reject(noClientError)
 }
 
-/** Throws INVALID_PARAMS for capabilities that name something twice. */
+/** Reads the declared capabilities. Throws INVALID_PARAMS when a member occurs twice. */
 function declaredIn({ clientCapabilities }: StatelessMeta): JsonObject {
   try {
     return new JsonObject(clientCapabilities)
   } catch (cause) {
     throw new GatehouseError('INVALID_PARAMS', {
-      detail: 'Invalid params: the declared capabilities name a member twice',
+      detail: 'Invalid params: the declared capabilities contain a member twice',
       cause,
     })
   }

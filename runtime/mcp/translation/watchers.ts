@@ -1,6 +1,7 @@
 /**
- * `subscriptions/listen` of stateless clients, served by the sessions of one lane: changed lists are announced to the clients that
- * asked for them, updated resources to those that watch them. Every session of the lane is subscribed to what any client watches.
+ * Serves `subscriptions/listen` of stateless clients from the sessions of one lane. Announces list changes to the
+ * clients that requested them, and resource updates to those that watch them. Every session of the lane subscribes to
+ * all resources that a client watches.
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -27,7 +28,7 @@ const maxResources = 100
 interface Watcher {
   readonly id: string
   readonly reply: StatelessReply
-  /** Methods of the notifications that were asked for. Empty until the subscription is acknowledged. */
+  /** Methods of the requested notifications. Empty until the subscription is acknowledged. */
   methods: ReadonlySet<string>
   uris: ReadonlySet<string>
 }
@@ -39,7 +40,7 @@ export class Watchers {
   readonly #log: Log
   readonly #watchers = new Set<Watcher>()
 
-  /** `links`: the sessions of the lane, as they are now. */
+  /** `links` returns the current sessions of the lane. */
   constructor(links: () => readonly SessionLink[], log: Log) {
     this.#links = links
     this.#log = log
@@ -49,7 +50,7 @@ export class Watchers {
     return this.#watchers.size
   }
 
-  /** Holds a subscription open until the client or the session ends. Rejects when it cannot be opened. */
+  /** Keeps a subscription open until the client or the session ends. Rejects when it cannot be opened. */
   async listen(request: StatelessRequest, reply: StatelessReply, link: SessionLink): Promise<void> {
     const filter = request.params.object('notifications')
     if (!filter)
@@ -89,18 +90,19 @@ export class Watchers {
 
   /** Subscribes every session of the lane; returns the resources that the watcher's own session accepted. */
   async #subscribe(own: SessionLink, uris: readonly string[]): Promise<string[]> {
-    for (const link of this.#links()) if (link !== own) for (const uri of uris) ask(link, 'subscribe', uri)
-    const taken = await Promise.all(
+    for (const link of this.#links())
+      if (link !== own) for (const uri of uris) sendSubscription(link, 'subscribe', uri)
+    const accepted = await Promise.all(
       uris.map(async (uri) => ((await subscribe(own, 'subscribe', uri)) ? [uri] : [])),
     )
-    return taken.flat()
+    return accepted.flat()
   }
 
   #unsubscribe(uris: ReadonlySet<string>): void {
     const watched = this.#watched()
     for (const uri of uris) {
       if (watched.has(uri)) continue
-      for (const link of this.#links()) ask(link, 'unsubscribe', uri)
+      for (const link of this.#links()) sendSubscription(link, 'unsubscribe', uri)
     }
   }
 
@@ -108,13 +110,13 @@ export class Watchers {
     return new Set([...this.#watchers].flatMap(({ uris }) => [...uris]))
   }
 
-  /** A session that has joined the lane. */
-  joined(link: SessionLink): void {
-    for (const uri of this.#watched()) ask(link, 'subscribe', uri)
+  /** Subscribes a new session of the lane. */
+  addSession(link: SessionLink): void {
+    for (const uri of this.#watched()) sendSubscription(link, 'subscribe', uri)
   }
 
-  /** A notification of a session of the lane that belongs to no request. */
-  heard(message: Message): void {
+  /** Forwards a notification of a session that does not belong to a request. */
+  forward(message: Message): void {
     const params = paramsOf(message)
     const uri = message.method === updatedMethod ? params.text('uri') : undefined
     for (const { id, reply, methods, uris } of this.#watchers) {
@@ -123,7 +125,7 @@ export class Watchers {
     }
   }
 
-  /** The graceful end: a result that closes each subscription. */
+  /** Closes each subscription with a result. */
   close(): void {
     for (const { id, reply } of this.#watchers) void reply.end(subscriptionEnd(id))
   }
@@ -142,8 +144,8 @@ async function subscribe(
   }
 }
 
-/** The same, when nothing depends on it. */
-function ask(link: SessionLink, what: 'subscribe' | 'unsubscribe', uri: string): void {
+/** Like `subscribe`, but ignores the result. */
+function sendSubscription(link: SessionLink, what: 'subscribe' | 'unsubscribe', uri: string): void {
   void subscribe(link, what, uri)
 }
 

@@ -1,8 +1,9 @@
 /**
- * The network address that a request comes from, with or without proxies in front of this server.
+ * Determines the network address of a request's client, with or without proxies in front of this server.
  *
- * X-Forwarded-For is read from the right, as long as an entry is itself a proxy: everything to the left of the first
- * other address is the client's own word. Other headers (Forwarded, X-Real-IP) are not read.
+ *
+ * Reads X-Forwarded-For from the right while the entries are themselves proxies. Entries to the left of the first
+ * other address are supplied by the client and cannot be trusted. Ignores other headers (Forwarded, X-Real-IP).
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
@@ -10,20 +11,23 @@ import { unbracket } from '../addresses.ts'
 
 const maxHops = 32
 
-/** Where requests come from whose connection another process has, or nobody any more. */
-const accepted = new WeakMap<IncomingMessage, string>()
+/** Peer addresses of requests whose connection belongs to another process or no longer exists. */
+const noted = new WeakMap<IncomingMessage, string>()
 
-/** Names the peer of a request, for `peerAddress`: another process has passed it on, or it outlives its connection. */
-export function notePeerAddress(req: IncomingMessage, address: string): void {
-  accepted.set(req, address)
+/**
+ * Sets the address that `peerAddress` returns, for a request that another process forwarded or that outlives its
+ * connection.
+ */
+export function setPeerAddress(req: IncomingMessage, address: string): void {
+  noted.set(req, address)
 }
 
-/** The peer of the connection. */
+/** Returns the peer address of the connection. */
 export function peerAddress(req: IncomingMessage): string {
-  return plain(accepted.get(req) ?? req.socket.remoteAddress ?? '')
+  return plain(noted.get(req) ?? req.socket.remoteAddress ?? '')
 }
 
-/** The client behind a peer that is a proxy, and behind further ones. */
+/** Returns the address of the client behind one or more proxies. */
 export function addressBehindProxies(req: IncomingMessage, isProxy: (address: string) => boolean): string {
   const header = req.headers['x-forwarded-for']
   const hops = (Array.isArray(header) ? header.join(',') : (header ?? '')).split(',').slice(-maxHops)
@@ -37,14 +41,14 @@ export function addressBehindProxies(req: IncomingMessage, isProxy: (address: st
   return nearest
 }
 
-/** The address of one entry, without a port. Undefined: not an address, so nothing to its left counts. */
+/** Returns the address in an entry, without a port. Returns undefined for an invalid entry, which ends the search. */
 function addressIn(entry: string): string | undefined {
   const text = entry.trim()
   const bare = isIP(text) > 0 ? text : unbracket(text.replace(/:\d{1,5}$/, ''))
   return isIP(bare) > 0 ? plain(bare) : undefined
 }
 
-/** IPv4 addresses mapped into IPv6 are the same addresses. */
+/** Converts an IPv4-mapped IPv6 address to its IPv4 form. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }

@@ -1,12 +1,14 @@
 /**
- * The HTTP/1.1 listener: socket limits, answers to malformed requests, upgrades, and a graceful end. A connection that is
- * closed before its request was read completely is closed in stages.
+ * The HTTP/1.1 listener: socket limits, responses to malformed requests, upgrades and graceful shutdown. A connection
+ * that is closed before its request was read completely is closed in stages.
  *
- * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). Serves TLS when it is given a certificate,
- * and then nothing else; a new certificate counts for new connections. The end of a listener has five steps: stop accepting; end
- * event streams and upgraded sockets; answer what still comes on open connections, each with `Connection: close`; close those
- * that stay idle, a while later, for a request may be on its way; cut what is left when the grace is over.
- * Source: docs/reference/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112, 9.6.
+ *
+ * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). With a certificate it serves TLS
+ * only; a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end event
+ * streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close
+ * connections that stay idle after a short delay, because a request may be in transit; destroy the remaining
+ * connections at the end of the grace period.
+ * Source: docs/reference/specification/proxy-command.md#listener (listener flags), limits; RFC 9112 section 9.6.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
@@ -17,13 +19,16 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { Exchange } from '../pipeline.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
-import { nowAndThen } from './now-and-then.ts'
+import { limitToOncePerMinute } from './now-and-then.ts'
 import { closeInStages } from './staged-close.ts'
-import { cutStalled } from './stalled.ts'
-import { boundHeaders, type HeaderState } from './unfinished-headers.ts'
+import { closeStalledConnections } from './stalled.ts'
+import { limitUnfinishedHeaders, type HeaderState } from './unfinished-headers.ts'
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
-/** `res` writes a refusal on the raw socket; a handler that takes the socket over calls `res.detachSocket` first. */
+/**
+ * Handles an upgrade. `res` writes an error response to the raw socket. A handler that takes over the socket calls
+ * `res.detachSocket` first.
+ */
 export type UpgradeHandler = (req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer) => void
 
 export interface ListenOptions {
@@ -32,21 +37,21 @@ export interface ListenOptions {
   /** 0 lets the kernel choose. */
   readonly port: number
   readonly handler: RequestHandler
-  /** Takes WebSocket upgrades. Without it, and for any other protocol, `Upgrade` is ignored. */
+  /** Handles WebSocket upgrades. Without it, and for other protocols, `Upgrade` is ignored. */
   readonly onUpgrade?: UpgradeHandler
   readonly log: Log
   readonly limits?: Partial<ListenerLimits>
-  /** Where connections come from; nothing is bound then. */
+  /** Provides connections instead of binding an address. */
   readonly connections?: ConnectionSource | undefined
-  /** Serve TLS. Whoever opened it closes it. */
+  /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
 }
 
-/** Connections of an address that another process has bound. */
+/** Connections to an address that another process has bound. */
 export interface ConnectionSource {
   readonly address: string
   readonly port: number
-  /** Hands every connection to `accept`, until the result is called. */
+  /** Passes each connection to `accept` until the returned function is called. */
   take(accept: (socket: Socket) => void): () => void
 }
 
@@ -56,36 +61,38 @@ export interface Listener {
   readonly port: number
   /** The address that was bound. */
   readonly address: string
-  /** Resolves when every connection is gone; at the latest `graceMs` after the call. Repeated calls share one end. */
+  /**
+   * Resolves when every connection is closed, at the latest after `graceMs`. Repeated calls return the same promise.
+   */
   close(options?: { graceMs?: number }): Promise<void>
 }
 
-/** What is known about one connection; reached from any response on it. */
+/** State of one connection, accessible from any response on it. */
 interface Connection extends HeaderState {
-  /** Ends the long-lived response that this connection carries, or a close in stages. */
+  /** Ends the long-lived response on this connection, or its staged close. */
   endStream: (() => void) | undefined
-  /** Of its listener: each response is the last on its connection. */
-  readonly end: { isNear: boolean }
-  /** Of the last exchange. */
+  /** Shared with the listener. When set, each response is the last one on its connection. */
+  readonly end: { isClosing: boolean }
+  /** Request and response of the latest exchange. */
   req: IncomingMessage | undefined
   res: ServerResponse | undefined
-  /** Requests that came before the response to the one before was sent, and are not answered yet. */
+  /** Unanswered requests that arrived before the previous response was sent. */
   pipelined: number
-  /** Bytes that were received before the first one of a request: those of the TLS handshake. */
+  /** Bytes received before the first request, such as the TLS handshake. */
   readonly handshakeBytes: number
 }
 
 const connections = new WeakMap<Socket, Connection>()
 
 /**
- * Marks the response as long-lived (event stream): a closing listener calls `end` at once instead of waiting for it.
- * The mark is dropped when the response closes.
+ * Registers a long-lived response (event stream). A closing listener calls `end` immediately instead of waiting. The
+ * registration ends when the response closes.
  */
-export function holdsStream(res: ServerResponse, end: () => void): void {
+export function registerStream(res: ServerResponse, end: () => void): void {
   const connection = res.socket ? connections.get(res.socket) : undefined
   if (!connection) return
-  if (connection.end.isNear) {
-    // Once its head is written, and whatever its opener says first.
+  if (connection.end.isClosing) {
+    // Run after the caller has written the response head and its first message.
     setImmediate(end)
     return
   }
@@ -95,22 +102,25 @@ export function holdsStream(res: ServerResponse, end: () => void): void {
   })
 }
 
-/** Like `holdsStream`, but also calls `end` when the caller's token has expired or was revoked. */
-export function holdsCallerStream({ res, caller, callerStreams }: Exchange, end: () => void): void {
-  holdsStream(res, end)
+/** Like `registerStream`, but also calls `end` when the caller's token expires or is revoked. */
+export function registerCallerStream({ res, caller, callerStreams }: Exchange, end: () => void): void {
+  registerStream(res, end)
   if (!caller || !callerStreams || res.destroyed) return
   res.once('close', callerStreams.add(caller, end))
 }
 
-/** Binds and starts serving. Rejects with the system's error (`code` EADDRINUSE, EACCES, …) when it cannot bind. */
+/**
+ * Binds the address and starts serving. Rejects with the system error (`code` EADDRINUSE, EACCES, …) when binding
+ * fails.
+ */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...listenerLimits, ...options.limits }
   const { handler, onUpgrade, log, certificate } = options
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
-  const end = { isNear: false }
-  const tellPipelined = nowAndThen(() =>
-    log.warn('a connection was cut: its client sent very many requests without waiting for a response', {
+  const end = { isClosing: false }
+  const reportPipelining = limitToOncePerMinute(() =>
+    log.warn('connection closed: the client sent too many requests without waiting for responses', {
       requests: maxPipelined,
     }),
   )
@@ -119,10 +129,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     const connection = connections.get(req.socket)
     if (connection) {
       if (connection.res?.writableFinished === false)
-        boundPipelined(connection, req.socket, res, tellPipelined)
+        limitPipelining(connection, req.socket, res, reportPipelining)
       connection.req = req
       connection.res = res
-      if (end.isNear) res.shouldKeepAlive = false
+      if (end.isClosing) res.shouldKeepAlive = false
     }
     handler(req, res)
   }
@@ -133,7 +143,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
-    // Only a WebSocket takes a connection over; h2c and unknown protocols are answered as plain requests.
+    // Only WebSocket upgrades take over the connection. h2c and unknown protocols are answered as plain requests.
     shouldUpgradeCallback: (req: IncomingMessage) => onUpgrade !== undefined && isWebSocket(req),
   }
   const server = certificate
@@ -144,15 +154,15 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     : createServer(http, onRequest)
   if ('setSecureContext' in server) certificate?.follow(server)
   server.on('connection', (socket: Socket) => {
-    // With TLS, this is the connection below it, which has no requests.
+    // With TLS, this is the underlying connection, which carries no requests.
     if (certificate) track(sockets, socket)
     else accept(sockets, socket, end)
   })
   server.on('secureConnection', (socket: Socket) => accept(sockets, socket, end))
-  // The body reader sends "100 Continue" once the request has passed every earlier stage.
+  // The body reader sends "100 Continue" after the request has passed the earlier stages.
   server.on('checkContinue', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) =>
-    refuseMalformed(error, socket, log),
+    rejectMalformed(error, socket, log),
   )
   if (onUpgrade) {
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -162,7 +172,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       }
       upgraded.add(socket)
       socket.once('close', () => upgraded.delete(socket))
-      // Node takes its own listener away with the upgrade; a reset must not be an uncaught error.
+      // Node removes its error listener on upgrade. Without this one, a reset would be an uncaught error.
       socket.on('error', () => socket.destroy())
       const res = new ServerResponse(req)
       res.shouldKeepAlive = false
@@ -174,12 +184,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const { address, port, stop } = await open(server, options)
   const stops = [
-    cutStalled(sockets, limits.stalledMs, log),
-    boundHeaders(
+    closeStalledConnections(sockets, limits.stalledMs, log),
+    limitUnfinishedHeaders(
       sockets,
-      // Header blocks end with the upgrade.
+      // An upgraded connection has no more header blocks.
       (socket) => (upgraded.has(socket) ? undefined : connections.get(socket)),
-      { ...limits, maxBytes: limits.maxUnfinishedBytes, lookMs: limits.headersLookMs },
+      { ...limits, maxBytes: limits.maxUnfinishedBytes, intervalMs: limits.headersLookMs },
       log,
     ),
   ]
@@ -191,7 +201,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     address,
     close({ graceMs = 5_000 } = {}) {
       if ('setSecureContext' in server) certificate?.unfollow(server)
-      end.isNear = true
+      end.isClosing = true
       stop?.()
       for (const stop of stops) stop()
       closing ??= shutDown(server, sockets, upgraded, graceMs)
@@ -203,7 +213,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 interface Opened {
   readonly address: string
   readonly port: number
-  /** Takes no more connections of another process. */
+  /** Stops accepting connections from the other process. */
   readonly stop?: () => void
 }
 
@@ -213,7 +223,7 @@ async function open(
 ): Promise<Opened> {
   if (source) {
     const stop = source.take((socket) => void server.emit('connection', socket))
-    // Starts the server's own timer, which enforces the limits of time.
+    // Starts the server's internal timer, which enforces the timeouts.
     server.emit('listening')
     return { address: source.address, port: source.port, stop }
   }
@@ -241,7 +251,7 @@ function track(sockets: Set<Socket>, socket: Socket): void {
   socket.once('close', () => sockets.delete(socket))
 }
 
-/** A connection on which requests may come. */
+/** Registers a connection that can carry requests. */
 function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): void {
   track(sockets, socket)
   connections.set(socket, {
@@ -258,17 +268,22 @@ function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): v
   socket.destroySoon = destroySoon
 }
 
-/** No client needs so many: those that pipeline send a few ahead. */
+/** Clients that pipeline send only a few requests ahead. */
 const maxPipelined = 512
 
 /**
- * Cuts a connection with very many requests that are not answered. What has arrived begins in one turn of the event loop, which
- * can be thousands of them, and each is held until those before it are answered.
+ * Closes a connection with too many unanswered requests. All requests that have arrived start in one turn of the event
+ * loop. There may be thousands, and each one stays in memory until the earlier ones are answered.
  */
-function boundPipelined(connection: Connection, socket: Socket, res: ServerResponse, tell: () => void): void {
+function limitPipelining(
+  connection: Connection,
+  socket: Socket,
+  res: ServerResponse,
+  report: () => void,
+): void {
   if (++connection.pipelined > maxPipelined) {
     socket.destroy()
-    tell()
+    report()
     return
   }
   res.once('close', () => {
@@ -276,12 +291,12 @@ function boundPipelined(connection: Connection, socket: Socket, res: ServerRespo
   })
 }
 
-/** Whether nothing of a request has arrived. */
+/** True when no byte of a request has arrived. */
 function isUnused(socket: Socket): boolean {
   return socket.bytesRead <= (connections.get(socket)?.handshakeBytes ?? 0)
 }
 
-/** In place of `destroySoon`, with which Node closes a connection after the last response on it. */
+/** Replaces `destroySoon`, with which Node closes a connection after its last response. */
 function closeAfterResponse(socket: Socket): void {
   const connection = connections.get(socket)
   if (connection?.req?.complete !== false) {
@@ -297,9 +312,9 @@ function isWebSocket(req: IncomingMessage): boolean {
   return req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** How long a closing listener at least waits for the first byte of a connection. */
+/** Minimum time that a closing listener waits for the first byte on a connection. */
 const unusedMs = 250
-/** How long it keeps idle connections: a part of the grace, for somebody waits for the end. */
+/** Divisor of the grace period: the time for which idle connections stay open during shutdown. */
 const idleShare = 20
 const maxIdleMs = 2_500
 
@@ -311,7 +326,8 @@ async function shutDown(
 ): Promise<void> {
   const idleMs = Math.min(graceMs / idleShare, maxIdleMs)
   const closed = once(server, 'close')
-  // Not the method of the HTTP server, which cuts idle connections at once, and with them requests on their way.
+  // Do not use the method of the HTTP server: it closes idle connections immediately, and requests in transit are
+  // lost.
   NetServer.prototype.close.call(server)
   for (const socket of sockets) {
     const connection = connections.get(socket)
@@ -324,44 +340,47 @@ async function shutDown(
   const idle = setTimeout(() => {
     timer = setInterval(() => server.closeIdleConnections(), 20)
   }, idleMs)
-  // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
+  // Node does not treat a connection without a first request as idle. A request may be in transit.
   const unused = setTimeout(
     () => {
       for (const socket of sockets) if (connections.has(socket) && isUnused(socket)) socket.destroy()
     },
     Math.max(unusedMs, idleMs),
   )
-  const cut = setTimeout(() => {
+  const destroyTimer = setTimeout(() => {
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
-  // Those that another process has accepted are not among the server's own.
+  // The server does not track connections that another process accepted.
   await Promise.all(Array.from(sockets, (socket) => new Promise((resolve) => socket.once('close', resolve))))
-  // Ends the server's own timer.
+  // Stops the server's internal timer.
   server.close()
   clearTimeout(idle)
   clearInterval(timer)
   clearTimeout(unused)
   for (const socket of upgraded) socket.destroy()
-  clearTimeout(cut)
+  clearTimeout(destroyTimer)
 }
 
-/** Answers what the parser refused. Fixed texts: the parser's own message is for the debug log. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // On a connection opened ahead of any request, a client would take a response for that to its next request.
-  // Nor can a client read it whose handshake failed.
+/**
+ * Answers a request that the parser rejected. Clients get fixed texts; the parser's error code is written to the debug
+ * log.
+ */
+function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
+  // On a connection without a request, a client would treat this response as the one to its next request. A client
+  // whose TLS handshake failed cannot read it.
   if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
     if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
     socket.destroy()
     return
   }
-  // The same holds for a request that was answered before its body was complete.
+  // The same applies when a request was answered before its body was complete.
   const { req, res } = connections.get(socket) ?? {}
   if (error.code === 'ECONNRESET' || (req?.complete === false && res?.headersSent === true)) {
     socket.destroy()
     return
   }
-  log.debug('malformed request refused', { reason: error.code })
+  log.debug('malformed request rejected', { reason: error.code })
   const { status, text } = malformed(error.code)
   socket.write(
     `HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n` +
@@ -377,7 +396,7 @@ function malformed(code: string | undefined): { status: number; text: string } {
   return { status: 400, text: 'Bad Request' }
 }
 
-/** Writes what belongs together, without copying it into one buffer. */
+/** Writes several buffers together, without copying them into one. */
 export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
   res.cork()
   for (const part of parts) res.write(part)

@@ -1,13 +1,15 @@
-/** Something that an untrusted client can cause as often as it likes is told once a minute at most. */
-const tellMs = 60_000
+/** Limits log messages that untrusted clients can trigger arbitrarily often. */
+const intervalMs = 60_000
 
-export function nowAndThen<Args extends unknown[]>(tell: (...args: Args) => void): (...args: Args) => void {
-  let toldAt = Number.NEGATIVE_INFINITY
+export function limitToOncePerMinute<Args extends unknown[]>(
+  report: (...args: Args) => void,
+): (...args: Args) => void {
+  let reportedAt = Number.NEGATIVE_INFINITY
 
-  return function tellRarely(...args) {
+  return function reportRarely(...args) {
     const now = performance.now()
-    if (now - toldAt < tellMs) return
-    toldAt = now
-    tell(...args)
+    if (now - reportedAt < intervalMs) return
+    reportedAt = now
+    report(...args)
   }
 }

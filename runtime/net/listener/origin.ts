@@ -1,48 +1,54 @@
 /**
- * Decides whether a browser may talk to this listener (DNS rebinding defence), and answers its preflights.
+ * Decides whether a browser may access this listener (DNS rebinding protection), and answers its preflight requests.
  *
- * Origin: explicit values, else the loopback defaults of a loopback bind, else no check. Host: on a loopback bind it
- * must name loopback or a host the operator listed, because a same-origin GET carries no Origin. No Origin header
- * means not a browser: allowed. Looks at no credentials.
- * A preflight is told the usual headers, and of the others that it asks for those that are allowed; never `*`.
- * Source: docs/reference/specification/proxy-command.md (--allowed-origins); MCP 2025-11-25 transports, "Security Warning"; RFC 6454 section 4; Fetch,
- * "CORS protocol".
+ *
+ * Origin: the configured values; otherwise the loopback origins for a loopback bind; otherwise no check. Host: on a
+ * loopback bind it must be a loopback name or a host that the operator listed, because a same-origin GET has no Origin
+ * header. A request without an Origin header does not come from a browser and is allowed. Credentials are not checked.
+ * A preflight response lists the standard headers, and those of the requested headers that are allowed; never `*`.
+ * Source: docs/reference/specification/proxy-command.md (--allowed-origins); MCP 2025-11-25 transports, "Security
+ * Warning"; RFC 6454 section 4; Fetch, "CORS protocol".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
 import type { Exchange } from '../pipeline.ts'
 
-export interface GuardOptions {
-  /** What was given as bind address: IP or name. */
+export interface OriginCheckOptions {
+  /** Configured bind address: an IP address or a name. */
   readonly host: string
-  /** The port that was really bound. */
+  /** The port that was actually bound. */
   readonly port: number
-  /** The listener serves TLS. */
+  /** True when the listener serves TLS. */
   readonly secure?: boolean | undefined
   readonly allowedOrigins: readonly string[]
   /**
-   * Further names under which a loopback bind is reached: lower case, without port and brackets. May change while the
-   * guard is in use.
+   * Additional host names of a loopback bind, in lower case, without port and brackets. The set may change while the
+   * check is in use.
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
-  /** Lower-case names of further request headers that a page may send, as they are configured now. */
+  /**
+   * Returns the lower-case names of additional request headers that a page may send, from the current configuration.
+   */
   readonly requestHeaders?: (() => readonly string[]) | undefined
 }
 
-export interface OriginGuard {
+export interface OriginCheck {
   /** Normalised allowlist; undefined when origins are not checked. */
   readonly origins: ReadonlySet<string> | undefined
   /** Throws ORIGIN_DENIED or HOST_DENIED, answers preflights, and adds CORS headers for allowed origins. */
   readonly check: (exchange: Exchange) => void
 }
 
-/** An IP address in brackets, an IPv4 address or a name; a list or a wildcard would be a host that nobody has. */
+/** Matches an IP address in brackets, an IPv4 address or a name. Lists and wildcards do not match. */
 const originHost = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?\.?)$/i
 
-/** What `parseOrigin` accepts, for messages. */
-export const originRule = 'must be one origin, scheme://host[:port], without a list or a wildcard'
+/** Describes the values that `parseOrigin` accepts, for messages. */
+export const originRule = 'must be a single origin, scheme://host[:port], without wildcards'
 
-/** Lower-case scheme and host, default port folded; undefined for `null`, `*`, userinfo, and whatever is no origin. */
+/**
+ * Normalises an origin: lower-case scheme and host, no default port. Returns undefined for `null`, `*`, userinfo and
+ * other invalid origins.
+ */
 export function parseOrigin(value: string): string | undefined {
   const match = /^([a-z][a-z0-9+.-]*):\/\/([^/?#@\s]+)(?:[/?#].*)?$/i.exec(value)
   if (!match || !URL.canParse(value)) return undefined
@@ -53,8 +59,8 @@ export function parseOrigin(value: string): string | undefined {
   return `${url.protocol}//${url.host}`
 }
 
-/** Builds the guard. Throws INVALID_CONFIG naming every malformed entry. */
-export function makeOriginGuard(options: GuardOptions): OriginGuard {
+/** Creates the origin check. Throws INVALID_CONFIG, which lists all malformed entries. */
+export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const loopback = isLoopbackHost(options.host)
   const explicit = normalise(options.allowedOrigins)
   const defaults = loopback ? ['localhost', '127.0.0.1', '[::1]'].map((name) => ownOrigin(name, options)) : []
@@ -62,7 +68,10 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
   const origins = list.length > 0 ? new Set(list) : undefined
   const hosts = loopback ? hostsOf(explicit) : undefined
 
-  /** The `Host` that was allowed last, for whatever reason that cannot change: most requests carry the same. */
+  /**
+   * The latest allowed `Host`, unless it was allowed by `allowedHosts`, which may change. Most requests have the same
+   * one.
+   */
   let allowed: string | undefined
 
   function check(exchange: Exchange): void {
@@ -74,7 +83,7 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
         throw new GatehouseError('HOST_DENIED')
     }
     if (origin === undefined || origins === undefined) return
-    // Two Origin headers arrive joined by a comma, which is no origin.
+    // Node joins repeated Origin headers with a comma, which is not a valid origin.
     const parsed = parseOrigin(origin)
     if (
       parsed === undefined ||
@@ -88,7 +97,7 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
   return { origins, check }
 }
 
-function ownOrigin(name: string, { port, secure }: GuardOptions): string {
+function ownOrigin(name: string, { port, secure }: OriginCheckOptions): string {
   return new URL(`${secure ? 'https' : 'http'}://${name}:${port}`).origin
 }
 
@@ -106,13 +115,13 @@ function hostsOf(origins: readonly string[]): ReadonlySet<string> {
   return new Set(origins.map((origin) => unbracket(new URL(origin).hostname).toLowerCase()))
 }
 
-/** The name in a `Host` header, lower case, without port and brackets; undefined when it is malformed. */
+/** Returns the name in a `Host` header, in lower case, without port and brackets; undefined when it is malformed. */
 function hostName(header: string | undefined): string | undefined {
   const name = /^(\[[0-9a-f:.]+\]|[^:@/\s]+)(?::\d{1,5})?$/i.exec(header ?? '')?.[1]
   return name === undefined ? undefined : unbracket(name).toLowerCase()
 }
 
-/** Request headers that a page of an allowed origin may always send. */
+/** Request headers that pages of allowed origins may always send. */
 const requestHeaders: readonly string[] = [
   'Authorization',
   'Content-Type',
@@ -124,31 +133,31 @@ const requestHeaders: readonly string[] = [
   'Last-Event-ID',
 ]
 const alwaysAllowed: ReadonlySet<string> = new Set(requestHeaders.map((name) => name.toLowerCase()))
-/** Mirrored tool arguments (MCP 2026-07-28), whose names the tools choose. */
+/** Headers for mirrored tool arguments (MCP 2026-07-28). The tools define their names. */
 const mirroredArgument = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,244}$/
-const maxAsked = 100
+const maxRequestedHeaders = 100
 
 function allowCors({ req, res }: Exchange, origin: string, further: readonly string[]): void {
   res.setHeader('Access-Control-Allow-Origin', origin)
   res.setHeader('Access-Control-Expose-Headers', 'Mcp-Session-Id, WWW-Authenticate')
   res.setHeader('Vary', 'Origin')
   if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return
-  const asked = req.headers['access-control-request-headers']
+  const requested = req.headers['access-control-request-headers']
   res.writeHead(204, {
     'Access-Control-Allow-Methods': 'GET, POST, DELETE, OPTIONS',
-    'Access-Control-Allow-Headers': [...requestHeaders, ...allowedOf(asked, further)].join(', '),
+    'Access-Control-Allow-Headers': [...requestHeaders, ...allowedHeaders(requested, further)].join(', '),
     'Access-Control-Max-Age': '7200',
     Vary: 'Origin, Access-Control-Request-Headers',
   })
   res.end()
 }
 
-/** Of the names that the browser asks for, those that are allowed here beside the usual ones; lower case. */
-function allowedOf(asked: string | undefined, further: readonly string[]): readonly string[] {
-  if (asked === undefined) return []
-  const names = asked
+/** Returns the requested header names that are allowed in addition to the standard ones, in lower case. */
+function allowedHeaders(requested: string | undefined, further: readonly string[]): readonly string[] {
+  if (requested === undefined) return []
+  const names = requested
     .toLowerCase()
-    .split(',', maxAsked)
+    .split(',', maxRequestedHeaders)
     .map((name) => name.trim())
   return names.filter(
     (name) => !alwaysAllowed.has(name) && (mirroredArgument.test(name) || further.includes(name)),

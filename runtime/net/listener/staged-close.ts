@@ -1,19 +1,20 @@
 /**
- * Closes a connection in stages: ends the sending side, then reads and discards what the client still sends, until the
- * client closes its side or a bound is reached.
+ * Closes a connection in stages: ends the sending side, then reads and discards data from the client until the client
+ * closes its side or a limit is reached.
  *
- * A connection that is closed while bytes are unread is reset, and a reset discards the response that the client has not
- * read yet. A client that sends its whole body before it reads would never see why it was refused.
+ *
+ * Closing a connection with unread bytes resets it, and a reset discards the response that the client has not read
+ * yet. A client that sends its whole body before it reads would never see why the request was rejected.
  * Source: RFC 9112 section 9.6.
  */
 import type { Socket } from 'node:net'
 
 export interface StagedCloseLimits {
-  /** From the end of the sending side until the connection is cut. */
+  /** Time from the end of the sending side until the connection is destroyed. */
   readonly totalMs: number
-  /** The same for a client that sends nothing. */
+  /** Like `totalMs`, for a client that sends nothing. */
   readonly idleMs: number
-  /** What is read and discarded. */
+  /** Maximum number of bytes to read and discard. */
   readonly maxBytes: number
 }
 
@@ -23,7 +24,7 @@ export const stagedCloseLimits: StagedCloseLimits = {
   maxBytes: 268_435_456,
 }
 
-/** Takes the socket over: nothing that arrives from now on reaches the HTTP parser. What was written is still sent. */
+/** Takes over the socket. Further data does not reach the HTTP parser; pending writes are still sent. */
 export function closeInStages(socket: Socket, limits: StagedCloseLimits = stagedCloseLimits): void {
   if (socket.destroyed) return
   const cut = (): void => {

@@ -1,48 +1,49 @@
 /**
- * Bounds what header blocks that are not complete yet take together. Each may be as large as its limit, and is held by the HTTP
- * parser until it is complete, before anybody can know who sends it: some hundred connections would fill the memory.
+ * Limits the memory for incomplete header blocks. The HTTP parser holds each block, up to the header limit, until it
+ * is complete, before the client is authenticated. A few hundred connections could exhaust the memory.
  *
- * Connections are looked at now and then, so that no request pays for it, and only where there are enough of them to matter.
- * Those with the largest unfinished blocks are cut. Bodies are counted by ../load/body-memory.ts.
+ *
+ * Connections are checked at intervals, so that requests have no overhead, and only when there are enough of them to
+ * exceed the limit. Those with the largest incomplete blocks are closed. For bodies, see ../load/body-memory.ts.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../log.ts'
-import { nowAndThen } from './now-and-then.ts'
+import { limitToOncePerMinute } from './now-and-then.ts'
 
-/** What is known of a connection here. */
+/** State of a connection. */
 export interface HeaderState {
-  /** The last request on it. */
+  /** The latest request on the connection. */
   readonly req: IncomingMessage | undefined
-  /** The request after whose end `from` was noted. */
+  /** The latest request when `from` was set. */
   after: IncomingMessage | undefined
-  /** Bytes that were received before the header block that is arriving, about. */
+  /** Approximate number of bytes received before the header block that is arriving. */
   from: number
 }
 
 export interface HeaderBounds {
   readonly maxBytes: number
-  /** One block alone. */
+  /** Maximum size of one block. */
   readonly maxHeaderBytes: number
-  readonly lookMs: number
+  readonly intervalMs: number
 }
 
-/** Begins to look at these sockets. The result ends it. */
-export function boundHeaders(
+/** Starts checking these sockets. Returns a function that stops the checks. */
+export function limitUnfinishedHeaders(
   sockets: ReadonlySet<Socket>,
   stateOf: (socket: Socket) => HeaderState | undefined,
-  { maxBytes, maxHeaderBytes, lookMs }: HeaderBounds,
+  { maxBytes, maxHeaderBytes, intervalMs }: HeaderBounds,
   log: Log,
 ): () => void {
-  const tell = nowAndThen((bytes: number, cut: number) =>
-    log.warn('connections were cut: their header blocks, none complete, took too much memory together', {
+  const report = limitToOncePerMinute((bytes: number, cut: number) =>
+    log.warn('connections closed: their incomplete header blocks used too much memory', {
       connections: cut,
       bytes,
-      hint: 'find out who opens them (a proxy in front of this server can bound connections of one address)',
+      hint: 'find the source of these connections; a proxy in front of this server can limit connections per address',
     }),
   )
 
-  function look(): void {
+  function check(): void {
     if (sockets.size * maxHeaderBytes <= maxBytes) return
     const unfinished: { readonly socket: Socket; readonly bytes: number }[] = []
     let total = 0
@@ -62,10 +63,10 @@ export function boundHeaders(
       total -= bytes
       cut++
     }
-    tell(before, cut)
+    report(before, cut)
   }
 
-  const timer = setInterval(look, lookMs)
+  const timer = setInterval(check, intervalMs)
   timer.unref()
   return () => clearInterval(timer)
 }
@@ -74,7 +75,7 @@ function unfinishedBytes(socket: Socket, state: HeaderState): number {
   const { req } = state
   if (req?.complete === false) return 0
   if (state.after !== req) {
-    // What has come since the end of that request is little: it was not there at the last look.
+    // Few bytes can have arrived since the end of that request: it was not there at the last check.
     state.after = req
     state.from = socket.bytesRead
   }

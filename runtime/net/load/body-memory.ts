@@ -1,57 +1,62 @@
 /**
- * Bounds what the bodies of all requests hold together, from their arrival until their response is over: a sender that is slow,
- * or a backend that is, would otherwise fill the memory with bodies that are each within their limit.
+ * Limits the memory for the bodies of all requests, from their arrival until the end of their response. Otherwise a
+ * slow sender or a slow backend could fill the memory with bodies that are each within their limit.
  *
- * A caller has at most a share of it, so that one alone keeps nobody out. When there is none left, a body that has been
- * arriving for a while gives way, of the caller that holds the most; without such a one, the body that asks is refused.
- * A body that is no larger than what its connection takes anyway is not counted.
- * Does not read: body.ts does.
+ *
+ * Each caller is limited to a share, so that a single caller cannot block the others. When the memory is exhausted,
+ * the oldest slow body of the caller that uses the most is rejected. When no body is slow, the arriving body is
+ * rejected.
+ * Bodies that fit into the connection's buffers are not counted.
+ * body.ts does the reading.
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 
-/** Not counted. */
+/** Bodies up to this size are not counted. */
 export const smallBodyBytes = 16 * 1024
-/** A body arrives within this time, where the line is good; one that takes longer may be made to give way. */
+/** A body that takes longer than this to arrive may be rejected in favour of another one. */
 const slowMs = 1_000
 const callerShare = 3 / 4
 const leastBytes = 64 * 1024 * 1024
 const mostBytes = 1024 * 1024 * 1024
 
-/** The container's memory limit when there is one; systems without one respond with zero or more than there is. */
+/**
+ * Returns the container's memory limit, if any. On systems without one, `constrainedMemory` returns zero or more than
+ * the total memory.
+ */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }
 
-/** What bodies may take of this memory. */
+/** Returns the share of this memory that bodies may use. */
 export function bodyBytesOf(memory: number): number {
   return Math.min(Math.max(Math.floor(memory / 4), leastBytes), mostBytes)
 }
 
-/** What one caller holds. */
-interface Holder {
+/** Memory use of one caller. */
+interface CallerUsage {
   readonly key: string
   bytes: number
   bodies: number
-  /** In the order in which they began. */
-  readonly arriving: Set<HeldBody>
+  /** Oldest first. */
+  readonly arriving: Set<TrackedBody>
 }
 
 export interface BodyMemoryOptions {
   readonly maxBytes: number
-  /** Milliseconds that only grow. */
+  /** Monotonic clock, in milliseconds. */
   readonly now: () => number
-  /** What a body is refused with. */
-  readonly refusal: () => Error
+  /** Creates the error for a rejected body. */
+  readonly makeError: () => Error
 }
 
 export class BodyMemory {
   readonly #options: BodyMemoryOptions
   readonly #maxOfOne: number
-  readonly #holders = new Map<string, Holder>()
+  readonly #usages = new Map<string, CallerUsage>()
   #bytes = 0
 
   constructor(options: BodyMemoryOptions) {
@@ -59,84 +64,87 @@ export class BodyMemory {
     this.#maxOfOne = Math.floor(options.maxBytes * callerShare)
   }
 
-  /** In use. */
+  /** Memory in use. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** A body that turns out to be more than small; `giveWay` ends its arrival with the error. */
-  begin(exchange: Exchange, giveWay: (error: Error) => void): HeldBody {
+  /** Starts tracking a body that is not small. `cancel` aborts its arrival with an error. */
+  begin(exchange: Exchange, cancel: (error: Error) => void): TrackedBody {
     const key = keyOf(exchange)
-    let holder = this.#holders.get(key)
-    if (!holder) this.#holders.set(key, (holder = { key, bytes: 0, bodies: 0, arriving: new Set() }))
-    const body: HeldBody = { memory: this, holder, since: this.#options.now(), giveWay, bytes: 0 }
-    holder.bodies++
-    holder.arriving.add(body)
+    let usage = this.#usages.get(key)
+    if (!usage) this.#usages.set(key, (usage = { key, bytes: 0, bodies: 0, arriving: new Set() }))
+    const body: TrackedBody = { memory: this, usage, since: this.#options.now(), cancel, bytes: 0 }
+    usage.bodies++
+    usage.arriving.add(body)
     exchange.res.once('close', () => this.#release(body))
     return body
   }
 
-  /** Takes memory for an arriving body. Throws the refusal when there is none. */
-  take(body: HeldBody, bytes: number): void {
-    const { holder } = body
+  /** Reserves memory for an arriving body. Throws the rejection error when none is left. */
+  take(body: TrackedBody, bytes: number): void {
+    const { usage } = body
     for (;;) {
-      const isOver = holder.bytes + bytes > this.#maxOfOne
+      const isOver = usage.bytes + bytes > this.#maxOfOne
       if (!isOver && this.#bytes + bytes <= this.#options.maxBytes) break
-      const slow = this.#slowOf(isOver ? holder : this.#largest(), body)
-      if (!slow) throw this.#refuse(body)
-      slow.giveWay(this.#refuse(slow))
+      const slow = this.#findSlow(isOver ? usage : this.#largest(), body)
+      if (!slow) throw this.#reject(body)
+      slow.cancel(this.#reject(slow))
     }
     body.bytes += bytes
-    holder.bytes += bytes
+    usage.bytes += bytes
     this.#bytes += bytes
   }
 
-  /** It has arrived, and counts until its response is over. */
-  arrived(body: HeldBody): void {
-    body.holder.arriving.delete(body)
+  /** Records that a body has arrived completely. It is counted until its response ends. */
+  arrived(body: TrackedBody): void {
+    body.usage.arriving.delete(body)
   }
 
-  #refuse(body: HeldBody): Error {
+  #reject(body: TrackedBody): Error {
     this.#free(body)
-    return this.#options.refusal()
+    return this.#options.makeError()
   }
 
-  #free(body: HeldBody): void {
-    const { holder } = body
-    holder.arriving.delete(body)
-    holder.bytes -= body.bytes
+  #free(body: TrackedBody): void {
+    const { usage } = body
+    usage.arriving.delete(body)
+    usage.bytes -= body.bytes
     this.#bytes -= body.bytes
     body.bytes = 0
   }
 
-  #release(body: HeldBody): void {
+  #release(body: TrackedBody): void {
     this.#free(body)
-    if (--body.holder.bodies === 0) this.#holders.delete(body.holder.key)
+    if (--body.usage.bodies === 0) this.#usages.delete(body.usage.key)
   }
 
-  #slowOf(holder: Holder | undefined, own: HeldBody): HeldBody | undefined {
-    const [first, second] = holder?.arriving ?? []
+  #findSlow(usage: CallerUsage | undefined, own: TrackedBody): TrackedBody | undefined {
+    const [first, second] = usage?.arriving ?? []
     const oldest = first === own ? second : first
     return oldest && this.#options.now() - oldest.since >= slowMs ? oldest : undefined
   }
 
-  #largest(): Holder | undefined {
-    let largest: Holder | undefined
-    for (const holder of this.#holders.values())
-      if (holder.arriving.size > 0 && holder.bytes > (largest?.bytes ?? 0)) largest = holder
+  #largest(): CallerUsage | undefined {
+    let largest: CallerUsage | undefined
+    for (const usage of this.#usages.values())
+      if (usage.arriving.size > 0 && usage.bytes > (largest?.bytes ?? 0)) largest = usage
     return largest
   }
 }
 
-export interface HeldBody {
+export interface TrackedBody {
   readonly memory: BodyMemory
-  readonly holder: Holder
+  readonly usage: CallerUsage
   readonly since: number
-  readonly giveWay: (error: Error) => void
+  readonly cancel: (error: Error) => void
   bytes: number
 }
 
-/** A verified caller, or else an address: a session or a credential that is only named could be made up for each body. */
+/**
+ * Returns the key of a verified caller, otherwise the peer address. An unverified session or credential could be
+ * different for each body.
+ */
 function keyOf({ req, caller }: Exchange): string {
   return caller === undefined || caller.issuer === localIssuer ? peerAddress(req) : caller.key
 }

@@ -1,46 +1,47 @@
 /**
- * What waits for its turn, one flow for each caller: flows take turns, and within a flow the oldest comes first. A caller
- * with a thousand requests waiting delays another one by one request, not by a thousand.
+ * Fair queue with one flow per caller. Flows take turns, and each flow is first in, first out. A caller with a
+ * thousand waiting requests delays another caller by one request, not by a thousand.
  *
- * Constant time, whatever waits. Flows stay for a while when they are empty, so that a busy server does not make them again
- * and again. Does not know when something may go on, nor how much may wait: load.ts does.
+ *
+ * All operations take constant time. Empty flows are kept for a while, so that a busy server does not create them
+ * repeatedly. load.ts decides when a request starts, and how many may wait.
  * Source: J. Nagle, "On Packet Switches With Infinite Storage", RFC 970 (fair queueing, round robin).
  */
-export interface Waiting {
-  /** Lets the request go on. */
-  readonly go: () => void
-  readonly refuse: (error: Error) => void
+export interface WaitingRequest {
+  /** Starts the request. */
+  readonly start: () => void
+  readonly reject: (error: Error) => void
   readonly since: number
-  /** Memory that it holds meanwhile. */
+  /** Memory in use while the request waits. */
   readonly bytes: number
-  next: Waiting | undefined
+  next: WaitingRequest | undefined
 }
 
-/** What waits of one caller. */
+/** WaitingRequest requests of one caller. */
 export interface Flow {
   readonly key: string
   size: number
-  /** When the wait was last short, on the clock of load.ts. */
+  /** Time of the last short wait, on the clock of load.ts. */
   calmAt: number
-  first: Waiting | undefined
-  last: Waiting | undefined
-  /** The flow that has its turn after this one. */
+  first: WaitingRequest | undefined
+  last: WaitingRequest | undefined
+  /** The next flow in turn. */
   next: Flow | undefined
 }
 
-/** Flows without anything that waits, beyond which they are let go. */
+/** Maximum number of empty flows. */
 const maxIdleFlows = 1_000
 
 export class CallerQueue {
   readonly #flows = new Map<string, Flow>()
   #first: Flow | undefined
   #last: Flow | undefined
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   size = 0
   #active = 0
   #bytes = 0
 
-  /** Flows with something that waits. */
+  /** Number of flows with waiting requests. */
   get active(): number {
     return this.#active
   }
@@ -49,11 +50,11 @@ export class CallerQueue {
     return this.#bytes
   }
 
-  /** The flow of a caller; makes one at need. */
+  /** Returns the flow of a caller, and creates it if necessary. */
   flow(key: string, now: number): Flow {
     const known = this.#flows.get(key)
     if (known) return known
-    if (this.#flows.size >= this.#active + maxIdleFlows) this.#forgetIdle()
+    if (this.#flows.size >= this.#active + maxIdleFlows) this.#removeIdle()
     const flow: Flow = {
       key,
       size: 0,
@@ -66,7 +67,7 @@ export class CallerQueue {
     return flow
   }
 
-  push(flow: Flow, waiting: Waiting): void {
+  push(flow: Flow, waiting: WaitingRequest): void {
     if (flow.last) flow.last.next = waiting
     else {
       flow.first = waiting
@@ -79,8 +80,8 @@ export class CallerQueue {
     this.#bytes += waiting.bytes
   }
 
-  /** The next one in turn; its flow has to wait for the others then. */
-  take(): Waiting | undefined {
+  /** Removes and returns the next request in turn. Its flow moves to the end of the queue. */
+  take(): WaitingRequest | undefined {
     const flow = this.#first
     const waiting = flow?.first
     if (!flow || !waiting) return undefined
@@ -106,7 +107,7 @@ export class CallerQueue {
     this.#last = flow
   }
 
-  #forgetIdle(): void {
+  #removeIdle(): void {
     for (const [key, { size }] of this.#flows) if (size === 0) this.#flows.delete(key)
   }
 }

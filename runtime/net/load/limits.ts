@@ -1,41 +1,50 @@
 /**
- * The numbers of overload protection, in one table. None counts requests in flight: what waits for a backend, for a user or
- * for the next event is no load, however long it takes.
+ * Limits of the overload protection. None of them limits requests in flight: requests that wait for a backend, a user
+ * or an event cause no load.
  */
 import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
-  /** So many that arrive in one turn or wait are never refused: what holds up so few is something else than their number. */
-  readonly few: number
-  /** What requests may take of one turn of the event loop: as many begin in one as that has time for, the others wait. */
+  /**
+   * Number of requests in one turn, or in the queue, that are never rejected. So few requests cannot cause an overload
+   * themselves.
+   */
+  readonly alwaysAdmitted: number
+  /** Time in each turn of the event loop for starting requests. The remaining requests wait. */
   readonly turnMs: number
-  /** Refusals in one turn, for each request that may begin in it; they take about a quarter of the time of one. */
-  readonly refusalsPerStart: number
-  /** A request that would wait longer for its turn is refused. */
+  /**
+   * Maximum rejections in one turn for each request that may start in it. A rejection takes about a quarter of the
+   * time of a request.
+   */
+  readonly rejectionsPerStart: number
+  /** Maximum expected wait. Requests that would wait longer are rejected. */
   readonly burstMs: number
-  /** The same, for a caller whose requests have had to wait for a while as long as a burst may last. */
+  /** Maximum expected wait for a caller whose requests have already had to wait for the length of a burst. */
   readonly standingMs: number
-  /** After a turn of the event loop that took longer, what arrives when the next one has taken as long is refused. */
+  /** Duration of a long turn. After one, requests that arrive when the next turn has taken as long are rejected. */
   readonly longTurnMs: number
-  /** Requests that wait, of all callers together. */
+  /** Maximum number of waiting requests, all callers together. */
   readonly maxWaiting: number
-  /** Bodies of requests that wait, in bytes. */
+  /** Maximum size of the bodies of waiting requests, in bytes. */
   readonly maxWaitingBytes: number
-  /** Bodies of all requests from their arrival until their response is over, in bytes; small ones are not counted. */
+  /**
+   * Maximum size of all bodies from their arrival until the end of their response, in bytes. Small bodies are not
+   * counted.
+   */
   readonly maxBodiesBytes: number
-  /** Refusals that wait. */
-  readonly maxHeld: number
+  /** Maximum number of pending rejections. */
+  readonly maxPendingRejections: number
 }
 
 export const loadLimits: LoadLimits = {
-  few: 64,
+  alwaysAdmitted: 64,
   turnMs: 2.5,
-  refusalsPerStart: 4,
+  rejectionsPerStart: 4,
   burstMs: 2_000,
   standingMs: 1_000,
   longTurnMs: 250,
   maxWaiting: 20_000,
   maxWaitingBytes: 67_108_864,
   maxBodiesBytes: bodyBytesOf(ownMemory()),
-  maxHeld: 10_000,
+  maxPendingRejections: 10_000,
 }

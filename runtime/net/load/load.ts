@@ -1,16 +1,21 @@
 /**
- * Protects a server from more requests than it can take, and callers from one another: what one turn of the event loop has
- * no time for waits in a fair queue, and what would wait too long is refused.
+ * Protects a server from overload, and callers from one another. Requests beyond the capacity of one turn of the event
+ * loop wait in a fair queue, and requests that would wait too long are rejected.
  *
- * A process has one thread, so its own work is what requests compete for. Some milliseconds' worth of them begin in each
- * turn of the event loop, callers in turns; with time to spare, which is the rule, nothing waits and nothing is measured.
- * Turns stay short, so that probes, new connections and responses get their share too. How long a new request would wait
- * follows from what its caller has waiting, how many callers wait, and what the last ones took each. `admit` refuses by that
- * before anything is read: by the credential or the session that a request names, unverified, which can only refuse those
- * that name it. Requests that wait for backends, users or events hold nothing here.
  *
- * Not for built-in paths (health, readiness, metadata): they come before. Knows nothing of logs and metrics.
- * Source: B. Maurer, "Fail at Scale", ACM Queue 13(8): controlled delay; RFC 8289, section 3 (a standing queue is no use).
+ * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts a few
+ * milliseconds' worth of requests, callers in rotation. Below this capacity, which is the normal case, nothing waits
+ * and nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait follows
+ * from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` rejects
+ * requests on that basis before anything is read. It identifies the caller by the unverified credential or session of
+ * the request. A forged one can only cause rejections for requests that use it as well. Requests that wait for
+ * backends, users or events are not counted.
+ *
+ *
+ * Does not cover built-in paths (health, readiness, metadata), which run earlier. Logs and metrics are handled
+ * elsewhere.
+ * Source: B. Maurer, "Fail at Scale", ACM Queue 13(8): controlled delay; RFC 8289 section 3 (a standing queue is
+ * useless).
  */
 import type { IncomingMessage } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -23,20 +28,23 @@ import { type LoadLimits, loadLimits } from './limits.ts'
 
 export interface LoadOptions {
   readonly limits?: Partial<LoadLimits> | undefined
-  /** Called at once for each request that is refused. */
-  readonly onRefused?: (() => void) | undefined
-  /** Milliseconds that only grow. */
+  /** Called immediately for each rejected request. */
+  readonly onRejected?: (() => void) | undefined
+  /** Monotonic clock, in milliseconds. */
   readonly now?: (() => number) | undefined
-  /** Runs the work once, after what the event loop has at hand. */
+  /** Runs the work once, after the current turn of the event loop. */
   readonly afterTurn?: ((work: () => void) => void) | undefined
 }
 
-/** What a request takes, until some have been measured. The guess counts for ten. */
+/** Assumed cost of a request until some have been measured. The guess has the weight of ten measurements. */
 const guessMs = 0.5
 const guessCount = 10
-/** A measurement counts half as much once so many milliseconds have been measured after it. */
+/** A measurement's weight halves each time this much processing time has been measured. */
 const paceWindowMs = 1_000
-/** Clients are to come back spread over so many seconds. Created once: a stack for each would cost more than the response. */
+/**
+ * Errors that spread the retries of clients over a few seconds. Created once, because a stack trace for each would
+ * cost more than the response.
+ */
 const errors = [1, 2, 3].map(
   (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
 )
@@ -44,29 +52,29 @@ const maxHints = 10_000
 const hintLength = 128
 
 export class LoadControl {
-  /** What bodies of requests hold. */
+  /** Memory in use by request bodies. */
   readonly bodies: BodyMemory
   readonly #limits: LoadLimits
   readonly #now: () => number
   readonly #afterTurn: (work: () => void) => void
-  readonly #onRefused: () => void
+  readonly #onRejected: () => void
   readonly #queue = new CallerQueue()
-  /** Requests refused so far. */
-  refused = 0
-  /** Refusals of this turn. */
-  #refusedNow = 0
-  /** Refusals that wait for a later turn. */
-  readonly #held: ((error: Error) => void)[] = []
-  /** Flows by what their requests name, while much waits. */
+  /** Number of rejected requests. */
+  rejected = 0
+  /** Number of rejections in this turn. */
+  #rejectedNow = 0
+  /** Rejections deferred to a later turn. */
+  readonly #pendingRejections: ((error: Error) => void)[] = []
+  /** Flows by the unverified key of their requests, while the queue is long. */
   readonly #hints = new Map<string, Flow>()
   #inTurn = false
   #turnBegan = 0
   #wasLong = false
-  /** Requests that have arrived in this turn. */
+  /** Number of requests that arrived in this turn. */
   #arrived = 0
-  /** Requests that have begun in this turn. */
-  #begun = 0
-  /** Time of the process for the requests that began lately, and their number. */
+  /** Number of requests started in this turn. */
+  #started = 0
+  /** Processing time of recently started requests, and their number. */
   #spentMs = guessCount * guessMs
   #counted = guessCount
   #startsPerTurn: number
@@ -76,35 +84,38 @@ export class LoadControl {
     this.#startsPerTurn = this.#startsIn(guessMs)
     this.#now = options.now ?? performance.now.bind(performance)
     this.#afterTurn = options.afterTurn ?? setImmediate
-    this.#onRefused = options.onRefused ?? (() => {})
+    this.#onRejected = options.onRejected ?? (() => {})
     this.bodies = new BodyMemory({
       maxBytes: this.#limits.maxBodiesBytes,
       now: this.#now,
-      refusal: () => this.#refuseNow(),
+      makeError: () => this.#rejectNow(),
     })
   }
 
-  /** Requests that wait for their turn. */
+  /** Number of requests that wait for their turn. */
   get waiting(): number {
     return this.#queue.size
   }
 
-  /** Refuses by the head alone, before anything is read or verified. Throws or rejects with OVERLOADED. */
+  /** Rejects a request based on its head, before anything is read or verified. Throws or rejects with OVERLOADED. */
   admit({ req, startedAt }: Exchange): void | Promise<void> {
     if (!this.#inTurn) this.#enterTurn(startedAt)
-    const { longTurnMs, few } = this.#limits
+    const { longTurnMs, alwaysAdmitted } = this.#limits
     const isLate = this.#wasLong && startedAt - this.#turnBegan > longTurnMs
-    if (++this.#arrived > few && isLate) return this.#refuse()
+    if (++this.#arrived > alwaysAdmitted && isLate) return this.#reject()
     if (this.#queue.size === 0 || req.method !== 'POST') return
-    if (this.#waitsTooLong(this.#hints.get(hintOf(req)), startedAt)) return this.#refuse()
+    if (this.#waitsTooLong(this.#hints.get(hintOf(req)), startedAt)) return this.#reject()
   }
 
-  /** Waits until the request may go on; returns no promise when it may now. Throws or rejects with OVERLOADED. */
+  /**
+   * Waits for the request's turn. Returns no promise when the request may start now. Throws or rejects with
+   * OVERLOADED.
+   */
   turn(exchange: Exchange): void | Promise<void> {
     if (exchange.req.method !== 'POST') return
     if (!this.#inTurn) this.#enterTurn(this.#now())
-    if (this.#queue.size > 0 || this.#begun >= this.#startsPerTurn) return this.#wait(exchange, this.#now())
-    this.#begun++
+    if (this.#queue.size > 0 || this.#started >= this.#startsPerTurn) return this.#wait(exchange, this.#now())
+    this.#started++
   }
 
   #wait(exchange: Exchange, now: number): Promise<void> {
@@ -112,23 +123,26 @@ export class LoadControl {
     const flow = this.#queue.flow(keyOf(exchange), now)
     const bytes = exchange.body.length
     const isFull = this.#queue.size >= maxWaiting || this.#queue.bytes + bytes > maxWaitingBytes
-    if (isFull || this.#waitsTooLong(flow, now)) return this.#refuse()
+    if (isFull || this.#waitsTooLong(flow, now)) return this.#reject()
     if (!this.#isCalm && this.#hints.size < maxHints) this.#hints.set(hintOf(exchange.req), flow)
-    return new Promise((go, refuse) =>
-      this.#queue.push(flow, { go, refuse, bytes, since: now, next: undefined }),
+    return new Promise((start, reject) =>
+      this.#queue.push(flow, { start, reject, bytes, since: now, next: undefined }),
     )
   }
 
-  /** No request would have to wait for long, whoever sends it. */
+  /** True when no caller's requests would wait for long. */
   get #isCalm(): boolean {
     return this.#queue.size * this.#paceMs < this.#limits.standingMs / 2
   }
 
-  /** Whether one more of this flow would wait too long; undefined: of a caller with little that waits. */
+  /**
+   * True when another request of this flow would wait too long. An undefined flow is that of a caller with few waiting
+   * requests.
+   */
   #waitsTooLong(flow: Flow | undefined, now: number): boolean {
-    const { few, burstMs, standingMs } = this.#limits
+    const { alwaysAdmitted, burstMs, standingMs } = this.#limits
     const { size, active } = this.#queue
-    if (size < few) return false
+    if (size < alwaysAdmitted) return false
     const waitMs = this.#paceMs * (flow ? Math.min(size, (flow.size + 1) * active) : active)
     if (flow && waitMs < standingMs / 2) flow.calmAt = now
     if (waitMs < standingMs) return false
@@ -136,31 +150,35 @@ export class LoadControl {
   }
 
   /**
-   * Refuses a request. Refusals have a share of each turn of the event loop: beyond it, a refusal waits for a later turn,
-   * because a client that is refused immediately, over and over, would take the time that the others need.
+   * Rejects a request. Rejections have a share of each turn of the event loop, and further ones wait for a later turn.
+   * Otherwise a client that retries immediately after each rejection would take processing time from the other
+   * clients.
    */
-  #refuse(): Promise<never> {
-    if (this.#refusedNow < this.#refusalsPerTurn || this.#held.length >= this.#limits.maxHeld)
-      throw this.#refuseNow()
-    this.#onRefused()
-    return new Promise((_resolve, refuse) => {
-      this.#held.push(refuse)
+  #reject(): Promise<never> {
+    if (
+      this.#rejectedNow < this.#rejectionsPerTurn ||
+      this.#pendingRejections.length >= this.#limits.maxPendingRejections
+    )
+      throw this.#rejectNow()
+    this.#onRejected()
+    return new Promise((_resolve, reject) => {
+      this.#pendingRejections.push(reject)
     })
   }
 
-  /** A refusal that cannot wait. */
-  #refuseNow(): GatehouseError {
-    this.#onRefused()
+  /** Creates an error for immediate rejection. */
+  #rejectNow(): GatehouseError {
+    this.#onRejected()
     return this.#nextError()
   }
 
   #nextError(): GatehouseError {
-    this.#refusedNow++
-    return errors[this.refused++ % errors.length] ?? new GatehouseError('OVERLOADED')
+    this.#rejectedNow++
+    return errors[this.rejected++ % errors.length] ?? new GatehouseError('OVERLOADED')
   }
 
-  get #refusalsPerTurn(): number {
-    return this.#startsPerTurn * this.#limits.refusalsPerStart
+  get #rejectionsPerTurn(): number {
+    return this.#startsPerTurn * this.#limits.rejectionsPerStart
   }
 
   #startsIn(eachMs: number): number {
@@ -176,42 +194,42 @@ export class LoadControl {
   readonly #endTurn = (): void => {
     const now = this.#now()
     this.#wasLong = now - this.#turnBegan > this.#limits.longTurnMs
-    // Something had to wait, so that the process was busy all the time.
+    // Requests had to wait, so the process was busy for the whole turn.
     if (this.#queue.size > 0) this.#measure(now - this.#turnBegan)
-    this.#begun = 0
+    this.#started = 0
     this.#arrived = 0
     this.#inTurn = false
-    if (this.#queue.size > 0 || this.#held.length > 0) {
+    if (this.#queue.size > 0 || this.#pendingRejections.length > 0) {
       this.#enterTurn(now)
-      this.#begin(now)
+      this.#startWaiting(now)
     }
     if (this.#queue.size === 0 && this.#hints.size > 0) this.#hints.clear()
   }
 
-  #begin(now: number): void {
-    this.#refusedNow = 0
-    for (const refuse of this.#held.splice(0, this.#refusalsPerTurn)) refuse(this.#nextError())
-    while (this.#begun < this.#startsPerTurn) {
+  #startWaiting(now: number): void {
+    this.#rejectedNow = 0
+    for (const reject of this.#pendingRejections.splice(0, this.#rejectionsPerTurn)) reject(this.#nextError())
+    while (this.#started < this.#startsPerTurn) {
       const waiting = this.#queue.take()
       if (!waiting) return
-      if (now - waiting.since <= this.#limits.burstMs || this.#queue.size < this.#limits.few) {
-        waiting.go()
-        this.#begun++
+      if (now - waiting.since <= this.#limits.burstMs || this.#queue.size < this.#limits.alwaysAdmitted) {
+        waiting.start()
+        this.#started++
       } else {
-        // All took longer than was expected: what follows must not wait longer still.
-        waiting.refuse(this.#refuseNow())
+        // Requests took longer than expected. The next ones must not wait even longer.
+        waiting.reject(this.#rejectNow())
       }
     }
   }
 
-  /** Time of the process from one request that begins to the next. */
+  /** Processing time per request. */
   get #paceMs(): number {
     return this.#spentMs / this.#counted
   }
 
   #measure(spentMs: number): void {
     this.#spentMs += spentMs
-    this.#counted += this.#begun
+    this.#counted += this.#started
     if (this.#spentMs >= paceWindowMs) {
       this.#spentMs /= 2
       this.#counted /= 2
@@ -220,14 +238,14 @@ export class LoadControl {
   }
 }
 
-/** Who waits: a verified caller, or what an anonymous one shows. */
+/** Returns the key of a verified caller. For an anonymous one, returns its unverified key. */
 function keyOf({ req, caller }: Exchange): string {
   return caller === undefined || caller.issuer === localIssuer ? hintOf(req) : caller.key
 }
 
 /**
- * What a request names, without a check: its credential, its session, or else its address. Of a long credential its end, which
- * is what differs, as a text of its own: it is remembered for longer than the request.
+ * Returns the unverified credential of a request, otherwise its session, otherwise its address. Of a long credential,
+ * only the end, because its beginning is often the same. The copy does not retain the request's memory.
  */
 function hintOf(req: IncomingMessage): string {
   const { authorization, 'mcp-session-id': session } = req.headers

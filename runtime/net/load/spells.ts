@@ -1,40 +1,43 @@
-/** Tells when a server begins to refuse requests, and when it has refused none for a while; not each refusal. */
+/** State change of the overload protection. */
 export interface Overload {
-  /** False: it is over. */
+  /** False when the overload has ended. */
   readonly isOn: boolean
-  /** Requests refused since it began. */
-  readonly refused: number
+  /** Number of requests rejected since the overload began. */
+  readonly rejected: number
 }
 
 /** Runs the work once after `ms`, without keeping the process alive. */
 type After = (ms: number, work: () => void) => unknown
 
-/** Over when nothing was refused for so long. */
+/** The overload ends after this time without a rejection. */
 const quietMs = 5_000
 
-/** The result is called for each refusal. */
-export function overloadSpells(tell: (overload: Overload) => void, after: After = unheld): () => void {
-  let refused = 0
-  let seen = 0
+/**
+ * Reports when a server starts to reject requests, and when it has rejected none for a while. Returns a function to
+ * call for each rejection.
+ */
+export function trackOverload(report: (overload: Overload) => void, after: After = unrefTimer): () => void {
+  let rejected = 0
+  let checked = 0
 
-  function look(): void {
-    if (refused > seen) {
-      seen = refused
-      after(quietMs, look)
+  function check(): void {
+    if (rejected > checked) {
+      checked = rejected
+      after(quietMs, check)
       return
     }
-    tell({ isOn: false, refused })
-    refused = 0
-    seen = 0
+    report({ isOn: false, rejected })
+    rejected = 0
+    checked = 0
   }
 
-  return function noteRefusal() {
-    if (++refused > 1) return
-    tell({ isOn: true, refused })
-    after(quietMs, look)
+  return function noteRejection() {
+    if (++rejected > 1) return
+    report({ isOn: true, rejected })
+    after(quietMs, check)
   }
 }
 
-function unheld(ms: number, work: () => void): void {
+function unrefTimer(ms: number, work: () => void): void {
   setTimeout(work, ms).unref()
 }

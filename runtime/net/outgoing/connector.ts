@@ -1,10 +1,11 @@
 /**
  * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
- * each with its own time limit.
+ * each with its own timeout.
  *
- * An address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a
- * literal (in any notation) or came out of a lookup, for http and https alike. Of a name's addresses only the allowed
- * ones are tried, so the address that was checked is the address that is dialled (no rebinding in between).
+ *
+ * An address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a literal (in
+ * any notation) or resolved from a name, for http and https. Only the allowed addresses of a name are tried, and the
+ * address that was checked is the address that is dialled, which prevents rebinding.
  */
 import { connect as connectTcp, isIPv6, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
@@ -17,28 +18,28 @@ import type { ProxyEnvironment } from './proxy-environment.ts'
 import { openTunnel, type ProxyServer, proxyUnreachable } from './proxy-server.ts'
 import { makeRoutes, type OperatorUrls, type Routes } from './route.ts'
 
-/** Trust and identity of a TLS client, in PEM. The same object as long as nothing has changed. */
+/** Trust and identity of a TLS client, in PEM. Returns the same object while nothing has changed. */
 export interface TlsMaterial {
-  /** Certificates trusted beside the system's. */
+  /** Certificates trusted in addition to those of the system. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** True: whoever answers is trusted. */
+  /** True to skip certificate verification. */
   readonly insecureSkipVerify?: boolean | undefined
 }
 
 export interface ConnectorOptions {
-  /** Which addresses are refused; true means `public`, false only link-local and metadata addresses (`operator`). */
+  /** Address policy. True is `public`; false is `operator`, which refuses only link-local and metadata addresses. */
   readonly guard: boolean | DialPolicy
-  /** PEM certificates trusted beside the system's. */
+  /** PEM certificates trusted in addition to those of the system. */
   readonly ca?: string | undefined
   /** TLS material instead of `ca`; read again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** HTTP proxies. Default: the variables of this process. */
+  /** HTTP proxies. Default: from the environment variables of this process. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs that the operator wrote: see route.ts. Default: all without `guard`, none with it. */
+  /** URLs from the operator's configuration, see route.ts. Default: all without `guard`, none with it. */
   readonly operatorUrls?: OperatorUrls | undefined
-  /** Replaces the system's resolver (tests). */
+  /** Replaces the system resolver (tests). */
   readonly lookup?: LookupAll | undefined
   readonly dialTimeoutMs?: number | undefined
   readonly tlsTimeoutMs?: number | undefined
@@ -48,7 +49,7 @@ function policyOf(guard: boolean | DialPolicy): DialPolicy {
   return typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
 }
 
-/** The routes of a connector with these options. */
+/** Returns the routes of a connector with these options. */
 export function routesOf(options: ConnectorOptions): Routes {
   return makeRoutes({
     policy: policyOf(options.guard),
@@ -59,7 +60,10 @@ export function routesOf(options: ConnectorOptions): Routes {
   })
 }
 
-/** Makes an undici connector. The callback's error is AddressRefusedError, HttpProxyError, a system error or a TLS error. */
+/**
+ * Creates an undici connector. Its callback receives AddressRefusedError, HttpProxyError, a system error or a TLS
+ * error.
+ */
 export function makeConnector(
   options: ConnectorOptions,
   routes: Routes = routesOf(options),
@@ -194,5 +198,5 @@ function tlsOf(
 }
 
 function dialTimeout(host: string): Error {
-  return Object.assign(new Error(`connecting to ${host} took too long`), { code: 'ETIMEDOUT' })
+  return Object.assign(new Error(`connection to ${host} timed out`), { code: 'ETIMEDOUT' })
 }

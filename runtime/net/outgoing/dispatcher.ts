@@ -1,9 +1,11 @@
 /**
- * Makes the pooled dispatchers that every outgoing HTTP call goes through.
+ * Creates the connection pools for all outgoing HTTP requests.
  *
- * Two kinds: for addresses an operator wrote down (targets, typed endpoints), where only metadata and link-local
- * addresses are refused, and guarded, for backends and for URLs that another server named (challenges, metadata, client
- * documents). Streams are never cut for being quiet. All of them use the HTTP proxy of the environment: see route.ts.
+ *
+ * There are two kinds. Unguarded dispatchers are for addresses from the operator's configuration (targets, typed
+ * endpoints), and refuse only metadata and link-local addresses. Guarded dispatchers are for backends and for URLs
+ * from other servers (challenges, metadata, client documents). Streams are never closed for being quiet. All
+ * dispatchers use the HTTP proxy of the environment, see route.ts.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -17,21 +19,23 @@ export type DispatchHandler = Dispatcher.DispatchHandler
 export type DispatchController = Dispatcher.DispatchController
 
 export interface DispatcherOptions extends Partial<ConnectorOptions> {
-  /** The one origin that all requests go to; saves a look-up per request. Without it any origin is possible. */
+  /** Origin of all requests; saves a lookup per request. Without it, requests may go to any origin. */
   readonly origin?: string | undefined
-  /** Gives ready sockets in place of dialling (tunnels). Everything about addresses and TLS is then the giver's. */
+  /**
+   * Provides connected sockets instead of dialling (tunnels). The provider is then responsible for addresses and TLS.
+   */
   readonly dial?: (() => Promise<Duplex>) | undefined
-  /** Connections per origin; unlimited when absent. */
+  /** Maximum connections per origin. Default: unlimited. */
   readonly connections?: number | undefined
-  /** Time until the response headers; 0 waits for ever. Default 60 s. A single request may override it. */
+  /** Timeout for the response headers; 0 disables it. Default 60 s. Single requests may override it. */
   readonly headersTimeoutMs?: number | undefined
-  /** False opens a new connection per request (OAuth calls to hosts that somebody else named). */
+  /** False opens a new connection for each request (OAuth requests to hosts from other servers). */
   readonly keepAlive?: boolean | undefined
 }
 
 /**
- * Pools connections per origin. Every method of an undici Dispatcher works on the result; `close()` waits for requests
- * in flight, `destroy()` does not.
+ * Returns a dispatcher with a connection pool per origin. `close()` waits for requests in flight; `destroy()` does
+ * not.
  */
 export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
   const reuse = options.keepAlive !== false
@@ -40,7 +44,8 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
     pipelining: reuse ? 1 : 0,
     bodyTimeout: 0,
     headersTimeout: options.headersTimeoutMs ?? 60_000,
-    // Shorter than what servers and balancers usually keep, so that an idle connection is rarely closed under us.
+    // Shorter than the usual idle timeout of servers and load balancers, so that they rarely close an idle connection
+    // first.
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 600_000,
     allowH2: false,
@@ -55,7 +60,7 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
   return options.dial || !routes.hasHttpProxy ? pooled : new AbsoluteForm(pooled, routes, options.origin)
 }
 
-/** undici needs of a socket what every duplex stream has; what only real sockets have, it asks for first. */
+/** undici only needs the duplex stream methods of a socket; it checks whether the others exist. */
 function isUsable(stream: Duplex): stream is Socket {
   return stream.writable && stream.readable
 }
@@ -70,12 +75,15 @@ function dialWith(dial: () => Promise<Duplex>): buildConnector.connector {
       return callback(error instanceof Error ? error : new Error('no socket'), null)
     }
     if (isUsable(socket)) callback(null, socket)
-    else callback(new Error('the tunnel gave no usable socket'), null)
+    else callback(new Error('the tunnel returned no usable socket'), null)
   }
   return (_target, callback) => void connect(callback)
 }
 
-/** Sends requests to http origins behind an HTTP proxy in absolute form; the connector opens the connection to it. */
+/**
+ * Sends requests to http origins behind an HTTP proxy in absolute form. The connector opens the connection to the
+ * proxy.
+ */
 class AbsoluteForm extends Dispatcher {
   readonly #inner: Dispatcher
   readonly #routes: Routes
@@ -97,7 +105,7 @@ class AbsoluteForm extends Dispatcher {
     return this.#inner.dispatch(request, new ProxyAwareHandler(handler, proxy, origin.host))
   }
 
-  /** An invalid variable is reported by the connector. */
+  /** Ignores an invalid variable, because the connector reports it. */
   #proxyOf(origin: URL): ProxyServer | undefined {
     try {
       return this.#routes.proxyOf(origin)
@@ -115,7 +123,7 @@ class AbsoluteForm extends Dispatcher {
   }
 }
 
-/** Adds the credentials for the proxy in whatever form the headers have. */
+/** Adds the proxy credentials to headers of any form. */
 function authorized(headers: Dispatcher.DispatchOptions['headers'], { authorization = '' }: ProxyServer) {
   const name = 'proxy-authorization'
   if (Array.isArray(headers)) return [...headers, name, authorization]

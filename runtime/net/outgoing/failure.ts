@@ -1,4 +1,4 @@
-/** Why no response came, in a word and in words. The doctor's codes end with the word. */
+/** Kind of network failure. The codes of `gatehouse doctor` end with it. */
 export type FailureKind =
   | 'dns'
   | 'refused'
@@ -37,7 +37,7 @@ const byCode: Readonly<Record<string, FailureKind>> = {
   EADDRNOTAVAIL: 'unreachable',
 }
 
-/** Follows causes and the errors of several attempts. */
+/** Classifies an error, including its causes and the errors of several attempts. */
 export function failureOf(error: unknown): NetworkFailure {
   return (
     knownFailure(error) ?? {
@@ -47,7 +47,7 @@ export function failureOf(error: unknown): NetworkFailure {
   )
 }
 
-/** The same; undefined when nothing in the error is about the network. */
+/** Like `failureOf`, but returns undefined for an error that is not a network failure. */
 export function knownFailure(error: unknown): NetworkFailure | undefined {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
@@ -74,14 +74,14 @@ function chain(error: unknown, depth = 0): readonly Error[] {
 }
 
 const words: Readonly<Record<Exclude<FailureKind, 'proxy' | 'address'>, string>> = {
-  dns: 'the name has no address',
-  refused: 'the connection was refused',
+  dns: 'name resolution failed',
+  refused: 'connection refused',
   timeout: 'no response in time',
-  closed: 'the connection was closed without a response',
-  unreachable: 'there is no route to the address',
-  tls: 'the TLS handshake failed',
+  closed: 'connection closed without a response',
+  unreachable: 'no route to the address',
+  tls: 'TLS handshake failed',
   'not-http': 'the response is not HTTP',
-  'too-large': 'the headers of the response are too large',
+  'too-large': 'the response headers are too large',
 }
 
 export function networkFailureText({ failure, detail }: NetworkFailure): string {
@@ -89,8 +89,8 @@ export function networkFailureText({ failure, detail }: NetworkFailure): string 
 }
 
 /**
- * True when a response rejects the host name that the request was sent to: status 421, or an error text of the
- * protection against DNS rebinding in SDKs and web frameworks.
+ * True when a response rejects the host name that the request was sent to: status 421, or an error text of the DNS
+ * rebinding protection of SDKs and web frameworks.
  */
 export function rejectsHost(status: number, text: string | undefined): boolean {
   return (

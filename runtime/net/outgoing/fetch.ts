@@ -1,10 +1,12 @@
 /**
- * A small `fetch` for documents and token requests: one dispatcher, whole responses, bounded in time and size.
+ * A small `fetch` for documents and token requests: one dispatcher, whole responses, limited time and size.
  *
- * Made for OAuth and metadata calls (also as `customFetch` of jose and oauth4webapi, whose own fetch would bypass every
- * guard). The response is read completely before it is returned. Redirects of GET and HEAD are followed on the same
- * authority without downgrade; anything else comes back as the 3xx it was. Plain http is refused except to loopback.
- * Not for MCP traffic: streams go through the dispatcher itself.
+ *
+ * For OAuth and metadata requests (also as `customFetch` of jose and oauth4webapi, whose default fetch would bypass
+ * the address checks). The response is read completely before it is returned. Redirects of GET and HEAD are followed
+ * on the same authority without a downgrade; other redirects are returned as 3xx responses. Plain http is only allowed
+ * to loopback.
+ * Not for MCP traffic: streams use the dispatcher directly.
  */
 import { ModuleError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../addresses.ts'
@@ -13,31 +15,34 @@ import { processProxyEnvironment } from './proxy-environment.ts'
 import { proxyName } from './proxy-server.ts'
 import { requestWhole, type WholeResponse } from './whole-response.ts'
 
-/** What callers may pass; a subset of the standard RequestInit that both jose and oauth4webapi satisfy. */
+/** Subset of the standard RequestInit that both jose and oauth4webapi use. */
 export interface FetchInit {
   readonly method?: string | undefined
   readonly headers?: Headers | Record<string, string> | undefined
   readonly body?: string | Uint8Array<ArrayBuffer> | URLSearchParams | ReadableStream | null | undefined
   readonly signal?: AbortSignal | null | undefined
   readonly redirect?: string | undefined
-  /** For this call alone, in place of the limit that the fetch was made with. */
+  /** Overrides the limit of the fetch for this call. */
   readonly maxRedirects?: number | undefined
 }
 
 export type Fetch = (url: string | URL, init?: FetchInit) => Promise<Response>
 
 export interface FetchOptions extends DispatcherOptions {
-  /** From the call to the last byte of the response. Default 30 s. */
+  /** Time from the call to the last byte of the response. Default 30 s. */
   readonly timeoutMs?: number | undefined
-  /** Of the decoded answer. Default 1 MiB. */
+  /** Maximum size of the decoded response. Default 1 MiB. */
   readonly maxBytes?: number | undefined
-  /** Default 10; 0 returns every redirect. */
+  /** Maximum number of redirects. Default 10; 0 returns each redirect to the caller. */
   readonly maxRedirects?: number | undefined
-  /** Allows plain http to any host; without it only to loopback. */
+  /** Allows plain http to any host. Default: only to loopback. */
   readonly allowHttp?: boolean | undefined
 }
 
-/** The call broke a rule of this module. `code` is stable; the message holds no query and no credentials. */
+/**
+ * Thrown when a call violates a rule of this module. `code` is stable; the message contains no query and no
+ * credentials.
+ */
 export class FetchRefusedError extends ModuleError {
   readonly code: 'URL_REFUSED' | 'ANSWER_TOO_LARGE' | 'TIMED_OUT'
   constructor(code: FetchRefusedError['code'], message: string) {
@@ -47,8 +52,8 @@ export class FetchRefusedError extends ModuleError {
 }
 
 /**
- * Makes a fetch of its own connection pool. It rejects with FetchRefusedError, AddressRefusedError (as `cause` of a
- * TypeError), the signal's reason, or a network error.
+ * Creates a fetch with its own connection pool. It rejects with FetchRefusedError, AddressRefusedError (as `cause` of
+ * a TypeError), the signal's reason, or a network error.
  */
 export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promise<void> } {
   const dispatcher = makeDispatcher(options)
@@ -106,7 +111,7 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
   return Object.assign(fetch, { close })
 }
 
-/** Body and headers as they go out. */
+/** Returns the body and headers to send. */
 function outgoing({ body = null, headers }: FetchInit): {
   readonly body: string | Uint8Array | null
   readonly headers: Readonly<Record<string, string>>
@@ -115,7 +120,7 @@ function outgoing({ body = null, headers }: FetchInit): {
   const defaults = { accept: '*/*', 'accept-encoding': 'gzip, deflate', 'user-agent': 'undici' }
   if (body === null || body instanceof Uint8Array) return { body, headers: { ...defaults, ...given } }
   if (typeof body !== 'string' && !(body instanceof URLSearchParams))
-    throw new TypeError('a stream cannot be sent')
+    throw new TypeError('streams are not supported as a request body')
   const type = typeof body === 'string' ? 'text/plain' : 'application/x-www-form-urlencoded'
   return {
     body: body.toString(),
@@ -123,7 +128,7 @@ function outgoing({ body = null, headers }: FetchInit): {
   }
 }
 
-/** Where a redirect may lead: same authority, never from https to http. */
+/** Returns the target of an allowed redirect: the same authority, and never from https to http. */
 function target({ status, headers: { location } }: WholeResponse, from: URL): URL | undefined {
   if (![301, 302, 307, 308].includes(status)) return undefined
   if (location === undefined || !URL.canParse(location, from.href)) return undefined
@@ -134,7 +139,7 @@ function target({ status, headers: { location } }: WholeResponse, from: URL): UR
 
 function checkUrl(url: URL, allowHttp: boolean): void {
   if (url.username !== '' || url.password !== '') {
-    throw new FetchRefusedError('URL_REFUSED', `the URL for ${url.host} must not carry credentials`)
+    throw new FetchRefusedError('URL_REFUSED', `the URL for ${url.host} must not contain credentials`)
   }
   if (url.protocol === 'https:') return
   if (url.protocol === 'http:' && (allowHttp || isLoopbackHost(url.hostname))) return

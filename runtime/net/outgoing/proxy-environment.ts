@@ -1,9 +1,10 @@
 /**
- * Which HTTP proxy, if any, an outgoing request goes through.
+ * Selects the HTTP proxy, if any, for an outgoing request.
  *
- * Loopback and local names (single labels, Services of a cluster) are never proxied. NO_PROXY entries, separated by
- * commas or blanks: `*`, a domain (it and everything below; a leading dot or `*.` means below only), an IP address, a
- * CIDR block; each but the last with an optional `:port`.
+ *
+ * Loopback and local names (single labels, cluster Services) are never proxied. NO_PROXY entries, separated by commas
+ * or blanks: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches subdomains only), an
+ * IP address, a CIDR block. All except the CIDR block may have a `:port`.
  */
 import { BlockList, isIP } from 'node:net'
 import { isLocalName, isSwitchedOn } from '../../../schemas/index.ts'
@@ -20,12 +21,12 @@ export interface ProxyEnvironment {
   readonly resolvesNames?: boolean | undefined
 }
 
-/** Never uses a proxy. For the API server of the cluster that this process runs in. */
+/** Never uses a proxy; for the API server of the cluster that this process runs in. */
 export const directOnly: ProxyEnvironment = {}
 
 /**
- * Reads the variables; the lower-case name takes precedence, an empty value means not set. Throws INVALID_CONFIG when
- * GATEHOUSE_PROXY_RESOLVES_NAMES is not a Boolean word.
+ * Reads the variables. The lower-case name takes precedence, and an empty value is treated as unset. Throws
+ * INVALID_CONFIG when GATEHOUSE_PROXY_RESOLVES_NAMES is not a Boolean.
  */
 export function proxyEnvironment(env: Readonly<Record<string, string | undefined>>): ProxyEnvironment {
   const either = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined
@@ -37,12 +38,12 @@ export function proxyEnvironment(env: Readonly<Record<string, string | undefined
   }
 }
 
-/** The default of every outgoing connection, so that no caller can forget the proxy. */
+/** Default for every outgoing connection, so that no caller can bypass the proxy by mistake. */
 export function processProxyEnvironment(): ProxyEnvironment {
   return proxyEnvironment(process.env)
 }
 
-/** The proxy's URL for a request to this origin, or undefined for a direct connection. */
+/** Returns the proxy URL for a request to this origin, or undefined for a direct connection. */
 export function proxyFor(origin: string | URL, environment: ProxyEnvironment): string | undefined {
   const url = typeof origin === 'string' ? new URL(origin) : origin
   const proxy = url.protocol === 'https:' ? environment.https : environment.http
@@ -66,7 +67,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return below === name && host === name
 }
 
-/** Returns an IPv6 address in the form that URLs have; other text unchanged. */
+/** Converts an IPv6 address to the form used in URLs; returns other text unchanged. */
 function canonicalAddress(address: string): string {
   return isIP(address) === 6 ? unbracket(new URL(`http://[${address}]`).hostname) : address
 }

@@ -1,8 +1,10 @@
 /**
- * An HTTP proxy of the environment, and connections through it: TCP or TLS to the proxy, then a tunnel (CONNECT) for
+ * An HTTP proxy from the environment, and connections through it: TCP or TLS to the proxy, then a tunnel (CONNECT) for
  * https targets. Requests to http targets are sent to the proxy in absolute form (dispatcher.ts).
  *
- * Every failure is an HttpProxyError that names the proxy, the variable and the next step, and never the credentials.
+ *
+ * Every failure is an HttpProxyError whose message contains the proxy, the variable and the next step, but never the
+ * credentials.
  * Source: RFC 9110 section 9.3.6, RFC 9112 section 3.2.2.
  */
 import { request } from 'node:http'
@@ -15,7 +17,7 @@ export interface ProxyServer {
   readonly url: URL
   /** Host and port, for messages. */
   readonly name: string
-  /** The variable that names it. */
+  /** Variable that contains the URL. */
   readonly variable: 'HTTP_PROXY' | 'HTTPS_PROXY'
   /** Value of Proxy-Authorization; undefined without credentials. */
   readonly authorization: string | undefined
@@ -26,7 +28,7 @@ class HttpProxyError extends ModuleError {
   readonly code = 'HTTP_PROXY_FAILED'
 }
 
-/** Reads a proxy URL. `protocol` is that of the target. Throws HttpProxyError. */
+/** Parses a proxy URL. `protocol` is the protocol of the target. Throws HttpProxyError. */
 export function parseProxy(text: string, protocol: string): ProxyServer {
   const variable = protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const url = URL.parse(text)
@@ -42,7 +44,7 @@ export function parseProxy(text: string, protocol: string): ProxyServer {
   return { url, name, variable, authorization }
 }
 
-/** Host and port of the proxy for a URL, for messages; undefined for a direct connection. */
+/** Returns the host and port of the proxy for a URL, for messages; undefined for a direct connection. */
 export function proxyName(url: string, environment: ProxyEnvironment): string | undefined {
   const text = proxyFor(url, environment)
   return text === undefined ? undefined : (URL.parse(text)?.host ?? 'an invalid URL')
@@ -59,7 +61,7 @@ function decoded(text: string): string {
 /** Returns the error for a failed connection to the proxy itself. */
 export function proxyUnreachable({ name, variable }: ProxyServer, cause: Error): HttpProxyError {
   const reason = networkFailureText(failureOf(cause))
-  return new HttpProxyError(`no connection to the HTTP proxy ${name}: ${reason}; check ${variable}`, {
+  return new HttpProxyError(`cannot connect to the HTTP proxy ${name}: ${reason}; check ${variable}`, {
     cause,
   })
 }
@@ -81,7 +83,7 @@ export function proxyRefused({ name, variable, authorization }: ProxyServer, tar
   return new HttpProxyError(`the HTTP proxy ${name} ${failed} to ${target} (${status}); ${next}`)
 }
 
-/** Asks the proxy, over a connection to it, for a tunnel to `target`. Rejects with HttpProxyError. */
+/** Requests a tunnel to `target` on a connection to the proxy. Rejects with HttpProxyError. */
 export function openTunnel(
   proxy: ProxyServer,
   socket: Socket,
@@ -94,17 +96,17 @@ export function openTunnel(
       Connection: 'keep-alive',
       ...(proxy.authorization === undefined ? {} : { 'Proxy-Authorization': proxy.authorization }),
     }
-    const asked = request({
+    const connectRequest = request({
       method: 'CONNECT',
       path: target,
       headers,
       createConnection: () => socket,
     })
     const timer = setTimeout(
-      () => asked.destroy(Object.assign(new Error('no response to CONNECT'), { code: 'ETIMEDOUT' })),
+      () => connectRequest.destroy(Object.assign(new Error('no response to CONNECT'), { code: 'ETIMEDOUT' })),
       timeoutMs,
     )
-    asked.once('connect', (response, tunnel: Socket, head) => {
+    connectRequest.once('connect', (response, tunnel: Socket, head) => {
       clearTimeout(timer)
       const status = response.statusCode ?? 0
       if (status < 200 || status > 299) {
@@ -115,16 +117,16 @@ export function openTunnel(
       if (head.length > 0) tunnel.unshift(head)
       resolve(tunnel)
     })
-    asked.once('error', (cause) => {
+    connectRequest.once('error', (cause) => {
       clearTimeout(timer)
       const reason = networkFailureText(failureOf(cause))
       reject(
         new HttpProxyError(
-          `the HTTP proxy ${proxy.name} opened no tunnel to ${target}: ${reason}; check ${proxy.variable}`,
+          `the HTTP proxy ${proxy.name} did not open a tunnel to ${target}: ${reason}; check ${proxy.variable}`,
           { cause },
         ),
       )
     })
-    asked.end()
+    connectRequest.end()
   })
 }

@@ -1,10 +1,12 @@
 /**
- * Decides how each origin is reached: directly, or through the HTTP proxy of the environment.
+ * Selects the route to an origin: directly, or through the HTTP proxy of the environment.
  *
- * Loopback, NO_PROXY entries and names that only the local resolver knows are reached directly. A proxy opens the
- * connection where our connector cannot check it, so the address rule applies before the proxy is asked:
- * - URLs that the operator wrote: the proxy resolves the name. Addresses that are known here and forbidden are refused.
- * - URLs that another server named: local names are refused; other names must resolve here, to allowed addresses only.
+ *
+ * Loopback, NO_PROXY entries and local names are reached directly. Behind a proxy, our connector cannot check the
+ * address, so the address rule applies before the proxy is contacted:
+ * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are refused when they are
+ *   known here.
+ * - URLs from other servers: local names are refused; other names must resolve here, and to allowed addresses only.
  *   `GATEHOUSE_PROXY_RESOLVES_NAMES=true` permits names that do not resolve here.
  */
 import { type DialPolicy, isLocalName, serviceViolation } from '../../../schemas/index.ts'
@@ -15,9 +17,9 @@ import { parseProxy, type ProxyServer } from './proxy-server.ts'
 
 export interface RouteOptions {
   readonly policy: DialPolicy
-  /** Default: the variables of this process. `directOnly` never uses a proxy. */
+  /** Default: the environment variables of this process. `directOnly` never uses a proxy. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs that the operator wrote, compared by host and port. Default: all without a guard, none with one. */
+  /** URLs from the operator's configuration, compared by host and port. Default: all without a guard, none with one. */
   readonly operatorUrls?: OperatorUrls | undefined
   readonly resolve: LookupAll
   readonly timeoutMs: number
@@ -28,7 +30,10 @@ export type OperatorUrls = 'all' | readonly (string | undefined)[]
 export interface Routes {
   /** False when requests to http origins are never sent through a proxy. */
   readonly hasHttpProxy: boolean
-  /** The proxy for this origin; undefined for a direct connection. Throws HttpProxyError for an invalid variable. */
+  /**
+   * Returns the proxy for this origin; undefined for a direct connection. Throws HttpProxyError for an invalid
+   * variable.
+   */
   proxyOf(origin: URL): ProxyServer | undefined
   /** Rejects with AddressRefusedError when the rule forbids this origin on the given route. */
   check(origin: URL, proxy: ProxyServer | undefined): Promise<void> | undefined
@@ -36,12 +41,12 @@ export interface Routes {
 
 export function makeRoutes({ policy, resolve, timeoutMs, ...options }: RouteOptions): Routes {
   const environment = options.proxy ?? processProxyEnvironment()
-  const isOperators = operatorCheck(options.operatorUrls ?? (policy === 'operator' ? 'all' : []))
+  const isFromOperator = operatorCheck(options.operatorUrls ?? (policy === 'operator' ? 'all' : []))
 
   async function checkBehindProxy(origin: URL): Promise<void> {
     const host = unbracket(origin.hostname)
     if (await resolvesToAllowed(host, policy, { resolve, timeoutMs })) return
-    if (isOperators(origin) || environment.resolvesNames === true) return
+    if (isFromOperator(origin) || environment.resolvesNames === true) return
     throw new AddressRefusedError(
       host,
       'the name does not resolve here, so its address cannot be checked before the HTTP proxy connects to it; set GATEHOUSE_PROXY_RESOLVES_NAMES=true to rely on the proxy',
@@ -57,11 +62,12 @@ export function makeRoutes({ policy, resolve, timeoutMs, ...options }: RouteOpti
     check(origin, proxy) {
       const host = unbracket(origin.hostname)
       if (isRefusedLiteral(host, policy)) throw new AddressRefusedError(host)
-      if (policy === 'public' && isLocalName(host) && !isOperators(origin))
-        throw new AddressRefusedError(host, 'another server named it, and it is a name of the local network')
+      if (policy === 'public' && isLocalName(host) && !isFromOperator(origin))
+        throw new AddressRefusedError(host, 'the URL comes from another server and contains a local name')
       const violation = proxy && serviceViolation(origin.href)
       if (violation !== undefined) throw new AddressRefusedError(host, `it ${violation}`)
-      // The other policies allow private networks: the lookup would refuse nothing that an operator can reach by name.
+      // The other policies allow private networks, where the lookup would not refuse any name that an operator can
+      // reach.
       const isChecked = policy === 'public' || policy === 'private'
       return proxy && isChecked ? checkBehindProxy(origin) : undefined
     },

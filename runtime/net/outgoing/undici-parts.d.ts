@@ -1,4 +1,4 @@
-/** The parts of undici that have no types of their own: each is what its index exports under that name. */
+/** Types of undici modules that have none. Each exports the member of the package index with that name. */
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici'
 }

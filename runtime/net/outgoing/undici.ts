@@ -1,11 +1,11 @@
 /**
- * The parts of undici that requests need. Its index loads caches, mocks and WebSockets as well, a sixth of all that a server
- * loads when it starts. undici-parts.d.ts has the types.
+ * The parts of undici that requests need. The package index also loads caches, mocks and WebSockets, a sixth of all
+ * modules that a server loads at startup. For the types, see undici-parts.d.ts.
  */
 import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// The index of undici does the same. Of its five methods, only this one is used.
+// The package index does the same. Of its five methods, only this one is used.
 Object.assign(Dispatcher.prototype, { request })
 
 export { Dispatcher }

@@ -1,9 +1,11 @@
 /**
- * Sends one request through a dispatcher and reads its whole response up to a size limit; decodes content codings.
+ * Sends one request through a dispatcher and reads its whole response up to a size limit. Decodes content codings.
  *
- * Replaces undici's own fetch, whose streams and copies cost several times as much and which adds 0.3 MB to load. An
- * event stream may never end and is never a document: its body is treated as empty.
- * Follows no redirects and checks no addresses: fetch.ts does. Source: RFC 9110 sections 8.4 and 12.5.3.
+ *
+ * Replaces undici's fetch, whose streams and copies cost several times as much and which loads another 0.3 MB. An
+ * event stream may never end and is not a document, so its body is treated as empty.
+ * Redirects and addresses are handled elsewhere (fetch.ts, connector.ts).
+ * Source: RFC 9110 sections 8.4 and 12.5.3.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { Pieces } from '../pieces.ts'
@@ -16,9 +18,9 @@ export interface WholeRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array | null
   readonly signal: AbortSignal
-  /** Of the decoded body. */
+  /** Maximum size of the decoded body. */
   readonly maxBytes: number
-  /** What a larger one rejects with. */
+  /** Creates the error for a larger body. */
   readonly tooLarge: () => Error
 }
 
@@ -28,7 +30,7 @@ export interface WholeResponse {
   readonly body: Buffer
 }
 
-/** Rejects with the signal's reason, what `tooLarge` gives, or a TypeError whose cause is the failure of the network. */
+/** Rejects with the signal's reason, the error of `tooLarge`, or a TypeError whose cause is the network failure. */
 export async function requestWhole(dispatcher: Dispatcher, request: WholeRequest): Promise<WholeResponse> {
   const response = await new Promise<WholeResponse>((resolve, reject) => {
     if (request.signal.aborted) {
@@ -79,7 +81,7 @@ class WholeResponseHandler implements DispatchHandler {
     request.signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  /** Ends the request with an error; what still arrives is dropped. */
+  /** Ends the request with an error, and drops further data. */
   fail(error: Error): void {
     if (!this.#finish()) return
     this.#controller?.abort(error)
@@ -123,10 +125,10 @@ class WholeResponseHandler implements DispatchHandler {
   }
 }
 
-/** Each is taken off in one go, and a long chain of them would hold up everybody. */
+/** Each coding is decoded in one turn of the event loop, which a long chain would block. */
 const maxCodings = 5
 
-/** A coding that is not known stays on. */
+/** Decodes the body. Returns the response unchanged when a coding is unknown. */
 async function decoded(
   response: WholeResponse,
   { maxBytes, tooLarge }: Pick<WholeRequest, 'maxBytes' | 'tooLarge'>,
@@ -134,7 +136,7 @@ async function decoded(
   const { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } = await import(
     'node:zlib'
   )
-  // Servers are seen to end a stream early.
+  // Some servers end a stream early.
   const options = { maxOutputLength: maxBytes, finishFlush: constants.Z_SYNC_FLUSH }
   const codings = (response.headers['content-encoding'] ?? '').toLowerCase().split(',')
   if (codings.length > maxCodings)
@@ -144,7 +146,7 @@ async function decoded(
     for (const coding of codings.map((name) => name.trim()).toReversed()) {
       if (body.length === 0) break
       if (coding === 'gzip' || coding === 'x-gzip') body = gunzipSync(body, options)
-      // Some send it without the header of zlib.
+      // Some servers omit the zlib header.
       else if (coding === 'deflate')
         body = ((body[0] ?? 0) & 0x0f) === 0x08 ? inflateSync(body, options) : inflateRawSync(body, options)
       else if (coding === 'br') body = brotliDecompressSync(body, { maxOutputLength: maxBytes })

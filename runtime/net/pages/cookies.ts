@@ -1,21 +1,25 @@
 /**
- * Cookies of pages: for this host only, and never readable by scripts.
+ * Cookies of pages: limited to this host, and not readable by scripts.
  *
- * Over https they carry the `__Host-` prefix, so that no other host or path can set them. Lax, not Strict: users come
- * back by a redirect of an identity provider, or by a link.
+ *
+ * Over https they have the `__Host-` prefix, so that no other host or path can set them. They are Lax instead of
+ * Strict, because users return through a redirect from an identity provider or through a link.
  * Source: RFC 6265bis sections 4.1.2 and 4.1.3.
  */
 import type { Exchange } from '../pipeline.ts'
 
 export interface Cookie {
   readonly name: string
-  /** False over plain HTTP, where browsers refuse the prefix. */
+  /** False over plain HTTP, where browsers reject the prefix. */
   readonly secure: boolean
-  /** Undefined: until the browser ends. */
+  /** Undefined for a session cookie. */
   readonly maxAgeSec?: number
 }
 
-/** The value that the browser sent; undefined when it is absent or sent twice, for then somebody else set one of them. */
+/**
+ * Returns the cookie's value; undefined when it is absent, or when it was sent twice, because another party may have
+ * set one of them.
+ */
 export function readCookie({ req }: Exchange, cookie: Cookie): string | undefined {
   const wanted = `${fullName(cookie)}=`
   const found = (req.headers.cookie ?? '')
@@ -25,14 +29,14 @@ export function readCookie({ req }: Exchange, cookie: Cookie): string | undefine
   return found.length === 1 ? found[0]?.slice(wanted.length) : undefined
 }
 
-/** A Set-Cookie value. */
+/** Returns a Set-Cookie value. */
 export function setCookie(cookie: Cookie, value: string): string {
   const { secure, maxAgeSec } = cookie
   const age = maxAgeSec === undefined ? '' : `; Max-Age=${maxAgeSec}`
   return `${fullName(cookie)}=${value}; Path=/; HttpOnly; SameSite=Lax${age}${secure ? '; Secure' : ''}`
 }
 
-/** A Set-Cookie value that takes the cookie away. */
+/** Returns a Set-Cookie value that removes the cookie. */
 export function clearCookie(cookie: Cookie): string {
   return setCookie({ ...cookie, maxAgeSec: 0 }, '')
 }

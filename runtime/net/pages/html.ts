@@ -1,8 +1,4 @@
-/**
- * Builds HTML from parts, escaping everything that is not marked as markup by this file. No I/O.
- */
-
-/** Markup that may be put into a page as it is. */
+/** Markup that can be inserted into a page without escaping. */
 export interface Html {
   readonly markup: string
 }
@@ -27,7 +23,10 @@ function render(part: Part): string {
   return 'markup' in part ? part.markup : part.map((one) => one.markup).join('')
 }
 
-/** Template tag: literal text is markup, every value is escaped unless it is Html. Values belong in quoted attributes. */
+/**
+ * Template tag: keeps literal text as markup, and escapes every value that is not Html. Use values only in text and in
+ * quoted attributes.
+ */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   let markup = literals[0] ?? ''
   for (const [index, part] of parts.entries()) markup += render(part) + (literals[index + 1] ?? '')

@@ -1,8 +1,11 @@
 /**
- * The frame of every page that Gatehouse shows to people: one inline style sheet, no script, no image, nothing from anywhere else.
+ * The layout of every page that Gatehouse serves to users: one inline style sheet, no scripts, no images and no
+ * external resources.
  *
- * The content security policy allows exactly that: the style by its hash, forms only to where the login may lead.
- * Readable in light and dark, at 320 pixels and at 400 percent, with keyboard and screen reader (WCAG 2.2 AA).
+ *
+ * The content security policy allows exactly that: the style by its hash, and forms only to the destinations of the
+ * login. Readable in light and dark mode, at 320 pixels and at 400 percent zoom, with keyboard and screen reader (WCAG
+ * 2.2 AA).
  */
 import { createHash } from 'node:crypto'
 import { type Html, html } from './html.ts'
@@ -45,8 +48,8 @@ export interface HtmlPage {
 }
 
 /**
- * A whole page. `formTargets` are the origins and schemes a form on it may lead to: browsers apply form-action to the
- * redirects after it as well, so everything between here and the client must be listed.
+ * Renders a page. `formTargets` are the origins and schemes that its forms may lead to. Browsers also apply
+ * form-action to redirects, so the list must include every step between this server and the client.
  */
 export function page(title: string, body: Html, formTargets: readonly string[] = []): HtmlPage {
   const forms = formTargets.length === 0 ? "'none'" : `'self' ${[...new Set(formTargets)].join(' ')}`

@@ -1,5 +1,7 @@
 /**
- * The table of audit event types, with the reason for each. docs/guides/observability.md repeats it; a test compares the two.
+ * Table of the audit event types, with the reason for each. docs/guides/observability.md repeats it, and a test
+ * compares the two.
+ *
  *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
  * Source: docs/reference/specification/virtual-server.md#events, "Events" and config.audit.
@@ -17,27 +19,27 @@ interface EventRow {
 
 export const auditEvents = {
   mcp_initialize: { method: 'initialize', when: 'a client opens a session' },
-  mcp_ping: { method: 'ping', when: 'a client checks the connection' },
-  mcp_logging: { method: 'logging/setLevel', when: 'a client sets the level of log messages' },
-  mcp_completion: { method: 'completion/complete', when: 'a client asks for completions' },
-  mcp_notification: { when: 'a client sends a notification, other than of changed roots' },
+  mcp_ping: { method: 'ping', when: 'a client sends a ping' },
+  mcp_logging: { method: 'logging/setLevel', when: 'a client sets the log level' },
+  mcp_completion: { method: 'completion/complete', when: 'a client requests completions' },
+  mcp_notification: { when: 'a client sends a notification other than roots/list_changed' },
   mcp_roots_list_changed: {
     method: 'notifications/roots/list_changed',
     when: 'the roots of a client changed',
   },
-  mcp_tool_call: { method: 'tools/call', when: 'a tool is called, by a client or from within a script' },
+  mcp_tool_call: { method: 'tools/call', when: 'a tool is called by a client or a script' },
   mcp_tools_list: { method: 'tools/list', when: 'a client lists tools' },
   mcp_resource_read: { method: 'resources/read', when: 'a client reads a resource' },
   mcp_resources_list: { method: 'resources/list', when: 'a client lists resources' },
   mcp_prompt_get: { method: 'prompts/get', when: 'a client gets a prompt' },
   mcp_prompts_list: { method: 'prompts/list', when: 'a client lists prompts' },
-  mcp_request: { when: 'any other MCP message of a client, answers to questions included' },
-  sse_connection: { when: 'an event stream is opened; written at opening' },
-  http_request: { when: 'a request that was refused before it was read as MCP, or is none' },
+  mcp_request: { when: 'any other MCP message of a client, including answers to questions' },
+  sse_connection: { when: 'an event stream is opened; written when it opens' },
+  http_request: { when: 'a request that is not an MCP message, or is rejected before it is read as one' },
   vmcp_workflow_started: { when: 'a workflow starts' },
   vmcp_workflow_completed: { when: 'a workflow ends with a result' },
   vmcp_workflow_failed: { when: 'a workflow ends with an error' },
-  vmcp_workflow_timed_out: { when: 'a workflow exceeds its time' },
+  vmcp_workflow_timed_out: { when: 'a workflow exceeds its time limit' },
   vmcp_workflow_step_started: { when: 'a step starts' },
   vmcp_workflow_step_completed: { when: 'a step ends with a result' },
   vmcp_workflow_step_failed: { when: 'a step ends with an error' },
@@ -45,8 +47,8 @@ export const auditEvents = {
   auth_client_registered: { when: 'a client registered itself at the embedded authorization server' },
   auth_client_updated: { when: 'a client changed its registration' },
   auth_client_deleted: { when: 'a client deleted its registration' },
-  auth_consent_given: { when: 'a user allowed a client to act for them' },
-  auth_consent_refused: { when: 'a user refused a client' },
+  auth_consent_given: { when: 'a user allowed a client to act on their behalf' },
+  auth_consent_refused: { when: 'a user denied access to a client' },
   auth_login_completed: { when: 'a sign-in at an upstream provider succeeded' },
   auth_login_failed: { when: 'a sign-in at an upstream provider failed or was refused' },
   auth_code_issued: { when: 'a login ended with an authorization code' },
@@ -55,21 +57,21 @@ export const auditEvents = {
   auth_code_reused: { when: 'a code was presented a second time; its grant has ended' },
   auth_refresh_reused: { when: 'an old refresh token was presented; its grant has ended' },
   auth_grant_ended: {
-    when: 'tokens of a client were revoked, by itself or by its user, or an account was disconnected',
+    when: "a client or its user revoked the client's tokens, or an account was disconnected",
   },
   auth_upstream_refreshed: { when: 'a token of an upstream provider was renewed' },
   auth_upstream_refused: { when: 'an upstream provider ended a connection' },
   console_login_completed: { when: 'a user signed in to the console' },
-  console_login_failed: { when: 'a login to the console failed or was refused' },
+  console_login_failed: { when: 'a sign-in to the console failed or was refused' },
   console_logout: { when: 'a user signed out of the console' },
-  console_payload_viewed: { when: 'arguments and result of a call were shown in the console' },
+  console_payload_viewed: { when: 'the arguments and result of a call were shown in the console' },
   console_session_ended: { when: 'a session was ended from the console' },
   console_backend_rechecked: { when: 'a backend was checked from the console' },
   console_pin_approved: {
-    when: 'a difference between a backend and its lock was approved in the console; the target has the digest',
+    when: 'a difference between a backend and its lock was approved in the console; the target contains the digest',
   },
-  console_tool_tried: { when: 'a tool was tried from the console; the call has a line of its own' },
-  console_decision_explained: { when: 'a decision of policies was explained in the console' },
+  console_tool_tried: { when: 'a tool was tried from the console; the call has its own line' },
+  console_decision_explained: { when: 'a policy decision was explained in the console' },
 } as const satisfies Record<AuditEventType, EventRow>
 
 /** An event type of an embedded authorization server. */

@@ -20,7 +20,7 @@ export interface AttachEventFields {
     readonly again?: boolean | undefined
     /** Restarts of the server's container. */
     readonly restarts?: number | undefined
-    /** Why an attachment has just ended: one of a few fixed words. */
+    /** Reason why the attachment ended, from a fixed set. */
     readonly ended?: AttachmentEnd | undefined
   }
   /** A run of the server was initialized; `again`: after a restart. */

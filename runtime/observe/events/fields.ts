@@ -81,7 +81,7 @@ export interface EventFields extends AttachEventFields {
   }
   /** The lists of a backend changed. */
   readonly lists_changed: { readonly backend: string }
-  /** The current lists contain malformed items. Both counts are 0 when none is malformed any more. */
+  /** The current lists contain malformed items. Both counts are 0 when no item is malformed. */
   readonly items_malformed: {
     readonly backend: string
     readonly repaired: number
@@ -118,8 +118,8 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * The lock of a backend cannot be used. Without `failure`: it is in force again, or no longer exists. `missing`: the
-   * backend has no lock and therefore offers nothing.
+   * The lock of a backend cannot be used. `failure` is absent when the lock is in force again, or no longer exists.
+   * `missing`: the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
     readonly backend: string
@@ -169,7 +169,7 @@ export interface EventFields extends AttachEventFields {
   /** The rate limit store became unavailable, or is available again. */
   readonly limits_store: {
     readonly up: boolean
-    /** What happens to calls meanwhile. */
+    /** Effect on calls while the store is unavailable. */
     readonly calls?: 'allowed' | 'refused' | undefined
     readonly err?: unknown
   }
@@ -193,7 +193,7 @@ export interface EventFields extends AttachEventFields {
   }
   /** The quota store became unavailable, or is available again. */
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
-  /** There is no memory for budgets of further callers. */
+  /** No memory is left for the budgets of more callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
   /** Quotas, costs, guardrails or webhooks name a tool that no backend offers; `resolved` when they no longer do. */
   readonly tool_unmatched: { readonly problem: string; readonly resolved: boolean }
@@ -257,7 +257,7 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   readonly policy_engine_failed: { readonly err?: unknown }
-  /** Role policies of the console fail. Without `failing` and `unusable`: the current ones do not. */
+  /** Console role policies fail. Without `failing` and `unusable`, the current policies do not fail. */
   readonly console_policies: {
     /** Ids of all policies that have failed. */
     readonly failing: readonly string[]
@@ -303,16 +303,16 @@ export interface EventFields extends AttachEventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Lines of the audit log were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Lines are written again, and none was lost for a while. */
+  /** Lines are written again, and no line was lost for a while. */
   readonly audit_recovered: Readonly<Record<string, never>>
-  /** A trusted certificate of a backend expires soon or has expired. Without `ends`: none does any more. */
+  /** A trusted certificate of a backend expires soon or has expired. `ends` is absent when no certificate does. */
   readonly certificate_expiring: {
     readonly backend: string
     /** RFC 3339 time. */
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
-  /** The server's certificate expires soon or has expired. Without `ends`: it no longer does. */
+  /** The server's certificate expires soon or has expired. `ends` is absent when it no longer does. */
   readonly serving_certificate_expiring: {
     /** RFC 3339 time. */
     readonly ends?: string | undefined
@@ -323,8 +323,8 @@ export interface EventFields extends AttachEventFields {
     readonly ends: string
   }
   /**
-   * The changed files contain no usable certificate and key. Without `reason`: they do again. Contains file names,
-   * never content.
+   * The changed files contain no usable certificate and key. `reason` is absent when they do again. Contains file
+   * names, never content.
    */
   readonly serving_certificate_refused: { readonly reason?: string | undefined }
 }

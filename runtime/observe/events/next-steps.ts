@@ -15,14 +15,14 @@ export interface NextStep<F> {
 type Steps = { readonly [T in EventType]?: NextStep<EventFields[T]> }
 
 const requestFixes: Readonly<Record<string, string>> = {
-  too_many_sessions: 'raise --max-sessions, or look at Sessions for a client that opens many and ends none',
+  too_many_sessions: 'raise --max-sessions, or check Sessions for a client that opens many and closes none',
   session_store_down: checkRedis,
   auth_unavailable:
-    'check that the issuer of incomingAuth.oidc can be reached: gatehouse doctor names the hop',
-  shutting_down: 'nothing: clients try again with the next pod',
+    'check that the issuer of incomingAuth.oidc is reachable: gatehouse doctor shows the failing hop',
+  shutting_down: 'no action needed: clients retry with the next pod',
 }
 
-const signIn = 'the user signs in again: the page of connected accounts has the link'
+const signIn = 'ask the user to sign in again on the connected accounts page'
 
 /** Only the user can renew a login; all other reasons are a wrong setting or endpoint. */
 const userSteps: Readonly<Record<string, string>> = {
@@ -41,45 +41,45 @@ export const nextSteps: Steps = {
   },
   lists_failed: {
     fix: ({ backend }) =>
-      `see the health of ${backend} and the error in the log of this server; clients miss what it offers`,
+      `check the health of ${backend} and the error in the log of this server; its items are missing for clients`,
     cause: () => 'unreadable',
   },
   pin_refused: {
     fix: ({ backend }) =>
-      `review it with gatehouse lock --check, and approve it in the MCPToolLock or tell whoever runs ${backend}`,
+      `review the difference with gatehouse lock --check, then approve it in the MCPToolLock or report it to the operator of ${backend}`,
   },
   request_failed: {
     fix: ({ reason }) =>
-      requestFixes[reason] ?? 'look for this event in the log of this server: err has the error',
+      requestFixes[reason] ?? 'find this event in the log of this server: err contains the error',
   },
   token_refused: {
     fix: () =>
-      'compare issuer, audience and life of the token with incomingAuth.oidc: gatehouse doctor shows both',
+      'compare issuer, audience and lifetime of the token with incomingAuth.oidc: gatehouse doctor shows both',
   },
   session_unsaved: { fix: () => checkRedis, cause: () => 'session_store_down' },
   call_denied: {
     fix: ({ policies }) =>
       policies === undefined
-        ? 'no policy permits it: gatehouse explain shows what a permit lacks for this caller'
-        : 'a policy forbids it: gatehouse explain shows which one, and the log names it',
+        ? 'no policy permits it: gatehouse explain shows the unmet conditions for this caller'
+        : 'a policy forbids it: gatehouse explain and the log show which one',
     cause: ({ method }) => method,
   },
   call_limited: {
-    fix: () => 'let the client call less often, or raise this limit in rateLimiting',
+    fix: () => 'reduce the call rate of the client, or raise this limit in rateLimiting',
     cause: ({ scope }) => scope,
   },
   quota_exceeded: {
     fix: ({ quota, enforced }) =>
-      enforced ? `wait until the window of quota ${quota} ends, or raise its limit in quotas` : undefined,
+      enforced ? `wait until the period of quota ${quota} ends, or raise its limit in quotas` : undefined,
     cause: ({ quota }) => quota,
   },
   quota_memory_full: {
-    fix: () => 'use sessionStorage with provider redis: it has space for the budgets of all callers',
+    fix: () => 'use sessionStorage with provider redis, which has space for the budgets of all callers',
     cause: () => 'memory',
   },
   cost_unreadable: {
     fix: ({ backend }) =>
-      `tell whoever runs ${backend}: gatehouse.dev/cost in _meta of a result is a whole number of micro-units, 0 to 10^12`,
+      `report to the operator of ${backend}: gatehouse.dev/cost in _meta of a result must be a whole number of micro-units from 0 to 10^12`,
     cause: () => 'cost',
   },
   decision_failed: {
@@ -88,7 +88,7 @@ export const nextSteps: Steps = {
   webhook_denied: {
     fix: ({ webhook, enforced }) =>
       enforced
-        ? `whoever runs webhook ${webhook} knows its rules; the audit log has the reason that it gave`
+        ? `ask the operator of webhook ${webhook} about its rules; the audit log contains the reason`
         : undefined,
     cause: ({ phase }) => phase,
   },
@@ -98,50 +98,50 @@ export const nextSteps: Steps = {
   guardrail_matched: {
     fix: ({ outcome, rule }) =>
       outcome === 'refused'
-        ? `the audit log names the call; if it should go on, give rule ${rule} of the guardrails an exception, or a larger limit`
+        ? `the audit log contains the call; to allow it, add an exception to guardrail rule ${rule}, or raise its limit`
         : undefined,
     cause: ({ rule }) => rule,
   },
   guardrail_failed: {
     fix: () =>
-      'look for this event in the log of this server: err has the error; limit the size of results, or make expressions simpler',
+      'find this event in the log of this server: err contains the error; limit the size of results, or make expressions simpler',
     cause: ({ direction }) => direction,
   },
   policy_engine_failed: {
-    fix: () => 'look for this event in the log of this server: err has the error; make the policies simpler',
+    fix: () => 'find this event in the log of this server: err contains the error; make the policies simpler',
     cause: () => 'engine',
   },
   server_requests_lost: {
     fix: () =>
-      'see the event attach_state of this time for why; clients decide whether to call again, for a request may have been carried out',
+      'see the attach_state event of this time for the reason; clients decide whether to retry, because a lost request may have been executed',
     cause: () => 'server_lost',
   },
   server_line_too_long: {
-    fix: () => 'let the server answer in smaller pieces: one message has 64 MiB at most',
+    fix: () => 'return smaller results from the server: a message has at most 64 MiB',
     cause: () => 'line_too_long',
   },
   authorization_server: {
     fix: ({ action, outcome }) => {
       if (outcome === 'success') return undefined
       return action.endsWith('_reused')
-        ? `the grant has ended and its user signs in again: look for auth_${action} in the audit log, it names client and user; a client that does this again repeats requests or has lost its tokens`
-        : 'look for this event in the log of this server: it names the upstream and the reason'
+        ? `the grant has ended and the user must sign in again: auth_${action} in the audit log contains client and user; a client that causes this repeatedly resends requests or loses its tokens`
+        : 'find this event in the log of this server: it contains the upstream and the reason'
     },
     cause: ({ action }) => action,
   },
   token_failed: {
     fix: ({ reason, strategy, backend = 'the backends with this strategy' }) =>
-      userSteps[reason] ?? `check outgoingAuth for ${backend}: strategy ${strategy} gets no token`,
+      userSteps[reason] ?? `check outgoingAuth for ${backend}: strategy ${strategy} obtains no token`,
   },
   console_user_untold: {
     fix: () =>
-      'let the identity provider put fewer and shorter groups into the ID token, or name a claim with fewer in console.authz.groupClaimName',
+      'configure fewer or shorter groups for the ID token at the identity provider, or set console.authz.groupClaimName to a claim with fewer groups',
   },
   console_action: {
     fix: ({ outcome }) =>
       outcome === 'success'
         ? undefined
-        : 'look for this event in the audit log: it names user and target; roles are given in console.roles or console.authz',
+        : 'find this event in the audit log: it contains user and target; assign roles in console.roles or console.authz',
     cause: ({ operation }) => operation,
   },
 }

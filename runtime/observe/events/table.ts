@@ -57,7 +57,7 @@ export const eventTable: EventTable = {
           ? undefined
           : {
               message: `the circuit of backend ${backend} is ${after}`,
-              fix: `calls to ${backend} resume after a successful trial: see its health and its last error`,
+              fix: `calls to ${backend} resume after a successful trial: check its health and its last error`,
             },
     }),
   },
@@ -114,7 +114,7 @@ export const eventTable: EventTable = {
       'a message of the backend has no request and may belong to several clients; it was not delivered',
     level: 'warn',
   },
-  backend_era: { message: 'the backend speaks another protocol revision than before', level: 'info' },
+  backend_era: { message: 'the protocol revision of the backend changed', level: 'info' },
   lists_failed: {
     message: ({ stale_since }) =>
       stale_since === undefined
@@ -132,7 +132,7 @@ export const eventTable: EventTable = {
                 `backend ${backend}: its lists could not be read since ${stale_since}; the previous ones stay in use`,
                 detail,
               ),
-              fix: `see the health of ${backend} and the error in the log of this server; clients do not see changes`,
+              fix: `check the health of ${backend} and the error in the log of this server; clients do not see changes`,
             },
           },
   },
@@ -184,7 +184,7 @@ export const eventTable: EventTable = {
         repaired + left_out > 0
           ? {
               message: `backend ${backend} lists malformed items: ${left_out} left out, ${repaired} offered with repairs`,
-              fix: `tell whoever runs ${backend}: ${examples.slice(0, 2).join('; ')}`,
+              fix: `report to the operator of ${backend}: ${examples.slice(0, 2).join('; ')}`,
             }
           : undefined,
     }),
@@ -202,7 +202,7 @@ export const eventTable: EventTable = {
         left_out > 0
           ? {
               message: `backend ${backend} lists items with hidden characters: ${left_out} left out`,
-              fix: `ask whoever runs ${backend} why they are there, or give the rule an exception: ${examples.slice(0, 2).join('; ')}`,
+              fix: `ask the operator of ${backend} about them, or add an exception to the rule: ${examples.slice(0, 2).join('; ')}`,
             }
           : undefined,
     }),
@@ -236,7 +236,7 @@ export const eventTable: EventTable = {
         open: isDrifted(fields)
           ? {
               message: `backend ${backend} differs from its tool lock: ${changed} changed, ${added} new, ${removed} removed`,
-              fix: `review it with gatehouse lock --check, and approve it in the MCPToolLock or tell whoever runs ${backend}: ${examples.slice(0, 2).join('; ')}`,
+              fix: `review the difference with gatehouse lock --check, then approve it in the MCPToolLock or report it to the operator of ${backend}: ${examples.slice(0, 2).join('; ')}`,
             }
           : undefined,
       }
@@ -281,9 +281,7 @@ export const eventTable: EventTable = {
   },
   restart_needed: {
     message: ({ sections }) =>
-      sections.length > 0
-        ? 'changed settings take effect at the next start'
-        : 'no setting needs a restart any more',
+      sections.length > 0 ? 'changed settings take effect at the next start' : 'no settings need a restart',
     level: ({ sections }) => (sections.length > 0 ? 'warn' : 'info'),
     condition: ({ sections }) => ({
       id: 'restart_needed',
@@ -312,7 +310,7 @@ export const eventTable: EventTable = {
   token_obtained: { message: 'a credential for a backend was obtained', level: 'debug' },
   ...consoleRows,
   session_storage: {
-    message: ({ up }) => (up ? 'session storage is back' : 'session storage is unreachable'),
+    message: ({ up }) => (up ? 'session storage is reachable again' : 'session storage is unreachable'),
     level: ({ up }) => (up ? 'info' : 'warn'),
     condition: ({ up }) => ({
       id: 'session_storage',

@@ -15,26 +15,26 @@ const wordTable: Readonly<Record<string, Words>> = {
   timeout: {
     text: 'Health check timed out',
     fix: (backend) =>
-      `look at the load of ${backend}; raise operational.failureHandling.healthCheckTimeout or operational.timeouts if it is slow by design`,
+      `check the load of ${backend}; raise operational.failureHandling.healthCheckTimeout or operational.timeouts if it is slow by design`,
   },
   backend_unavailable: {
     text: 'Backend unavailable',
-    fix: (backend) => `look at the log of ${backend}: it responds with internal errors`,
+    fix: (backend) => `check the log of ${backend}: it responds with internal errors`,
   },
   connection_failed: {
     text: 'Connection failed',
     fix: (backend) =>
-      `check that ${backend} runs, that its url is right, and that network policies and its certificate let this server in`,
+      `check that ${backend} is running, that its url is correct, and that network policies and its certificate allow connections from this server`,
   },
   http_proxy_failed: {
     text: 'The HTTP proxy did not connect',
     fix: (backend) =>
-      `check HTTPS_PROXY, HTTP_PROXY and NO_PROXY of this server: the log names the proxy that was used for ${backend} and the reason`,
+      `check HTTPS_PROXY, HTTP_PROXY and NO_PROXY of this server: the log contains the proxy used for ${backend} and the reason`,
   },
   session_lost: {
     text: 'Sessions are lost',
     fix: (backend) =>
-      `${backend} forgets its sessions: run one replica, turn on session affinity, or give it shared session storage`,
+      `${backend} loses its sessions: run one replica, enable session affinity, or configure shared session storage`,
   },
   health_check_failed: {
     text: 'Health check failed',
@@ -43,10 +43,10 @@ const wordTable: Readonly<Record<string, Words>> = {
   host_rejected: {
     text: 'The backend does not accept the host name',
     fix: (backend) =>
-      `allow the host name of its url in the settings of ${backend} (allowed hosts, protection against DNS rebinding)`,
+      `allow the host name of its url in the settings of ${backend} (allowed hosts, DNS rebinding protection)`,
   },
   wrong_path: {
-    text: 'No MCP server at the path of the url',
+    text: 'No MCP server at the URL path',
     fix: (backend) => `check the path of the url of ${backend}: most servers use /mcp, older ones /sse`,
   },
   web_page: {
@@ -56,31 +56,31 @@ const wordTable: Readonly<Record<string, Words>> = {
   },
   request_rejected: {
     text: 'The backend rejects the requests of this server',
-    fix: (backend) => `correct what the error of ${backend} names, in its own settings or in this server's`,
+    fix: (backend) => `correct the problem in the error of ${backend}, in its settings or in this server's`,
   },
   credential_unavailable: {
     text: 'No credential for the backend',
-    fix: (backend) =>
-      `check outgoingAuth for ${backend} and the authorization server that it names: it gives no token`,
+    fix: (backend) => `check outgoingAuth for ${backend} and its authorization server, which issues no token`,
   },
   slow: {
     text: 'Health check is slow',
-    fix: (backend) => `look at the load of ${backend}: health checks take longer than 5 seconds`,
+    fix: (backend) => `check the load of ${backend}: health checks take longer than 5 seconds`,
   },
 }
 
 const otherWords: Words = {
   text: 'Health check failed',
-  fix: (backend) => `look at the log of ${backend}`,
+  fix: (backend) => `check the log of ${backend}`,
 }
 
 /** Next steps that several events share. */
-export const checkRedis = 'check that Redis runs and that its address, password and network path are right'
+export const checkRedis =
+  'check that Redis is running and that its address, password and network path are correct'
 export const checkDecisionPoint =
-  'check that the decision point runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json'
+  'check that the decision point is running and answers POST <url>/decision with 200 and {"allow": true or false} as application/json'
 
 export function checkWebhook(webhook: string): string {
-  return `check that webhook ${webhook} runs and answers with 200, application/json, and version, uid and allowed`
+  return `check that webhook ${webhook} is running and answers with 200, application/json, and the members version, uid and allowed`
 }
 
 /** Returns the text of a category. */

@@ -6,7 +6,7 @@
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry } from '../../../schemas/index.ts'
-import { atMost, type Log, silentLog } from '../../net/index.ts'
+import { withTimeout, type Log, silentLog } from '../../net/index.ts'
 import { type BackendCalls, makeBackendCalls } from './backend-calls.ts'
 import { type Metrics, noMetrics } from './metrics.ts'
 import { telemetrySettings } from './settings.ts'
@@ -93,7 +93,7 @@ export async function makeTelemetry(
       environment: settings.environment,
     },
     close() {
-      closing ??= atMost(closeMs, sdk.shutdown(), () => {})
+      closing ??= withTimeout(closeMs, sdk.shutdown(), () => {})
       return closing
     },
   }

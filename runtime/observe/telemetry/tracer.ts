@@ -14,10 +14,10 @@ import type { TraceCarrier } from './propagation.ts'
  * client spans likewise. docs/guides/observability.md repeats this table; a test compares the two.
  */
 export const spanTable = {
-  'aggregator.AggregateCapabilities': 'what a client sees is put together, because it is not known yet',
-  'aggregator.QueryAllCapabilities': 'all backends are asked for their lists, side by side',
-  'aggregator.QueryCapabilities': 'one backend is asked for its lists',
-  'aggregator.MergeCapabilities': 'the lists are merged, conflicts of names resolved',
+  'aggregator.AggregateCapabilities': 'the catalog of a client is assembled, because it is not cached',
+  'aggregator.QueryAllCapabilities': 'the lists of all backends are requested concurrently',
+  'aggregator.QueryCapabilities': 'the lists of one backend are requested',
+  'aggregator.MergeCapabilities': 'the lists are merged, and name conflicts are resolved',
   'core.ExecuteWorkflow': 'a workflow runs',
   'optimizer.FindTool': 'tools are searched',
   'optimizer.CallTool': 'a tool is called through call_tool',

@@ -3,7 +3,7 @@
  * for it each time. Reports outage and recovery; the caller decides what happens to calls meanwhile.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
-import { atMost } from '../../net/index.ts'
+import { withTimeout } from '../../net/index.ts'
 
 export type StoreErrorType = 'timeout' | 'connection' | 'auth' | 'other'
 
@@ -63,7 +63,7 @@ export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }
       if (isPausing()) return { error: undefined }
       const startedAt = now()
       try {
-        const value = await atMost(timeoutMs, work(), () => {
+        const value = await withTimeout(timeoutMs, work(), () => {
           throw new Timeout('the store did not respond in time')
         })
         answered(startedAt)

@@ -30,7 +30,7 @@ export function openChannel(line: Line, handlers: Handlers): WorkerChannel {
   async function serve(id: number, name: string, argument: unknown): Promise<void> {
     try {
       const handler = handlers[name]
-      if (!handler) throw new Error(`nothing is offered as ${name}`)
+      if (!handler) throw new Error(`unknown request ${name}`)
       const value = await handler(argument)
       line.send({ reply: id, value })
     } catch (error) {

@@ -6,7 +6,7 @@
  * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
-import { namedByConnection } from '../../net/index.ts'
+import { connectionHeaderNames } from '../../net/index.ts'
 import { headerName } from '../../mcp/index.ts'
 import type { ProxyExchange } from '../model/exchange.ts'
 import type { TargetAddress } from '../../config/index.ts'
@@ -71,7 +71,7 @@ export function requestHeaders(
   const { rawHeaders } = req
   const { drop, target } = rules
   const lines = rules.add.slice()
-  const named = namedByConnection(req.headers.connection)
+  const named = connectionHeaderNames(req.headers.connection)
   const plain = isReadHere(exchange)
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? ''

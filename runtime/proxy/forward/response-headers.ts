@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { hopByHop } from '../../../schemas/index.ts'
-import { namedByConnection } from '../../net/index.ts'
+import { connectionHeaderNames } from '../../net/index.ts'
 
 export interface ResponseRules {
   /** The client's session id; replaces the target's. */
@@ -21,7 +21,7 @@ export function responseHeaders(
 ): string[] {
   const lines: string[] = []
   const cors = res.hasHeader('access-control-allow-origin')
-  const named = namedByConnection(headers.connection)
+  const named = connectionHeaderNames(headers.connection)
   for (const name of Object.keys(headers)) {
     // `Trailer` announces the trailers, which are forwarded as well.
     if (hopByHop.has(name) && name !== 'trailer') continue

@@ -13,8 +13,8 @@ import { maxRefusalBytes } from '../../mcp/index.ts'
 import {
   type DispatchController,
   type DispatchHandler,
-  holdsCallerStream,
-  holdsStream,
+  registerCallerStream,
+  registerStream,
 } from '../../net/index.ts'
 import { addTrailers, clientGone, sendHead, waitForDrain } from './client-side.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
@@ -22,7 +22,7 @@ import type { ProxyExchange } from '../model/exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** Whether to show a response to the client, set it aside, or read its body first. */
+/** What to do with a response: send it to the client, withhold it, or read its body before the decision. */
 export type RelayDecision = 'show' | 'aside' | 'read'
 
 /** Decisions of the forwarder about a response. */
@@ -165,8 +165,8 @@ export class ResponseRelay implements DispatchHandler {
     this.#exchange.streamed = true
     // The stream may stay open for days. Its raw headers (1.5 KB per stream) are not needed.
     if (this.#controller) this.#controller.rawHeaders = null
-    if (isEndless(this.#exchange)) holdsCallerStream(this.#exchange, () => this.#endStream())
-    else holdsStream(res, () => this.#endStream())
+    if (isEndless(this.#exchange)) registerCallerStream(this.#exchange, () => this.#endStream())
+    else registerStream(res, () => this.#endStream())
     // Only clients of the HTTP+SSE (deprecated) transport wait for an endpoint. Newer clients have a session or use
     // POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {

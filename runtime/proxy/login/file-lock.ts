@@ -116,7 +116,7 @@ function remove(path: string, owner: string): void {
   try {
     if (ownerOf(path) === owner) rmSync(path, { force: true })
   } catch {
-    // The work is done, and its result counts.
+    // Ignore the error: the work itself succeeded.
   }
 }
 

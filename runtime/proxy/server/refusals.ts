@@ -23,11 +23,11 @@ const always: ReadonlySet<string> = new Set([
  */
 export function makeRecover(
   log: Log,
-  incoming: Pick<Authenticator, 'response'> | undefined,
+  incoming: Pick<Authenticator, 'sendChallenge'> | undefined,
 ): (exchange: ProxyExchange, error: unknown) => void {
   return function recover(exchange, error) {
     // A rejected caller gets the challenge with the sign-in location.
-    if (incoming?.response(exchange, error) === true) return
+    if (incoming?.sendChallenge(exchange, error) === true) return
     const failure = toGatehouseError(error)
     if (failure.code === 'INTERNAL')
       log.error('a request failed', { err: failure.cause, path: exchange.path })

@@ -17,13 +17,13 @@ import {
   LoadControl,
   type LoadLimits,
   type Log,
-  makeOriginGuard,
+  makeOriginCheck,
   maxBodyBytes,
   type Overload,
-  overloadSpells,
+  trackOverload,
   pipeline,
   readBody,
-  refuseBodyByHead,
+  rejectBodyByHeaders,
   repeatedSingleton,
 } from '../../net/index.ts'
 import { makeRecover } from './refusals.ts'
@@ -145,7 +145,7 @@ function makeHandler(
 ): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
   const { target, log, credential } = options
   const allowedOrigins = options.allowedOrigins ?? []
-  const guard = makeOriginGuard({
+  const guard = makeOriginCheck({
     host: options.host,
     port,
     secure: options.certificate !== undefined,
@@ -162,7 +162,7 @@ function makeHandler(
   const maxBytes = options.maxBodyBytes ?? maxBodyBytes
   const load = new LoadControl({
     limits: options.load,
-    onRefused: overloadSpells((overload) => tellOverload(log, overload)),
+    onRejected: trackOverload((overload) => logOverload(log, overload)),
   })
   const sessions = makeSessionTable(log, {
     ...options.sessions,
@@ -184,7 +184,7 @@ function makeHandler(
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange, { stateless: options.stateless ?? false })
-        refuseBodyByHead(exchange, maxBytes)
+        rejectBodyByHeaders(exchange, maxBytes)
       },
       guard: guard.check,
       ...(incoming ? { authenticate: incoming.stage } : {}),
@@ -213,8 +213,8 @@ function makeHandler(
   )
 }
 
-function tellOverload(log: Log, { isOn, refused }: Overload): void {
-  if (!isOn) log.info('overload ended', { refused })
+function logOverload(log: Log, { isOn, rejected }: Overload): void {
+  if (!isOn) log.info('overload ended', { refused: rejected })
   else
     log.warn('overloaded: rejecting requests', {
       hint: 'add CPU, --workers or replicas, or memory when bodies are large',

@@ -255,7 +255,7 @@ export class RawBridge {
       this.#generation++
       this.#lost = false
     }
-    if (message.method === 'tools/list' && era === 'stateless') await this.#tools.learn(response.result)
+    if (message.method === 'tools/list' && era === 'stateless') await this.#tools.readPage(response.result)
   }
 
   /** Sends a message. Resends it once after a lost session or mismatched mirrored arguments. */
@@ -331,7 +331,7 @@ export class RawBridge {
         signal,
         onMessage: async (received) => {
           if (isResponseTo(received, own.id) && received.result)
-            cursor = await this.#tools.learn(received.result)
+            cursor = await this.#tools.readPage(received.result)
         },
       })
       if (cursor === undefined) return

@@ -22,7 +22,7 @@ import {
   sseReader,
   visitElementsInTurns,
 } from '../../mcp/index.ts'
-import { codedAnswer, type Dispatcher, type Log, Pieces } from '../../net/index.ts'
+import { compressedResponseError, type Dispatcher, type Log, Pieces } from '../../net/index.ts'
 
 /** Maximum size of a message in either direction. */
 export const maxMessageBytes: number = 64 * 1024 * 1024
@@ -156,7 +156,7 @@ async function elementsOf(list: Buffer): Promise<readonly Buffer[]> {
 
 /** Throws BACKEND_PROTOCOL for a success response that is compressed although compression was not requested. */
 function rejectCompressed(response: RawResponse): void {
-  const failure = response.statusCode < 300 ? codedAnswer(response.headers) : undefined
+  const failure = response.statusCode < 300 ? compressedResponseError(response.headers) : undefined
   if (!failure) return
   abandon(response)
   throw failure

@@ -5,7 +5,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
-import { InitializeFallback, linkOver, resultMessage, scanMessage, type Message } from '../../mcp/index.ts'
+import { InitializeFallback, linkEnded, resultMessage, scanMessage, type Message } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { messagesOf } from '../stdio-server/messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from '../stdio-server/peer.ts'
@@ -66,7 +66,7 @@ class Program {
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     void this.#peer.ended.then((why) => {
-      this.#fallback.end(linkOver(why))
+      this.#fallback.end(linkEnded(why))
       stop()
     })
     try {

@@ -90,7 +90,7 @@ function onlyWith(token: string): Authenticator {
     route: () => undefined,
     authenticate,
     challenge: () => undefined,
-    response: () => false,
+    sendChallenge: () => false,
     close: async () => {},
   }
 }

@@ -35,10 +35,10 @@ import {
   type Listener,
   listen,
   type Log,
-  makeOriginGuard,
+  makeOriginCheck,
   pipeline,
   readBody,
-  refuseBodyByHead,
+  rejectBodyByHeaders,
   sendBody,
   sendJson,
 } from '../../net/index.ts'
@@ -176,7 +176,7 @@ class Bridge {
     return pipeline<BridgeExchange>(
       {
         route: (x) => (x.path === '/health' ? health : served.includes(x.path) ? undefined : notFound),
-        limits: (x) => refuseBodyByHead(x),
+        limits: (x) => rejectBodyByHeaders(x),
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)
@@ -191,7 +191,7 @@ class Bridge {
 
   serveOn(listener: Listener): StdioBridge {
     const { host } = this.#options
-    this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins: [] }).check
+    this.#guard = makeOriginCheck({ host, port: listener.port, allowedOrigins: [] }).check
     this.#source.start()
     const timer = setInterval(() => this.#evict(), evictMs)
     timer.unref()
@@ -282,7 +282,7 @@ class Bridge {
     if (kind !== 'request' || id === undefined) throw new MessageError('INVALID_REQUEST', id)
     const meta = checkStateless(message, params, req.headers, allVersions)
     if (method === 'tools/call') {
-      const header = this.#tools.disagreement(params, req.headers)
+      const header = this.#tools.mismatch(params, req.headers)
       if (header !== undefined)
         throw new MessageError('HEADER_MISMATCH', id, {
           detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
@@ -292,7 +292,7 @@ class Bridge {
     // A digest, because the header may be long and a truncated value could match another caller.
     const scope = caller === undefined ? '' : callerDigest(caller)
     const reply = new HttpReply(req, res, (result) => {
-      if (method === 'tools/list') void this.#tools.learn(result)
+      if (method === 'tools/list') void this.#tools.readPage(result)
     })
     await this.#stateless.request({ id, method, params, meta, scope }, reply)
   }

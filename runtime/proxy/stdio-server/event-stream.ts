@@ -1,7 +1,7 @@
 /** Event streams of the bridge. */
 import type { ServerResponse } from 'node:http'
 import { eventStreamType } from '../../mcp/index.ts'
-import { holdsStream, writeParts } from '../../net/index.ts'
+import { registerStream, writeParts } from '../../net/index.ts'
 
 /** Maximum number of unread bytes. A client that exceeds it is disconnected. */
 const maxUnread = 16 * 1024 * 1024
@@ -12,7 +12,7 @@ const keepAlive = ': keep-alive\n\n'
 export function beginStream(res: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
   res.writeHead(200, { 'Content-Type': eventStreamType, 'Cache-Control': 'no-store', ...headers })
   res.flushHeaders()
-  holdsStream(res, () => res.end())
+  registerStream(res, () => res.end())
   const alive = setInterval(() => {
     if (!res.writableEnded) res.write(keepAlive)
   }, keepAliveMs)

@@ -17,7 +17,7 @@ import {
   type OpenLink,
   type ServerLink,
   opensSession,
-  linkOver,
+  linkEnded,
 } from '../../mcp/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -93,7 +93,7 @@ export class Openings {
     const opening = this.#start('0', params)
     this.#keep(opening)
     const answer = await Promise.race([opening.answered, this.#first.promise])
-    if (!answer) throw linkOver(await opening.link.ended)
+    if (!answer) throw linkEnded(await opening.link.ended)
     if (opensSession(answer.result)) return { answer, opensSession: true }
     return { answer, opensSession: false, opening: this.#unused.delete(opening) ? opening : undefined }
   }

@@ -22,7 +22,7 @@ import {
   scanMessage,
   type OpenLink,
   type ServerLink,
-  linkOver,
+  linkEnded,
   InitializeFallback,
 } from '../../mcp/index.ts'
 import { type Log, writeParts } from '../../net/index.ts'
@@ -235,7 +235,7 @@ export class BridgeSession {
 
   /** Sends an error for every pending request, because the server will not respond. */
   #abandon(why: string): void {
-    const error = this.#isClosing ? closed : linkOver(why)
+    const error = this.#isClosing ? closed : linkEnded(why)
     this.#carrier.end(error)
     for (const id of this.#onStream) this.#push(this.#stream, [errorMessage(id, error)])
     for (const id of this.#waiting.keys()) this.#respondTo(id, [errorMessage(id, error)])

@@ -16,7 +16,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     route: (exchange) => current.route(exchange),
     authenticate: (authorization) => current.authenticate(authorization),
     challenge: (failure) => current.challenge(failure),
-    response: (exchange, error) => current.response(exchange, error),
+    sendChallenge: (exchange, error) => current.sendChallenge(exchange, error),
     close: () => current.close(),
     exchange(next) {
       const before = current

@@ -13,8 +13,8 @@ import {
   type DispatchController,
   type Dispatcher,
   type DispatchHandler,
-  holdsStream,
-  namedByConnection,
+  registerStream,
+  connectionHeaderNames,
   repeatedSingleton,
   sendProblem,
 } from '../../net/index.ts'
@@ -55,7 +55,7 @@ export function forward(
 }
 
 function requestLines({ rawHeaders, headers }: IncomingMessage): string[] {
-  const named = namedByConnection(headers.connection)
+  const named = connectionHeaderNames(headers.connection)
   const lines: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? ''
@@ -120,7 +120,7 @@ class RelayedResponse implements DispatchHandler {
     if (headers['content-length'] !== undefined) return
     // Send the head of a stream without waiting for its first byte.
     res.flushHeaders()
-    if (/^text\/event-stream\b/i.test(headers['content-type'] ?? '')) holdsStream(res, () => res.end())
+    if (/^text\/event-stream\b/i.test(headers['content-type'] ?? '')) registerStream(res, () => res.end())
   }
 
   onResponseData(controller: DispatchController, chunk: Buffer): void {
@@ -149,7 +149,7 @@ class RelayedResponse implements DispatchHandler {
 }
 
 function responseLines(headers: IncomingHttpHeaders): string[] {
-  const named = namedByConnection(headers.connection)
+  const named = connectionHeaderNames(headers.connection)
   return Object.entries(headers).flatMap(([name, value]) => {
     if ((hopByHop.has(name) && name !== 'trailer') || named.includes(name) || value === undefined) return []
     return (Array.isArray(value) ? value : [value]).flatMap((one) => [name, one])

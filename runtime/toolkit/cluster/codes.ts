@@ -38,7 +38,7 @@ export const clusterCodes = {
   },
   'cluster.revision': {
     expected: 'hook URLs of this version of gatehouse',
-    fix: 'Apply the installation of this version, or use gatehouse in the version of the cluster.',
+    fix: 'Install this version in the cluster, or use the gatehouse version of the cluster.',
   },
   'cluster.stale': {
     expected: 'observedGeneration follows generation within 60 seconds',

@@ -239,7 +239,7 @@ export async function describeResponse(url: string): Promise<string> {
     case 'login':
       return 'answers, but requires a login'
     case 'other':
-      return `answers with status ${greeting.status}, not as an MCP server`
+      return `answers with status ${greeting.status} and is not an MCP server`
     case 'silent':
       return 'does not answer'
   }

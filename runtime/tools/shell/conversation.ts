@@ -103,7 +103,7 @@ function configFor(url: URL, input: ProxyInput): ProxySettings {
     })
   }
   const offered = process.stderr.isTTY ? offeredLogin(config, env) : undefined
-  // A shared proxy can forward its clients' credentials. This one has no other credentials, so it waits for the login.
+  // A shared proxy can forward its clients' credentials. This command has no other credentials, so it waits for the login.
   return offered ? { ...config, remote: { ...offered, optional: false } } : config
 }
 

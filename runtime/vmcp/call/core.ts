@@ -8,7 +8,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import { type Changes, disagreeingArgument, type JsonObject } from '../../mcp/index.ts'
+import { type Changes, mismatchedHeader, type JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
@@ -346,7 +346,7 @@ export class Core {
 /** Checks the request headers that mirror arguments of a tool call. Throws HEADER_MISMATCH. */
 function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
   if (mirrored.length === 0) return
-  const header = disagreeingArgument(mirrored, params, headers)
+  const header = mismatchedHeader(mirrored, params, headers)
   if (header === undefined) return
   throw new GatehouseError('HEADER_MISMATCH', {
     detail: `Header mismatch: Mcp-Param-${header} does not match the request`,

@@ -5,7 +5,7 @@
  */
 import { type Aggregation, prefixedName, byText } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
-import { atMost } from '../../net/index.ts'
+import { withTimeout } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import { aliasPattern, stemOf } from './names/aliases.ts'
@@ -205,7 +205,7 @@ export class Views {
       )
     }
     const all = Promise.all(pending)
-    if (skipSlow) await atMost(maxWaitMs, all, () => {})
+    if (skipSlow) await withTimeout(maxWaitMs, all, () => {})
     else await all
     const responded = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
     const slow = [...members.keys()].filter((name) => !responded.has(name))

@@ -3,7 +3,7 @@
  * backend that responds too late is left out, so that it does not prevent clients from opening sessions.
  */
 import { isFields } from '../../../schemas/index.ts'
-import { atMost } from '../../net/index.ts'
+import { withTimeout } from '../../net/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { instructionsOf } from '../catalog/instructions.ts'
@@ -27,7 +27,7 @@ export async function instructionsFor(
   core: Core,
   gate: Gate | undefined,
 ): Promise<string | undefined> {
-  const catalog = await atMost(maxWaitMs, core.viewAvailable(client), () => core.peek(client))
+  const catalog = await withTimeout(maxWaitMs, core.viewAvailable(client), () => core.peek(client))
   return instructionsIn(catalog, client, core, gate)
 }
 

@@ -3,7 +3,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Exchange, holdsCallerStream, writeParts } from '../../net/index.ts'
+import { type Exchange, registerCallerStream, writeParts } from '../../net/index.ts'
 
 /** Maximum number of unsent bytes for a slow client before its stream is cut. */
 export const maxBufferedBytes = 16 * 1024 * 1024
@@ -47,7 +47,7 @@ export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
  */
 export function holdStream(exchange: Exchange): void {
   const { res } = exchange
-  holdsCallerStream(exchange, () => {
+  registerCallerStream(exchange, () => {
     if (!res.writableEnded) res.end()
   })
 }

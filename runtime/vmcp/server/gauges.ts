@@ -1,7 +1,7 @@
 /** Gauges of the running server. `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
-import { LoadControl, type LoadLimits, overloadSpells } from '../../net/index.ts'
+import { LoadControl, type LoadLimits, trackOverload } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
@@ -12,7 +12,7 @@ import type { ServerSession } from '../clients/sessions/session.ts'
 export interface GaugeParts {
   readonly version: string
   readonly sessions: () => number
-  readonly load: Pick<LoadControl, 'waiting' | 'refused'>
+  readonly load: Pick<LoadControl, 'waiting' | 'rejected'>
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
@@ -28,7 +28,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   const { version, sessions, load, backends, server, quotas, servingEndsAt } = parts
   metrics.sessions(() => [[sessions()]])
   metrics.requestsWaiting(() => [[load.waiting]])
-  metrics.overloadRefusals(() => [[load.refused]])
+  metrics.overloadRefusals(() => [[load.rejected]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
       for (const status of healthStates)
@@ -77,11 +77,11 @@ export function reportAuthentication(events: Events, event: AuthenticationEvent)
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }
 
-/** Creates the overload protection of a server, which reports overload as events. */
+/** Creates the overload protection of a server, which emits events when an overload begins and ends. */
 export function makeLoadControl(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
-  const onRefused = overloadSpells(
-    ({ isOn, refused }) => events.emit('server_overloaded', { refusing: isOn, refused }),
+  const onRejected = trackOverload(
+    ({ isOn, rejected }) => events.emit('server_overloaded', { refusing: isOn, refused: rejected }),
     clock.after,
   )
-  return new LoadControl({ limits, onRefused })
+  return new LoadControl({ limits, onRejected })
 }

@@ -10,10 +10,10 @@ import type { Authenticator } from '../../incoming/index.ts'
 import { clientRules, eraOf, headerName, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
-  type OriginGuard,
+  type OriginCheck,
   pipeline,
   readBody,
-  refuseBodyByHead,
+  rejectBodyByHeaders,
   type RequestHandler,
   repeatedSingleton,
   sendProblem,
@@ -39,7 +39,7 @@ export interface HttpParts {
   readonly reloadable: {
     readonly authenticator: Authenticator
     /** Undefined until the port is bound. */
-    readonly originGuard: OriginGuard | undefined
+    readonly originCheck: OriginCheck | undefined
     readonly guards: { readonly gate: Gate | undefined }
   }
   readonly edges: Edges
@@ -71,8 +71,8 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (refusal) await refusal
     checkHead(exchange)
 
-    if (!reloadable.originGuard) throw new GatehouseError('SHUTTING_DOWN')
-    reloadable.originGuard.check(exchange)
+    if (!reloadable.originCheck) throw new GatehouseError('SHUTTING_DOWN')
+    reloadable.originCheck.check(exchange)
     if (res.headersSent || res.destroyed) return
     const authenticating = reloadable.authenticator.stage(exchange)
     if (authenticating) await authenticating
@@ -161,7 +161,7 @@ function checkHead(exchange: VmcpExchange): void {
   if (type !== 'application/json' && (type === undefined || !jsonType.test(type))) {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
   }
-  refuseBodyByHead(exchange)
+  rejectBodyByHeaders(exchange)
 }
 
 const jsonType = /^\s*application\/json\s*(?:;|$)/i
@@ -172,7 +172,7 @@ function notAllowed(path: string): GatehouseError {
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
-  if (parts.reloadable.authenticator.response(exchange, error)) return
+  if (parts.reloadable.authenticator.sendChallenge(exchange, error)) return
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
   if (!(error instanceof GatehouseError) || (error.status >= 500 && error.code !== 'OVERLOADED'))
     parts.events.emit('request_failed', { reason, err: error })

@@ -7,7 +7,7 @@
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
-import type { Log, OriginGuard } from '../../net/index.ts'
+import type { Log, OriginCheck } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
@@ -47,7 +47,7 @@ export class Reloadable {
   /** Lower-case names. */
   passthroughHeaders: readonly string[]
   /** Set once the port is bound. */
-  originGuard: OriginGuard | undefined
+  originCheck: OriginCheck | undefined
 
   /** Throws INVALID_CONFIG, which names the invalid setting. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {

@@ -12,7 +12,7 @@ import {
   listen,
   type LoadControl,
   type Log,
-  makeOriginGuard,
+  makeOriginCheck,
   silentLog,
 } from '../../net/index.ts'
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
@@ -302,7 +302,7 @@ class Vmcp implements VmcpServer {
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
     const listener = await listen({ host, port, handler, log: this.#log, certificate, connections })
-    this.#parts.originGuard = makeOriginGuard({
+    this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,
       secure: certificate !== undefined,

@@ -94,7 +94,7 @@ function action(template: string, start: number): Read {
   for (;;) {
     const close = closing(template, at)
     if (close && depth === 0) return { ...close, tokens }
-    if (close) throw new TemplateError('a parenthesis is not closed')
+    if (close) throw new TemplateError('unclosed parenthesis')
     const char = template[at]
     if (char === undefined) throw new TemplateError('an action is not closed')
     if (isSpace(char)) {
@@ -104,8 +104,7 @@ function action(template: string, start: number): Read {
     }
     const { token, end } = tokenAt(template, at, apart)
     if (token.kind === 'open') depth += 1
-    if (token.kind === 'close' && --depth < 0)
-      throw new TemplateError('a parenthesis is closed that is not open')
+    if (token.kind === 'close' && --depth < 0) throw new TemplateError('unexpected closing parenthesis')
     tokens.push(token)
     at = end
     apart = false

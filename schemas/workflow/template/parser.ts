@@ -303,7 +303,7 @@ class Parser {
     if (this.#depth > maxDepth) throw new TemplateError('parentheses are nested too deep')
     const pipe = this.#pipe('parenthesis')
     this.#depth -= 1
-    if (this.#peek()?.kind !== 'close') throw new TemplateError('a parenthesis is not closed')
+    if (this.#peek()?.kind !== 'close') throw new TemplateError('unclosed parenthesis')
     this.#at += 1
     return { kind: 'pipe', pipe }
   }

@@ -9,7 +9,7 @@ import { jsonHost, startIsolatedNetwork } from '../../helpers/network/isolated-n
 
 await t.test('the error names a proxy that closes the connection or does not speak HTTP', async (t) => {
   for (const [reply, text] of [
-    ['', 'the connection was closed without a response'],
+    ['', 'connection closed without a response'],
     ['SSH-2.0-OpenSSH\r\n', 'the response is not HTTP'],
   ] as const) {
     const server = createServer((socket) => {
@@ -22,7 +22,7 @@ await t.test('the error names a proxy that closes the connection or does not spe
     const port = address !== null && typeof address === 'object' ? address.port : 0
     const fetch = makeFetch({ proxy: { https: `http://127.0.0.1:${port}` } })
     const message = await failureText(fetch('https://mcp.example/'))
-    t.match(message, `the HTTP proxy 127.0.0.1:${port} opened no tunnel to mcp.example:443: ${text}`)
+    t.match(message, `the HTTP proxy 127.0.0.1:${port} did not open a tunnel to mcp.example:443: ${text}`)
     await fetch.close()
   }
 })
@@ -44,7 +44,7 @@ for (const scheme of ['http', 'https'])
     await proxy.close()
     // The client has seen the end of its connections after one turn of the event loop.
     await setImmediate()
-    t.match(await failureText(send()), `no connection to the HTTP proxy 127.0.0.1:${proxy.port}`)
+    t.match(await failureText(send()), `cannot connect to the HTTP proxy 127.0.0.1:${proxy.port}`)
     await proxy.start()
     const found = true
     t.same(await Promise.all([send(), send(), send()]), [{ found }, { found }, { found }])
@@ -93,7 +93,7 @@ await t.test('a proxy that does not respond to CONNECT is a timeout, and its soc
     const fetch = makeFetch({ proxy: { https: silent.url }, dialTimeoutMs: 100 })
     t.equal(
       await failureText(fetch('https://mcp.example/')),
-      `the HTTP proxy 127.0.0.1:${silent.port} opened no tunnel to mcp.example:443: no response in time (ETIMEDOUT); check HTTPS_PROXY`,
+      `the HTTP proxy 127.0.0.1:${silent.port} did not open a tunnel to mcp.example:443: no response in time (ETIMEDOUT); check HTTPS_PROXY`,
     )
     await silent.closed
     await fetch.close()

@@ -96,13 +96,13 @@ await t.test('a private authority is trusted for the target and for a proxy that
   const untrusting = makeFetch({ proxy: both })
   t.match(
     await failureText(untrusting('https://mcp.example/')),
-    `no connection to the HTTP proxy 127.0.0.1:${proxy.port}: the TLS handshake failed`,
+    `cannot connect to the HTTP proxy 127.0.0.1:${proxy.port}: TLS handshake failed`,
   )
   await untrusting.close()
   const careless = makeFetch({ proxy: both, tls: () => ({ insecureSkipVerify: true }) })
   t.match(
     await failureText(careless('https://mcp.example/')),
-    'the TLS handshake failed',
+    'TLS handshake failed',
     'insecureSkipVerify applies only to the target',
   )
   await careless.close()
@@ -157,13 +157,13 @@ await t.test('errors name the proxy and the next step', async (t) => {
   const gone = makeFetch({ proxy: { https: 'http://user:secret@127.0.0.1:9' } })
   t.equal(
     await failureText(gone('https://mcp.example/')),
-    'no connection to the HTTP proxy 127.0.0.1:9: the connection was refused (ECONNREFUSED); check HTTPS_PROXY',
+    'cannot connect to the HTTP proxy 127.0.0.1:9: connection refused (ECONNREFUSED); check HTTPS_PROXY',
   )
   await gone.close()
   const unknown = makeFetch({ proxy: { https: 'proxy.corp.example:3128' }, lookup: nowhere })
   t.equal(
     await failureText(unknown('https://mcp.example/')),
-    'no connection to the HTTP proxy proxy.corp.example:3128: the name has no address (ENOTFOUND); check HTTPS_PROXY',
+    'cannot connect to the HTTP proxy proxy.corp.example:3128: name resolution failed (ENOTFOUND); check HTTPS_PROXY',
   )
   await unknown.close()
   for (const value of ['socks5://127.0.0.1:1080', 'http://', 'http://user:secret@bad host']) {

@@ -83,7 +83,7 @@ t.test('a call that ends after its window says nothing about the next one', asyn
   rig.clock.moveTo('2026-11-24T00:00:10Z')
   await bob.call()
   const now = await levels(rig)
-  t.match(now, [/daily is used up.*until 2026-11-25/])
+  t.match(now, [/daily is exhausted.*until 2026-11-25/])
   release()
   await late
   t.strictSame(await levels(rig), now, 'still that of today')
@@ -96,7 +96,7 @@ for (const era of quotaEras) {
     const ada = await rig.as(era, 'ada')
     t.equal(leftIn(await ada.call()), undefined)
     t.equal(leftIn(await ada.call()), undefined)
-    t.match(await levels(rig), [/is used up, and calls are still allowed, for at least one user/])
+    t.match(await levels(rig), [/is exhausted for at least one user until .*: calls are still allowed/])
   })
 
   t.test(`${era}: a refusal says what the call would have cost`, async (t) => {

@@ -49,7 +49,7 @@ t.test('replicas on Redis', { skip: missingRedis }, async (t) => {
       t.equal(one.calls() + two.calls(), made, 'no other call was made')
       const third = await replica(t, `${era}:`, 5)
       t.match(await refused(third, await third.as(era, 'eve')), { quota: 'daily', remaining: 0 })
-      t.match(await third.status(), 'quota daily is used up')
+      t.match(await third.status(), 'quota daily is exhausted')
     })
   }
 

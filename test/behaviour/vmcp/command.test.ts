@@ -106,7 +106,7 @@ t.test(
       '--port: must be a whole number from 0 to 65535, found "70000"',
       '--session-ttl: must be a non-negative duration such as 30s or 1h30m, found "-5s"',
       '--host: must be an IP address or a host name, found "1.2.3"',
-      '--allowed-origins: must be one origin, scheme://host[:port], without a list or a wildcard, found "https://a.b,https://c.d"; repeat the flag for each origin',
+      '--allowed-origins: must be a single origin, scheme://host[:port], without wildcards, found "https://a.b,https://c.d"; repeat the flag for each origin',
       'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
     ])
       t.match(stderr, line)

@@ -80,14 +80,14 @@ const cases: readonly {
     answer: (res, id) => send(res, 200, 'application/json', rpcError(id, 'license expired\u0007\nask sales')),
     category: 'request_rejected',
     detail: /^license expired ask sales$/,
-    fix: /correct what the error of b names/,
+    fix: /correct the problem in the error of b/,
   },
   {
     name: 'a JSON-RPC error with HTTP 400',
     answer: (res, id) => send(res, 400, 'application/json', rpcError(id, 'tenant is missing')),
     category: 'request_rejected',
     detail: /^tenant is missing$/,
-    fix: /correct what the error of b names/,
+    fix: /correct the problem in the error of b/,
   },
   {
     name: 'a 421 body',
@@ -129,7 +129,7 @@ const cases: readonly {
     answer: (res) => send(res, 500, 'application/problem+json', '{"title":"x","detail":"database is down"}'),
     category: 'backend_unavailable',
     detail: /^database is down$/,
-    fix: /look at the log of b/,
+    fix: /check the log of b/,
   },
   {
     name: 'text of another protocol',

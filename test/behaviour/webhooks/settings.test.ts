@@ -84,9 +84,9 @@ t.test(
     const status = async () => (await fetch(`${vmcp.origin}/status`)).text()
     const reload = (webhooks: unknown) => vmcp.reload(vmcpConfig({ raw: backend.url }, settings(webhooks)))
     for (let i = 0; i < 3; i++) t.match((await call()).response?.error, { message: unavailable })
-    t.match(await status(), 'webhook one gives no valid responses')
+    t.match(await status(), 'webhook one returns no valid responses')
     reload({ validating: [hook('two', up)] })
-    t.notMatch(await status(), 'gives no valid responses')
+    t.notMatch(await status(), 'returns no valid responses')
     t.match((await call()).response?.error, { code: 403 })
     reload(undefined)
     t.ok((await call()).response?.result, 'none is asked any more')
@@ -103,7 +103,7 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
     [{ url: 'https://169.254.169.254' }, /never allowed/],
     [{ url, timeout: '60s' }, /from 1s to 30s/],
     [{ url, clientCertificatePath: '/x' }, /must be set together/],
-    [{ url, insecureSkipVerify: true, caBundlePath: '/x' }, /excludes/],
+    [{ url, insecureSkipVerify: true, caBundlePath: '/x' }, /cannot be combined/],
     [{ url, caBundlePath: '/does/not/exist' }, /webhooks\.validating\[v\]\.caBundlePath.*cannot be read/],
     [{ url, hmacSecretPath: '/does/not/exist' }, /\/does\/not\/exist cannot be read/],
   ]

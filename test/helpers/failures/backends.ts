@@ -75,7 +75,7 @@ export const backendFailures: readonly Failure[] = [
     name: 'a backend that is down',
     drive: (t) => rig(t, { b: nowhere }),
     message: /^backend b is unhealthy: Connection failed$/,
-    fix: /check that b runs/,
+    fix: /check that b is running/,
     logged: { reason: 'connection_failed', err: Object },
     also(t, { status }) {
       t.match(status.backends[0], {
@@ -106,7 +106,7 @@ export const backendFailures: readonly Failure[] = [
     name: 'a backend whose responses are errors',
     drive: answering((res) => res.writeHead(503).end('overloaded')),
     message: /^backend b is unhealthy: Backend unavailable: overloaded$/,
-    fix: /look at the log of b/,
+    fix: /check the log of b/,
     logged: { reason: 'backend_unavailable' },
   },
   {
@@ -138,7 +138,7 @@ export const backendFailures: readonly Failure[] = [
         },
       ),
     message: /^the circuit of backend b is open$/,
-    fix: /see its health/,
+    fix: /check its health/,
     metric: 'gatehouse_vmcp_backend_circuit{target_workload_name="b",state="open"} 1',
     health: ['unhealthy', 'unavailable'],
     also(t, { report, overview }) {
@@ -241,7 +241,7 @@ export const backendFailures: readonly Failure[] = [
     },
     reason: 'backend_unavailable',
     message: /a request to a backend failed/,
-    fix: /look at the log of b/,
+    fix: /check the log of b/,
     logged: { level: 'warn', reason: 'backend_unavailable' },
     metric: 'gatehouse_vmcp_backend_errors_total{',
     call: { name: 'b_echo', backend: 'b', outcome: 'failure' },

@@ -12,7 +12,7 @@ const malformed = {
   type: 'items_malformed',
   lasts: true,
   backend: 'b',
-  fix: /tell whoever runs b/,
+  fix: /report to the operator of b/,
 } as const
 
 /** A backend that lists this tool besides others, and a client that has seen it. */
@@ -97,7 +97,7 @@ export const listFailures: readonly Failure[] = [
       return running
     },
     message: /backend b lists items with hidden characters: 1 left out/,
-    fix: /ask whoever runs b .*tool "bad" of backend b is left out: guardrail hidden/,
+    fix: /ask the operator of b .*tool "bad" of backend b is left out: guardrail hidden/,
     metric: 'gatehouse_guardrail_matches_total',
   },
   {
@@ -107,7 +107,7 @@ export const listFailures: readonly Failure[] = [
     backend: 'b',
     drive: unreadableLater,
     message: /could not be read since .*; the previous ones stay in use$/,
-    fix: /see the health of b/,
+    fix: /check the health of b/,
     metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
   },
   {
@@ -125,7 +125,7 @@ export const listFailures: readonly Failure[] = [
     },
     reason: 'unreadable',
     message: /the lists of the backend cannot be read/,
-    fix: /see the health of b/,
+    fix: /check the health of b/,
     metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
     silent: {
       condition: 'nothing was offered that is missing now; a backend that is down is told by its health',

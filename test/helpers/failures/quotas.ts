@@ -24,8 +24,8 @@ export const quotaFailures: readonly Failure[] = [
     lasts: false,
     drive: (t) => called(t, { limit: 1 }, 4),
     reason: 'monthly',
-    message: /a quota refused a call/,
-    fix: /wait until the window of quota monthly ends, or raise its limit/,
+    message: /a quota rejected a call/,
+    fix: /wait until the period of quota monthly ends, or raise its limit/,
     logged: { level: 'info', quota: 'monthly', per: 'server', unit: 'calls', enforced: true },
     metric:
       'gatehouse_quota_exceeded_calls_total{server="test-vmcp",quota="monthly",per="server",action="block"} 3',
@@ -47,7 +47,7 @@ export const quotaFailures: readonly Failure[] = [
     type: 'quota_level',
     lasts: true,
     drive: (t) => called(t, {}, 5),
-    message: /^quota monthly is used up, and calls are refused, for the whole server until /,
+    message: /^quota monthly is exhausted for the whole server until .*: calls are rejected$/,
     fix: /raise limit of monthly in quotas/,
     metric: 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="monthly",per="server"} 1',
   },
@@ -65,7 +65,7 @@ export const quotaFailures: readonly Failure[] = [
       return running
     },
     message: /^quotas cannot be checked: calls are allowed$/,
-    fix: /check that Redis runs/,
+    fix: /check that Redis is running/,
     metric: 'gatehouse_quota_fail_open_total',
   },
   {
@@ -104,7 +104,7 @@ export const quotaFailures: readonly Failure[] = [
     },
     reason: 'cost',
     message: /reports an invalid cost/,
-    fix: /tell whoever runs b: gatehouse\.dev\/cost/,
+    fix: /report to the operator of b: gatehouse\.dev\/cost/,
     logged: { level: 'warn', backend: 'b' },
     silent: noState,
   },

@@ -13,7 +13,7 @@ async function redisRig(t: Test, more: object = {}): Promise<{ running: Rig; red
   return { redis, running: await rig(t, { b: await backend(t) }, { sessionStorage, ...more }) }
 }
 
-const redisFix = /check that Redis runs/
+const redisFix = /check that Redis is running/
 
 export const settingFailures: readonly Failure[] = [
   {

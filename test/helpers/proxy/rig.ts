@@ -137,7 +137,7 @@ export function fakeAuthenticator(stage: Authenticator['stage']): Authenticator 
     route: () => undefined,
     authenticate: () => anonymousCaller(),
     challenge: () => undefined,
-    response: () => false,
+    sendChallenge: () => false,
     close: async () => {},
   }
 }

@@ -226,7 +226,7 @@ await t.test('settings: values are checked one by one, and all errors are told a
     /--port: .*0 to 65535/,
     /--request-timeout: .*duration/,
     /--allowed-origins: .*found "null"/,
-    /--allowed-origins: must be one origin.*found "https:\/\/a.example,https:\/\/b.example"; repeat the flag/,
+    /--allowed-origins: must be a single origin.*found "https:\/\/a.example,https:\/\/b.example"; repeat the flag/,
     /--allowed-origins: .*wildcard.*found "https:\/\/\*.c.example"/,
     /--resource-url: .*absolute/,
     /--remote-auth-timeout: must be longer than zero/,

@@ -116,7 +116,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ],
   ['TLS that is no object', one({ tls_config: null }), /validating\[0\]\.tls_config: expected an object/],
   [
-    'trust in nobody and in somebody',
+    'skipped verification with a CA bundle',
     one({ tls_config: { insecure_skip_verify: true, ca_bundle_path: 'c' } }),
     /tls_config\.insecure_skip_verify cannot be combined with tls_config\.ca_bundle_path/,
   ],
@@ -172,7 +172,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     [0, 1].map((n) => ({ validating: Array.from({ length: 9 }, (_, i) => ({ name: `v${n}${i}`, url })) })),
     /all files together.*validating/s,
   ],
-  ['two documents', ['validating: []\n---\nvalidating: []\n'], /must not start a second document/],
+  ['two documents', ['validating: []\n---\nvalidating: []\n'], /must not contain a second document/],
   ['no YAML', ['{'], /0\.yaml/],
 ]
 

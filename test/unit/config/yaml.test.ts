@@ -173,7 +173,7 @@ t.test('yaml: every file is read by it, and named in the message', async (t) => 
     if (name === 'manifests') continue
     t.throws(() => read(two), {
       code: 'INVALID_CONFIG',
-      message: /two\.yaml[^]*line 3: must not start a second document/,
+      message: /two\.yaml[^]*line 3: must not contain a second document/,
     })
   }
 })

@@ -31,7 +31,7 @@ async function listener(t: Test, authenticator: Authenticator, dispatch?: () => 
         exchange.res.end(exchange.caller?.subject)
       },
       recover: (exchange, error) => {
-        if (!authenticator.response(exchange, error)) sendProblem(exchange.res, error)
+        if (!authenticator.sendChallenge(exchange, error)) sendProblem(exchange.res, error)
       },
     },
     Exchange,
@@ -108,9 +108,9 @@ await t.test(
           throw new GatehouseError('SUBJECT_REFUSED')
         },
         recover: (exchange, error) => {
-          t.notOk(authenticator.response(exchange, new GatehouseError('FORBIDDEN')))
-          t.notOk(authenticator.response(exchange, new Error('x')))
-          t.ok(authenticator.response(exchange, error))
+          t.notOk(authenticator.sendChallenge(exchange, new GatehouseError('FORBIDDEN')))
+          t.notOk(authenticator.sendChallenge(exchange, new Error('x')))
+          t.ok(authenticator.sendChallenge(exchange, error))
         },
       },
       Exchange,

@@ -59,7 +59,7 @@ t.test(
   async (t) => {
     const { feed, warned, count } = setup(t, (id, respond) => respond({ id: Number(id), error: refused }))
     feed.wantLists(['tools'])
-    t.match(await warned, /refuses subscriptions/)
+    t.match(await warned, /rejects subscriptions/)
     t.equal(count(), 7)
   },
 )

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   argumentHeaders,
-  disagreeingArgument,
+  mismatchedHeader,
   JsonObject,
   mirroredArguments,
   writeHeaderValue,
@@ -46,17 +46,17 @@ t.test('x-mcp-header: arguments at any depth of properties become headers', asyn
     'mcp-param-page': '3',
   })
   const sent = { 'mcp-param-region': 'eu', 'mcp-param-page': '3.0' }
-  t.equal(disagreeingArgument(mirrored, call({ region: 'eu', where: { page: 3 } }), sent), undefined)
-  t.equal(disagreeingArgument(mirrored, call({ region: 'us', where: { page: 3 } }), sent), 'Region')
-  t.equal(disagreeingArgument(mirrored, call({ region: 'eu' }), sent), 'Page', 'a header without an argument')
-  t.equal(disagreeingArgument(mirrored, call({ region: 'eu', where: { page: 3 }, dry: true }), sent), 'Dry')
+  t.equal(mismatchedHeader(mirrored, call({ region: 'eu', where: { page: 3 } }), sent), undefined)
+  t.equal(mismatchedHeader(mirrored, call({ region: 'us', where: { page: 3 } }), sent), 'Region')
+  t.equal(mismatchedHeader(mirrored, call({ region: 'eu' }), sent), 'Page', 'a header without an argument')
+  t.equal(mismatchedHeader(mirrored, call({ region: 'eu', where: { page: 3 }, dry: true }), sent), 'Dry')
 })
 
 t.test('x-mcp-header: an object on the way that names a member twice is refused', async (t) => {
   const mirrored = [{ path: ['where', 'page'], header: 'Page', type: 'integer' as const }]
   const params = new JsonObject(Buffer.from('{"arguments":{"where":{"page":1,"page":2}}}'))
   t.throws(() => argumentHeaders(mirrored, params), { code: 'INVALID_PARAMS', message: /occurs twice/ })
-  t.throws(() => disagreeingArgument(mirrored, params, {}), { code: 'INVALID_PARAMS' })
+  t.throws(() => mismatchedHeader(mirrored, params, {}), { code: 'INVALID_PARAMS' })
 })
 
 t.test('x-mcp-header: broken annotations are refused', async (t) => {

@@ -9,7 +9,7 @@ import { BodyMemory, bodyBytesOf } from '../../../runtime/net/load/body-memory.t
 
 function rig() {
   let now = 0
-  const memory = new BodyMemory({ maxBytes: 1000, now: () => now, refusal: () => new Error('refused') })
+  const memory = new BodyMemory({ maxBytes: 1000, now: () => now, makeError: () => new Error('refused') })
   return {
     memory,
     wait(ms: number) {

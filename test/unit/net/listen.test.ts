@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { holdsStream, listen, silentLog } from '../../../runtime/net/index.ts'
+import { registerStream, listen, silentLog } from '../../../runtime/net/index.ts'
 
 const base = { host: '127.0.0.1', port: 0, log: silentLog }
 
@@ -37,7 +37,7 @@ await t.test('close: idle connections go, streams are ended, requests in flight 
       if (req.url === '/stream') {
         res.writeHead(200, { 'Content-Type': 'text/event-stream' })
         res.write('data: 1\n\n')
-        holdsStream(res, () => res.end('data: bye\n\n'))
+        registerStream(res, () => res.end('data: bye\n\n'))
       } else if (req.url === '/slow') {
         finish = () => res.end('done')
         slow.resolve()
@@ -120,7 +120,7 @@ await t.test('close: a stream that is opened meanwhile is ended', async (t) => {
     handler(req, res) {
       if (req.url !== '/stream') return void res.end('ok')
       res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-      holdsStream(res, () => res.end('bye'))
+      registerStream(res, () => res.end('bye'))
       return undefined
     },
   })

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { type Caller, Exchange, localIssuer, makeCaller } from '../../../runtime/net/index.ts'
 import { LoadControl, type LoadOptions } from '../../../runtime/net/load/load.ts'
-import { overloadSpells } from '../../../runtime/net/load/spells.ts'
+import { trackOverload } from '../../../runtime/net/load/spells.ts'
 
 interface Asked {
   readonly caller?: Caller
@@ -22,12 +22,12 @@ class Rig {
 
   constructor(limits: LoadOptions['limits'] = {}) {
     this.load = new LoadControl({
-      limits: { few: 0, turnMs: 1, ...limits },
+      limits: { alwaysAdmitted: 0, turnMs: 1, ...limits },
       now: () => this.now,
       afterTurn: (work) => {
         this.#work = work
       },
-      onRefused: () => this.refused++,
+      onRejected: () => this.refused++,
     })
   }
 
@@ -130,7 +130,7 @@ t.test('only POST waits: streams and the end of sessions are no load', async (t)
 t.test(
   'a caller whose request would wait too long is refused by the head alone; others are not',
   async (t) => {
-    const rig = new Rig({ burstMs: 20, standingMs: 10, refusalsPerStart: 100 })
+    const rig = new Rig({ burstMs: 20, standingMs: 10, rejectionsPerStart: 100 })
     const many = { caller: named('many'), headers: { authorization: 'Bearer many' } }
     const few = { caller: named('few'), headers: { authorization: 'Bearer few' } }
     const results = Array.from({ length: 60 }, (_, i) => rig.take(`many ${i}`, many))
@@ -182,7 +182,7 @@ t.test('what has waited too long after all is refused at its turn', async (t) =>
 })
 
 t.test('refusals have a share of each turn, and later ones wait', async (t) => {
-  const rig = new Rig({ burstMs: 1, standingMs: 1, refusalsPerStart: 2 })
+  const rig = new Rig({ burstMs: 1, standingMs: 1, rejectionsPerStart: 2 })
   const results = Array.from({ length: 30 }, (_, i) => rig.take(`call ${i}`))
   let told = 0
   for (const result of results) void result.then((code) => (told += Number(code === 'OVERLOADED')))
@@ -196,7 +196,7 @@ t.test('refusals have a share of each turn, and later ones wait', async (t) => {
 })
 
 t.test('memory is bounded: requests that wait, their bodies, and refusals that wait', async (t) => {
-  const full = { burstMs: 1e6, standingMs: 1e6, refusalsPerStart: 1, maxHeld: 3 }
+  const full = { burstMs: 1e6, standingMs: 1e6, rejectionsPerStart: 1, maxPendingRejections: 3 }
   const byCount = new Rig({ ...full, maxWaiting: 5 })
   const codes: string[] = []
   for (let i = 0; i < 20; i++) void byCount.take('x').then((code) => codes.push(code))
@@ -212,7 +212,7 @@ t.test('memory is bounded: requests that wait, their bodies, and refusals that w
 t.test(
   'after a turn that took very long, what comes late in the next one is refused, whoever sends it',
   async (t) => {
-    const rig = new Rig({ few: 2 })
+    const rig = new Rig({ alwaysAdmitted: 2 })
     await rig.take('a')
     await rig.endTurn(300)
     t.equal(await rig.take('b'), 'began')
@@ -226,7 +226,7 @@ t.test(
 )
 
 t.test('few requests wait as long as they must', async (t) => {
-  const rig = new Rig({ few: 8, burstMs: 5, standingMs: 5 })
+  const rig = new Rig({ alwaysAdmitted: 8, burstMs: 5, standingMs: 5 })
   const codes = Array.from({ length: 8 }, (_, i) => rig.take(String(i)))
   for (let turn = 0; turn < 8; turn++) await rig.endTurn(100)
   t.strictSame(
@@ -264,20 +264,20 @@ async function begunIn(rig: Rig): Promise<number> {
 t.test('a spell of refusals is told when it begins and when it is over', async (t) => {
   const told: unknown[] = []
   let work: (() => void) | undefined
-  const note = overloadSpells(
+  const note = trackOverload(
     (overload) => told.push(overload),
     (_ms, next) => {
       work = next
     },
   )
   for (let i = 0; i < 100; i++) note()
-  t.same(told, [{ isOn: true, refused: 1 }])
+  t.same(told, [{ isOn: true, rejected: 1 }])
   work?.()
   note()
   work?.()
   t.equal(told.length, 1, 'it goes on')
   work?.()
-  t.same(told[1], { isOn: false, refused: 101 })
+  t.same(told[1], { isOn: false, rejected: 101 })
   note()
-  t.same(told[2], { isOn: true, refused: 1 }, 'the next spell is told again')
+  t.same(told[2], { isOn: true, rejected: 1 }, 'the next spell is told again')
 })

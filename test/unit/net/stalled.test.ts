@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { holdsStream, listen, silentLog } from '../../../runtime/net/index.ts'
+import { registerStream, listen, silentLog } from '../../../runtime/net/index.ts'
 
 const stalledMs = 1_000
 const large = Buffer.alloc(16 * 1024 * 1024, 'x')
@@ -47,7 +47,7 @@ t.test('a stream that was blocked once and is quiet afterwards stays open', asyn
   const blocked = Promise.withResolvers<() => void>()
   const listener = await serve((_req, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' }).write(large)
-    holdsStream(res, () => res.end())
+    registerStream(res, () => res.end())
     blocked.resolve(() => res.write('data: late\n\n'))
   })
   const socket = connect(listener.port, '127.0.0.1')

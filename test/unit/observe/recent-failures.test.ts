@@ -59,7 +59,7 @@ t.test('a session that is not saved', async (t) => {
     onEnd() {},
   })
   await sessions.save({} as never)
-  t.match(events.recent(), [{ type: 'session_unsaved', fix: /check that Redis runs/ }])
+  t.match(events.recent(), [{ type: 'session_unsaved', fix: /check that Redis is running/ }])
 })
 
 t.test('lost audit lines are a problem until none was lost for a while', async (t) => {

@@ -16,7 +16,7 @@ t.test('an authentication stage that has responded ends the request', async (t) 
   const parts = {
     load: { admit: () => undefined, turn: () => undefined, bodies: {} },
     current: {
-      originGuard: { check: () => undefined },
+      originCheck: { check: () => undefined },
       authenticator: {
         route: () => undefined,
         response: () => false,

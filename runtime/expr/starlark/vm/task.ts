@@ -54,7 +54,7 @@ function placeOf({ fn, at }: Frame): Trace {
 /** Converts errors that are not the script's: stack overflows, and internal errors. */
 function toScriptError(error: unknown): StarlarkError {
   const isBound = error instanceof RangeError
-  const failure = new StarlarkError(isBound ? 'value is too deep or too large' : 'internal error')
+  const failure = new StarlarkError(isBound ? 'value is nested too deeply or too large' : 'internal error')
   failure.cause = error
   return failure
 }

@@ -28,32 +28,32 @@ export const attachRows = {
     level: 'warn',
   },
   server_line_too_long: {
-    message: 'the server wrote a line that is longer than allowed; it was dropped',
+    message: 'the server wrote a line that is too long; it was dropped',
     level: 'warn',
   },
 } satisfies Partial<EventTable>
 
-const look = 'see the condition Attached of the MCPServer, and the pod of the server'
-const image = 'check the name of the image and imagePullSecrets'
-const logs = 'see the log of the container mcp of the server, with --previous'
+const look = 'check the condition Attached of the MCPServer, and the pod of the server'
+const image = 'check the image name and imagePullSecrets'
+const logs = 'check the log of the container mcp of the server, with --previous'
 
 const fixes: Readonly<Record<string, string>> = {
   AccessRefused:
     "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant rights that it has",
   AnotherProxyAttached: 'no action needed: this proxy attaches when the other one ends or stops responding',
-  ApiServerError: 'look at the API server, and at quotas and admission of the namespace',
+  ApiServerError: 'check the API server, and the quotas and admission of the namespace',
   ApiServerUnreachable:
     "allow the proxy's pod to connect to the API server: check egress rules and NetworkPolicies",
   ContainerEnded: logs,
   CrashLoopBackOff: logs,
-  CreateContainerConfigError: 'check the Secrets and ConfigMaps that the server names',
+  CreateContainerConfigError: 'check the Secrets and ConfigMaps that the server references',
   ErrImagePull: image,
   ImagePullBackOff: image,
   InvalidImageName: 'check spec.image',
-  NoSession: 'see the log of the server, and delete its pod to start it again',
-  PodNotFound: 'see the events of the StatefulSet of the server',
+  NoSession: 'check the log of the server, and delete its pod to restart it',
+  PodNotFound: 'check the events of the StatefulSet of the server',
   PodPending: 'no action needed: the pod of the server is starting',
   PodTerminating: 'no action needed: the proxy waits for the next pod',
-  ServerSilent: 'see the log of the server and check that it uses MCP on its standard streams',
+  ServerSilent: 'check the log of the server, and that it uses MCP on its standard streams',
   StreamEnded: 'no action needed: the proxy attaches again',
 }

@@ -4,7 +4,7 @@ import { checkDecisionPoint, checkRedis, checkWebhook } from '../words.ts'
 
 export const callRows = {
   pin_refused: {
-    message: 'a call was refused: the definition does not match the lock',
+    message: 'call rejected: the definition does not match the lock',
     level: 'warn',
     repeats: ({ backend, reason }) => `${backend} ${reason}`,
   },
@@ -27,7 +27,7 @@ export const callRows = {
     }),
   },
   token_refused: {
-    message: 'access tokens of clients are refused',
+    message: 'client access tokens rejected',
     level: 'info',
     repeats: ({ reason }) => reason,
   },
@@ -38,8 +38,8 @@ export const callRows = {
     condition: ({ reason }) => ({
       id: 'token_check',
       open: {
-        message: `access tokens of clients cannot be checked: requests are refused (${reason})`,
-        fix: 'check that the issuer of incomingAuth.oidc and its keys can be reached from this server: gatehouse doctor shows the failing hop',
+        message: `client access tokens cannot be checked: requests are rejected (${reason})`,
+        fix: 'check that the issuer of incomingAuth.oidc and its keys are reachable from this server: gatehouse doctor shows the failing hop',
       },
     }),
   },
@@ -50,12 +50,12 @@ export const callRows = {
   },
   session_unsaved: { message: 'a session was not saved', level: 'warn' },
   call_denied: {
-    message: 'policies refused a request',
+    message: 'policies denied a request',
     level: 'info',
     repeats: ({ method }) => method,
   },
   call_limited: {
-    message: 'a rate limit refused a call',
+    message: 'a rate limit rejected a call',
     level: 'info',
     repeats: ({ scope, operation_type }) => `${scope} ${operation_type}`,
   },
@@ -73,7 +73,7 @@ export const callRows = {
     }),
   },
   decision_failed: {
-    message: 'the decision point gave no decision: the request is refused',
+    message: 'the decision point returned no decision: request rejected',
     level: 'warn',
     repeats: ({ reason }) => reason,
   },
@@ -81,8 +81,8 @@ export const callRows = {
     message: ({ up, replaced }) => {
       if (replaced) return 'the failing decision point was replaced'
       return up
-        ? 'the decision point decides again'
-        : 'the decision point gives no decisions: requests are refused'
+        ? 'the decision point returns decisions again'
+        : 'the decision point returns no decisions: requests are rejected'
     },
     level: ({ up }) => (up ? 'info' : 'error'),
     condition: ({ up, reason = '' }) => ({
@@ -90,30 +90,30 @@ export const callRows = {
       open: up
         ? undefined
         : {
-            message: `the decision point gives no decisions: requests are refused (${reason})`,
-            fix: `${checkDecisionPoint}; the log has the reason of each failure`,
+            message: `the decision point returns no decisions: requests are rejected (${reason})`,
+            fix: `${checkDecisionPoint}; the log contains the reason for each failure`,
           },
     }),
   },
   webhook_denied: {
     message: ({ enforced }) =>
-      enforced ? 'a webhook refused a call' : 'a webhook would have refused a call; it only audits',
+      enforced ? 'a webhook rejected a call' : 'a webhook in audit mode would have rejected a call',
     level: 'info',
     repeats: ({ webhook, phase }) => `${webhook} ${phase}`,
   },
   webhook_failed: {
     message: ({ refused }) =>
       refused
-        ? 'a webhook gave no valid response: the call is refused'
-        : 'a webhook gave no valid response: the call goes on without it',
+        ? 'a webhook returned no valid response: call rejected'
+        : 'a webhook returned no valid response: the call continues without it',
     level: 'warn',
     repeats: ({ webhook, reason }) => `${webhook} ${reason}`,
   },
   webhook_state: {
     message: ({ up, replaced, ignored }) => {
       if (replaced) return 'the failing webhook was replaced'
-      if (up) return 'the webhook gives valid responses again'
-      return `a webhook gives no valid responses: ${fateOf(ignored)}`
+      if (up) return 'the webhook returns valid responses again'
+      return `a webhook returns no valid responses: ${fateOf(ignored)}`
     },
     level: ({ up, ignored }) => (up ? 'info' : ignored ? 'warn' : 'error'),
     condition: ({ webhook, up, ignored, reason = '' }) => ({
@@ -121,14 +121,14 @@ export const callRows = {
       open: up
         ? undefined
         : {
-            message: `webhook ${webhook} gives no valid responses: ${fateOf(ignored)} (${reason})`,
-            fix: `${checkWebhook(webhook)}; the log has the reason of each failure`,
+            message: `webhook ${webhook} returns no valid responses: ${fateOf(ignored)} (${reason})`,
+            fix: `${checkWebhook(webhook)}; the log contains the reason for each failure`,
           },
     }),
   },
   guardrail_matched: {
     message: ({ outcome }) =>
-      outcome === 'refused' ? 'a guardrail refused a call or its result' : 'a guardrail matched',
+      outcome === 'refused' ? 'a guardrail rejected a call or its result' : 'a guardrail matched',
     level: ({ outcome }) => (outcome === 'refused' ? 'warn' : 'info'),
     repeats: ({ rule, direction, outcome, backend }) => `${rule} ${direction} ${outcome} ${backend}`,
   },
@@ -138,11 +138,11 @@ export const callRows = {
     repeats: ({ direction, backend }) => `${direction} ${backend}`,
   },
   policy_engine_failed: {
-    message: 'the policy engine failed and is replaced; the request is refused',
+    message: 'the policy engine failed and is being replaced; request rejected',
     level: 'error',
   },
 } satisfies Partial<EventTable>
 
 function fateOf(ignored: boolean): string {
-  return ignored ? 'calls go on without it' : 'calls are refused'
+  return ignored ? 'calls continue without it' : 'calls are rejected'
 }

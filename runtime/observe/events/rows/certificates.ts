@@ -4,7 +4,7 @@ import type { EventTable } from '../row.ts'
 export const certificateRows = {
   certificate_expiring: {
     message: ({ ends, expired }) => {
-      if (ends === undefined) return 'no certificate of the backend expires soon any more'
+      if (ends === undefined) return 'no certificate of the backend expires soon'
       return expired ? 'a certificate for a backend has expired' : 'a certificate for a backend expires soon'
     },
     level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
@@ -39,7 +39,7 @@ export const certificateRows = {
             },
     }),
   },
-  serving_certificate_reloaded: { message: 'a new certificate is served', level: 'info' },
+  serving_certificate_reloaded: { message: 'a new certificate is in use', level: 'info' },
   serving_certificate_refused: {
     message: ({ reason }) =>
       reason === undefined

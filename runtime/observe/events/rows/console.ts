@@ -4,7 +4,7 @@ const maxNamed = 5
 
 export const consoleRows = {
   console_action: {
-    message: 'an action in the console',
+    message: 'console action',
     level: ({ outcome }) => (outcome === 'success' ? 'info' : 'warn'),
     repeats: ({ operation, outcome, user = '', target = '' }) => `${operation} ${outcome} ${user} ${target}`,
   },
@@ -13,7 +13,7 @@ export const consoleRows = {
       if (unusable) return 'the policies of the console cannot be used; no user has a role'
       return failing.length > 0
         ? 'a policy of the console could not be evaluated; a failing permit grants nothing, a failing forbid denies'
-        : 'the failing policies of the console are no longer in force'
+        : 'the failing console policies are no longer in force'
     },
     level: ({ failing, unusable }) => (unusable ? 'error' : failing.length > 0 ? 'warn' : 'info'),
     // Each failure of a policy is logged once, even when the list of failing policies stays the same.

@@ -1,17 +1,18 @@
+import type { EventFields } from '../fields.ts'
 import type { EventTable } from '../row.ts'
 import { checkRedis } from '../words.ts'
 
 export const quotaRows = {
   quota_exceeded: {
     message: ({ enforced }) =>
-      enforced ? 'a quota refused a call' : 'a call exceeded a quota that only warns, and was allowed',
+      enforced ? 'a quota rejected a call' : 'a call exceeded a quota that only warns, and was allowed',
     level: 'info',
     repeats: ({ quota, enforced }) => `${quota} ${enforced}`,
   },
   quota_level: {
     message: ({ after }) => {
-      if (after === 'below') return 'a quota is no longer used up'
-      return after === 'near' ? 'a quota is at 80 % or more' : 'a quota is used up'
+      if (after === 'below') return 'a quota is no longer exhausted'
+      return after === 'near' ? 'a quota is at 80 % or more' : 'a quota is exhausted'
     },
     level: ({ after, blocks }) => (after === 'exhausted' && blocks ? 'warn' : 'info'),
     condition: ({ quota, per, after, until, blocks }) => ({
@@ -20,7 +21,7 @@ export const quotaRows = {
         after === 'below'
           ? undefined
           : {
-              message: `quota ${quota} ${levelText(after, blocks)} ${whose(per)} until ${until}`,
+              message: levelText({ quota, per, after, until, blocks }),
               fix: `raise limit of ${quota} in quotas if this usage is expected; the audit log contains the calls, and under quotas those over the limit`,
             },
     }),
@@ -34,7 +35,7 @@ export const quotaRows = {
     }),
   },
   quota_memory_full: {
-    message: 'no memory for budgets of further callers: they share one budget per quota',
+    message: 'no memory for the budgets of more callers: they share one budget per quota',
     level: 'warn',
     repeats: () => '',
   },
@@ -50,7 +51,7 @@ export const quotaRows = {
         ? undefined
         : {
             message: problem,
-            fix: "write the tool's name at its backend, not the name that clients see, or remove the setting",
+            fix: "use the tool's name at its backend instead of the name that clients see, or remove the setting",
           },
     }),
   },
@@ -61,9 +62,9 @@ export const quotaRows = {
   },
 } satisfies Partial<EventTable>
 
-function levelText(after: string, blocks: boolean): string {
-  if (after === 'near') return 'is at 80 % or more'
-  return blocks ? 'is used up, and calls are refused,' : 'is used up, and calls are still allowed,'
+function levelText({ quota, per, after, until, blocks }: EventFields['quota_level']): string {
+  if (after === 'near') return `quota ${quota} is at 80 % or more ${whose(per)} until ${until}`
+  return `quota ${quota} is exhausted ${whose(per)} until ${until}: calls are ${blocks ? 'rejected' : 'still allowed'}`
 }
 
 function whose(per: string): string {

@@ -2,7 +2,7 @@
  * One client's conversation with a server that several clients share. It behaves like a separate process and survives
  * the replacement of the real process.
  */
-import { type Message, scanMessage, type ServerLink, linkOver } from '../../../mcp/index.ts'
+import { type Message, scanMessage, type ServerLink, linkEnded } from '../../../mcp/index.ts'
 
 /** The functions of the server that a link needs. */
 export interface LinkOwner {
@@ -32,7 +32,7 @@ export class SharedLink implements ServerLink {
   }
 
   send(message: Buffer): void {
-    if (this.#over !== undefined) throw linkOver(this.#over)
+    if (this.#over !== undefined) throw linkEnded(this.#over)
     this.#owner.fromClient(this, scanMessage(message))
   }
 

@@ -29,9 +29,9 @@ import {
   scanMessage,
   updatedMethod,
   type ServerLink,
-  linkOver,
+  linkEnded,
   LinkRequester,
-  ofClient,
+  withClientSubscription,
 } from '../../../mcp/index.ts'
 import type { Log } from '../../../net/index.ts'
 import { lineOf } from '../peer.ts'
@@ -143,7 +143,7 @@ export class SharedServer implements LinkOwner {
   detached(why: string): void {
     this.#wire = undefined
     this.#isReady = false
-    this.#requester.failAll(linkOver(why))
+    this.#requester.failAll(linkEnded(why))
     const lost = [...this.#sent.values()]
     this.#sent.clear()
     const error = new GatehouseError('BACKEND_UNREACHABLE', {
@@ -335,7 +335,7 @@ export class SharedServer implements LinkOwner {
   }
 
   #write(message: Buffer): void {
-    if (!this.#wire) throw linkOver('the proxy is not attached')
+    if (!this.#wire) throw linkEnded('the proxy is not attached')
     this.#wire.write(lineOf(message))
   }
 }
@@ -347,7 +347,8 @@ export class SharedServer implements LinkOwner {
 function responseFor({ clientId, isSubscription }: Sent, id: string, message: Message): Message {
   try {
     const { error } = message
-    const result = isSubscription && message.result ? ofClient(message.result, id, clientId) : message.result
+    const result =
+      isSubscription && message.result ? withClientSubscription(message.result, id, clientId) : message.result
     return { ...message, id: clientId, result, bytes: responseMessage(clientId, { result, error }) }
   } catch (cause) {
     return scanMessage(errorMessage(clientId, new GatehouseError('BACKEND_PROTOCOL', { cause })))

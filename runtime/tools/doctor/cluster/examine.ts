@@ -116,7 +116,7 @@ async function checkHooks({ read, webhook }: ClusterFacts): Promise<CheckOutcome
   const name = textAt(first, 'clientConfig', 'service', 'name') ?? hooksName
   if (namespace === undefined) return skipped('the webhook is called by URL')
   const found = await read({ group: 'apps', version: 'v1', plural: 'deployments', namespace, name })
-  if (found === 'absent') return failed('cluster.hooks', `there is no Deployment ${namespace}/${name}`)
+  if (found === 'absent') return failed('cluster.hooks', `Deployment ${namespace}/${name} not found`)
   if (typeof found === 'string') return cannotRead(found, `the Deployment ${namespace}/${name}`)
   if (isServing(found)) return ok(`Deployment ${namespace}/${name} is available`)
   return failed('cluster.hooks', `Deployment ${namespace}/${name} is not available`)
@@ -143,7 +143,8 @@ async function checkMetacontroller(facts: ClusterFacts): Promise<CheckOutcome> {
   const { read, version } = facts
   const group = 'metacontroller.k8s.io'
   const list = await read({ group, version: 'v1alpha1', plural: 'compositecontrollers' })
-  if (list === 'absent') return failed('cluster.metacontroller', 'there is no kind CompositeController')
+  if (list === 'absent')
+    return failed('cluster.metacontroller', 'the kind CompositeController is not installed')
   if (typeof list === 'string') return cannotRead(list, 'CompositeControllers')
   const ours = itemsOf(list).filter(
     (controller) => textAt(controller, 'spec', 'parentResource', 'apiVersion') === apiVersion,

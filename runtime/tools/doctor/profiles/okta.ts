@@ -7,7 +7,7 @@ export const okta: Profile = {
   docs: 'https://developer.okta.com/docs/concepts/auth-servers/',
   quirks: [
     'tokens of the org server are for Okta’s own APIs: use a custom server, https://{domain}/oauth2/{id}',
-    'its metadata is appended to that path; the root of the domain is another server',
+    'its metadata URL appends to that path; the domain root belongs to another authorization server',
     'dynamic registration needs an API token',
     'one audience per custom server',
     'offline_access and the Refresh Token grant must both be allowed',

@@ -42,7 +42,7 @@ export const networkCodes = {
   },
   'tls.not-tls': {
     expected: 'TLS on the port',
-    fix: 'The port speaks plain HTTP or another protocol: use http:// for a local server, or the port that terminates TLS.',
+    fix: 'The port uses plain HTTP or another protocol: use http:// for a local server, or the port that terminates TLS.',
   },
   'tls.handshake': {
     expected: 'a TLS 1.2 or 1.3 handshake',
@@ -86,11 +86,11 @@ export const networkCodes = {
   },
   'endpoint.not-found': {
     expected: 'an MCP endpoint at this path',
-    fix: 'Correct the path (often /mcp), and the route of the proxy in front: it must not rewrite it.',
+    fix: 'Correct the path (often /mcp), or the route of the reverse proxy, which must not rewrite the path.',
   },
   'endpoint.host': {
     expected: 'a server that accepts its own host name',
-    fix: 'Allow this host name in the settings of the server (allowed hosts, protection against DNS rebinding), or let the proxy in front send a Host that the server accepts.',
+    fix: 'Allow this host name in the settings of the server (allowed hosts, DNS rebinding protection), or let the proxy in front send a Host that the server accepts.',
   },
   'endpoint.html': {
     expected: 'JSON or an event stream',

@@ -17,7 +17,7 @@ export const codes = {
   },
   'doctor.interrupted': {
     expected: 'every check runs',
-    fix: 'Run this again: Ctrl-C ended it. Registrations and tokens of the login were cleaned up.',
+    fix: 'Interrupted by Ctrl-C: run the command again. Registrations and tokens of the login were cleaned up.',
   },
   ...networkCodes,
   ...metadataCodes,

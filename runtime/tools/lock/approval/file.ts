@@ -35,7 +35,7 @@ export interface SoughtLock {
   readonly lock: input.RuntimeToolLock
 }
 
-/** A lock file that is older than any approval takes is stale. */
+/** Age at which a lock file is stale. An approval never takes this long. */
 const abandonedMs = 60_000
 
 /** Returns the file with the lock. Throws LOCK_NOT_WRITTEN when there is none, or more than one. */

@@ -21,7 +21,7 @@ import {
 } from '../../../mcp/index.ts'
 import {
   type AnySignal,
-  codedAnswer,
+  compressedResponseError,
   type DispatchController,
   type Dispatcher,
   type DispatchHandler,
@@ -248,7 +248,7 @@ class ResponseHandler implements DispatchHandler {
     }
     if (this.#done) return
     // For an unsuccessful response, the status is sufficient.
-    const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
+    const failure = this.#status < 300 ? compressedResponseError(this.#headers) : undefined
     if (failure) return this.fail(failure)
     if (!this.#hasData) this.#correctType(chunk)
     this.#hasData = true

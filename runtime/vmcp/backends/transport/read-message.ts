@@ -20,7 +20,7 @@ export function readBackendMessage(
 
 /** Reads the message in an event. A part of it may already have been sent to the client. */
 export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
-  const { taken } = event
+  const { receiver: taken } = event
   if (!(taken instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
   return (
     taken.end() ?? readBackendMessage(new SseEvent(event, taken.buffered.take(), event.size).data(), reporter)

@@ -10,11 +10,11 @@ import { timingSafeEqual } from 'node:crypto'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { JsonObject } from '../../../mcp/index.ts'
 import {
-  holdsStream,
+  registerStream,
   listen,
   type Listener,
   type Log,
-  notePeerAddress,
+  setPeerAddress,
   peerAddress,
   type RequestHandler,
   sendText,
@@ -70,7 +70,7 @@ export class WorkerRelay {
           sendText(res, 404, 'not found\n')
           return
         }
-        notePeerAddress(req, String(req.headers[addressHeader]))
+        setPeerAddress(req, String(req.headers[addressHeader]))
         handler(req, res)
       },
     })
@@ -144,7 +144,7 @@ function relayResponse(
   res.flushHeaders()
   // An endless stream ends when the server closes. The response to a request gets the same grace period as all others.
   if (holds && incoming.headers['content-type']?.startsWith('text/event-stream'))
-    holdsStream(res, () => {
+    registerStream(res, () => {
       incoming.unpipe(res)
       res.end()
     })

@@ -20,7 +20,7 @@ import {
   resultMessage,
   resultParts,
 } from '../../../mcp/index.ts'
-import { type Caller, notePeerAddress, peerAddress } from '../../../net/index.ts'
+import { type Caller, setPeerAddress, peerAddress } from '../../../net/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import type { ClientResponse } from '../response.ts'
 import { isShared, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
@@ -113,7 +113,7 @@ export class OldSseEdge {
 
 function accept({ req, res }: VmcpExchange): void {
   // The operation may end, and be audited, after the connection.
-  notePeerAddress(req, peerAddress(req))
+  setPeerAddress(req, peerAddress(req))
   res.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted')
 }
 

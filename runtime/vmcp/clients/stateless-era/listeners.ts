@@ -23,7 +23,7 @@ import {
   updatedMethod,
   withSubscription,
 } from '../../../mcp/index.ts'
-import { holdsCallerStream } from '../../../net/index.ts'
+import { registerCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { Watcher } from '../watcher.ts'
@@ -91,7 +91,7 @@ export class Listeners {
     const uris = await listener.prepare(wantedUris.slice(0, maxResources))
     if (exchange.res.destroyed) return
     beginEventStream(exchange.res, { 'cache-control': 'private, no-store' })
-    holdsCallerStream(exchange, () => listener.end())
+    registerCallerStream(exchange, () => listener.end())
     listener.acknowledge({ kinds, uris })
   }
 

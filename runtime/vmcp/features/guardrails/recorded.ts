@@ -22,7 +22,7 @@ export function recordMask(rules: readonly CompiledRule[]): () => MaskText {
     let steps = 0
     function spend(taken: number): TurnWork<void> {
       steps += taken
-      if (steps > maxSteps) throw new ScanLimit('the record takes too long to look through')
+      if (steps > maxSteps) throw new ScanLimit('the record takes too long to check')
       return nothing()
     }
     return (text) => {

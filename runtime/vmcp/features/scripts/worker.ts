@@ -117,5 +117,5 @@ function serialized(value: StarlarkValue, meter: ScriptMeter): string {
 /** Messages contain raw bytes of the script when they quote it. */
 function textOf(error: unknown): string {
   if (error instanceof StarlarkError) return error.describe(scriptFile).slice(0, maxMessageCharacters)
-  return error instanceof RangeError ? 'a value is too deep or too large' : 'internal error'
+  return error instanceof RangeError ? 'a value is nested too deeply or too large' : 'internal error'
 }

@@ -1,12 +1,12 @@
 /**
  * Provides vectors of tools and queries while the embedding service is available.
  *
- * Vectors of tools are cached within a limit, keyed by a hash of the text and of the provider, address and model. After
- * each run of requests the embedder queries the model again. If the model changed, it repeats all requests once; a
- * second change is an error. While the model is unknown, vectors are used but not cached.
+ * Vectors of tools are cached within a limit, keyed by a hash of the text and of the provider, address and model.
+ * After each batch of requests, the embedder queries the model again. If the model changed, it repeats all requests
+ * once; a second change is an error. While the model is unknown, vectors are used but not cached.
  *
- * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays retry
- * until it responds. The log reports the start and the end of a failure once.
+ * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays
+ * retry until it responds. The log reports the start and the end of a failure once.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer (embeddingService,
  * embeddingServiceTimeout).
  */

@@ -45,7 +45,7 @@ const definitions = [
       type: 'object',
       properties: {
         tool_name: { type: 'string', description: 'Name of the tool, exactly as find_tool gave it.' },
-        parameters: { type: 'object', description: 'Arguments for the tool, by its input schema.' },
+        parameters: { type: 'object', description: 'Arguments for the tool, matching its input schema.' },
       },
       required: ['tool_name', 'parameters'],
     },

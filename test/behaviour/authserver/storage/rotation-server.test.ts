@@ -257,7 +257,7 @@ t.test('hosts: /readyz and the metrics say whether an old secret can be dropped'
 
   await rotate(h3, h1)
   await counted(rig)
-  const needed = 'hmacSecretRefs[1] is still needed by 0 stored records and 1 refresh tokens'
+  const needed = 'hmacSecretRefs[1] is still used by 0 stored records and 1 refresh tokens'
   for (const url of hosts) t.same(await notes(url), [needed])
   const scraped = async (url: string): Promise<string> => (await fetch(`${url}/metrics`)).text()
   const uses = /gatehouse_authserver_old_secret_uses\{[^}]*kind="refresh_tokens"[^}]*\} 1\b/

@@ -137,7 +137,7 @@ export class JsonScan {
   /** Yields at the end of a slice. */
   *#spend(steps: number): TurnWork<void> {
     this.#steps += steps
-    if (this.#steps > maxSteps) throw new ScanLimit('the value takes too long to look through')
+    if (this.#steps > maxSteps) throw new ScanLimit('the value takes too long to check')
     if (this.#steps < this.#sliceEnd) return
     this.#sliceEnd = this.#steps + sliceSteps
     yield

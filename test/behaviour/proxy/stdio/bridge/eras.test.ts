@@ -152,7 +152,7 @@ t.test('session program: a question reaches the client whose call it is for, and
   t.not(states[0], states[1])
   const response = (name: string) => ({ 'ask-1': { action: 'accept', content: { username: name } } })
   const wrong = await call('for ada', { requestState: states[1], inputResponses: response('ada') })
-  t.match(wrong.response?.error, { code: -32602, message: /no longer waits/ }, 'a state is for its request')
+  t.match(wrong.response?.error, { code: -32602, message: /no longer waiting/ }, 'a state is for its request')
   const done = await Promise.all([
     call('for ada', { requestState: states[0], inputResponses: response('ada') }),
     call('for bob', { requestState: states[1], inputResponses: response('bob') }),
