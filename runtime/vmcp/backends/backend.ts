@@ -170,8 +170,7 @@ export class Backend {
     const { session, abilities } = client
     const { sender } = request
     if (!session) return this.#pooledRequest(client, request)
-    const identity = this.settings.perCaller ? requesterIdentity(sender) : ''
-    const held = this.#connections.hold({ kind: 'session', session, identity }, abilities.raw, sender)
+    const held = this.#connections.hold(this.#scopeOf(session, sender), abilities.raw, sender)
     return held.connection.request(request)
   }
 

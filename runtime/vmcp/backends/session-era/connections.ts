@@ -93,10 +93,7 @@ export class Connections {
 
   /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
   hold(scope: ConnectionScope, capabilities: Buffer, sender: Sender): HeldConnection {
-    const key =
-      scope.kind === 'session'
-        ? `session ${scope.session.id} ${scope.identity}`
-        : `${scope.kind} ${scope.key}`
+    const key = connectionKey(scope)
     const known = this.#held.get(key)
     if (known) {
       known.usedAt = this.#options.now()
@@ -109,7 +106,7 @@ export class Connections {
     else this.#makeRoomIn(scope.session)
     if (this.#held.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
-    const held = this.#connect(key, scope, capabilities, sender)
+    const held = this.#connect(scope, capabilities, sender)
     this.#held.set(key, held)
     if (scope.kind === 'session') this.#addTo(scope.session, held)
     return held
@@ -175,7 +172,6 @@ export class Connections {
 
   /** `assigns` returns true when a message that names no request can belong to the only request in flight. */
   #connect(
-    key: string,
     scope: ConnectionScope,
     capabilities: Buffer,
     sender: Sender,
@@ -201,7 +197,15 @@ export class Connections {
       openTimeoutMs: timeoutMs,
       log: this.#options.log,
     })
-    return { key, connection, scope, sender, usedAt: this.#options.now(), uses: 0, revalidated: false }
+    return {
+      key: connectionKey(scope),
+      connection,
+      scope,
+      sender,
+      usedAt: this.#options.now(),
+      uses: 0,
+      revalidated: false,
+    }
   }
 
   /** Returns the binding of a stored backend session, which is not valid for another address or another requester. */
@@ -242,7 +246,6 @@ export class Connections {
   take(user: PoolUser, capabilities: Buffer, sender: Sender): HeldConnection {
     const held = this.#pool.take(user, () => {
       const made: HeldConnection = this.#connect(
-        `pool ${user.key}`,
         { kind: 'pool', key: user.key },
         capabilities,
         sender,
@@ -322,6 +325,13 @@ export class Connections {
     this.#closed = true
     await Promise.all(this.dropAll().map((held) => held.connection.close(held.sender, { end: true })))
   }
+}
+
+/** Returns the key of a scope. It contains the identity when the backend's responses depend on the caller. */
+function connectionKey(scope: ConnectionScope): string {
+  return scope.kind === 'session'
+    ? `session ${scope.session.id} ${scope.identity}`
+    : `${scope.kind} ${scope.key}`
 }
 
 const noRoots: Promise<AskReply> = Promise.resolve({ result: Buffer.from('{"roots":[]}') })
