@@ -74,11 +74,15 @@ export class Reloadable {
     const before = this.config.incomingAuth
     const authzChanged = !isSame(config.incomingAuth.authz, before.authz)
     const authenticator = isSame(config.incomingAuth, before) ? undefined : this.#makeAuthenticator(config)
+    const features = makeFeatures(config, { ...this.#featureParts(), before: this.features })
+    // Nothing throws from here on.
     this.config = config
     this.passthroughHeaders = passthroughHeaders(config)
     void closeGuards(this.guards, guards)
     this.guards = guards
-    const featuresChanged = this.#replaceFeatures(config)
+    // Scripts and searches in flight end with their feature.
+    const featuresChanged = closeGone(this.features, features)
+    this.features = features
     if (authenticator) {
       void this.authenticator.close()
       this.authenticator = authenticator
@@ -133,13 +137,6 @@ export class Reloadable {
       clock,
       log,
     }
-  }
-
-  /** Scripts and searches in flight end with the features that go. True when something came or went. */
-  #replaceFeatures(config: VmcpConfig): boolean {
-    const before = this.features
-    this.features = makeFeatures(config, { ...this.#featureParts(), before })
-    return closeGone(before, this.features)
   }
 }
 

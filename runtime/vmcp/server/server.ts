@@ -150,7 +150,7 @@ class Vmcp implements VmcpServer {
       events,
       watchers: () => this.#watchers(),
       onApplied: (leftOut, served) => {
-        this.#chain.replace(this.#makeLinks(config.name))
+        this.#chain.replace(this.#makeLinks())
         this.#readiness.applied(leftOut, served)
       },
       onChange: () => this.#reporter?.notify(),
@@ -160,7 +160,7 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    this.#chain = makeChain(this.#makeLinks(config.name))
+    this.#chain = makeChain(this.#makeLinks())
     this.#load = toldLoad(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
@@ -213,7 +213,7 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  #makeLinks(server: string): ChainLinks {
+  #makeLinks(): ChainLinks {
     const { guards, features, config } = this.#parts
     const { core } = this.#engine
     const { maxToolNameLength } = config.aggregation
@@ -222,7 +222,12 @@ class Vmcp implements VmcpServer {
       {
         core,
         observe: this.#observation.observe,
-        decided: tellDecisions({ ...this.#observation, server, events: this.#events, core: () => core }),
+        decided: tellDecisions({
+          ...this.#observation,
+          server: config.name,
+          events: this.#events,
+          core: () => core,
+        }),
         isOwnTool: (tool) => this.#parts.isOwnTool(tool),
         events: this.#events,
       },
@@ -260,6 +265,8 @@ class Vmcp implements VmcpServer {
     checkStart(config, parts, excluded)
     for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)
+    // The previous guards are closed: no request may reach them, even when a later step throws.
+    this.#chain.replace(this.#makeLinks())
     this.#checksum = checksum
     this.#engine.apply(config, excluded)
     if (permissionsChanged) this.#engine.permissionsChanged()
