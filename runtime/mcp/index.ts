@@ -35,7 +35,7 @@ export {
 } from './json/turns.ts'
 export { nextShare, shareIsOver } from './json/turn-shares.ts'
 export { type Handle, TurnQueue } from './turn-queue.ts'
-export { readServerMessage } from './large-message.ts'
+export { readServerMessage, responseIdIn } from './large-message.ts'
 export type { EnvelopeRepair, OnRepair } from './json/envelope-repair.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'

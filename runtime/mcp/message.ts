@@ -12,7 +12,7 @@ import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { nullByte, openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
+import { DuplicateMember, JsonBoundError, JsonError } from './json/errors.ts'
 import { isBatch } from './json/start.ts'
 
 /** Members of a result that were sent to the client while the result was still arriving. */
@@ -76,7 +76,7 @@ export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * not a JSON-RPC 2.0 message, or a member with more than `maxValues` values).
+ * not a JSON-RPC 2.0 message, or beyond a bound such as `maxValues`).
  */
 export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): Message {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
@@ -111,10 +111,15 @@ const integerText = /^-?(?:0|[1-9]\d*)$/
 /** It is compared, looked up and repeated in messages. */
 const maxMethodBytes = 1_024
 
+/** Returns a raw id that is a string or an integer. */
+export function usableId(id: string | undefined): string | undefined {
+  return id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
+}
+
 /** Reads the members of a message. Throws MessageError INVALID_REQUEST. */
 export function readMessage(object: JsonObject): Message {
   const id = object.raw('id')?.toString()
-  const usable = id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
+  const usable = usableId(id)
   if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
   const rawMethod = object.raw('method')
   if (rawMethod === undefined) return readResponse(object, id, usable)
@@ -150,8 +155,7 @@ export function messageError(cause: unknown): unknown {
 /** What is wrong with an object that is valid JSON. */
 export function whyUnread(cause: unknown): string | undefined {
   if (cause instanceof DuplicateMember) return 'a member occurs twice'
-  if (cause instanceof TooManyValues) return `a member has more than ${maxClientValues} values`
-  return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
+  return cause instanceof JsonBoundError ? cause.bound : undefined
 }
 
 function readResponse(object: JsonObject, id: string | undefined, usable: string | undefined): Message {

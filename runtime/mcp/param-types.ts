@@ -86,7 +86,7 @@ const readObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
  * Returns the params of a message as an object: empty when absent, and without optional params that are null. Throws
- * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice.
+ * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice or exceed a bound.
  */
 export function paramsOf(message: Message): JsonObject {
   try {
@@ -95,8 +95,8 @@ export function paramsOf(message: Message): JsonObject {
     for (const name of readObjects) if (params.raw(name)) params.object(name)
     return params
   } catch (cause) {
-    const why = whyUnread(cause)
-    if (why === undefined) throw cause
+    if (!(cause instanceof JsonError)) throw cause
+    const why = whyUnread(cause) ?? 'they cannot be read'
     throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
   }
 }

@@ -161,8 +161,8 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
       if (at === bytes.length || bytes[at++] !== quoteByte) return undefined
       if ((next & aName) !== 0) {
         next = aColon
-        if (depth > 1) continue
         if (at - begin > maxNameBytes) return undefined
+        if (depth > 1) continue
         name = isPlain ? bytes.toString('utf8', begin + 1, at - 1) : readString(bytes, begin, at)
         nameAt = begin
         continue
