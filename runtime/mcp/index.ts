@@ -63,7 +63,7 @@ export {
   mirroredArguments,
   writeHeaderValue,
 } from './mirrored-headers.ts'
-export { checkParamTypes, paramsOf } from './param-types.ts'
+export { checkParamTypes, paramsOf, readClientMessage } from './param-types.ts'
 export {
   assumedSessionVersion,
   eventStreamType,

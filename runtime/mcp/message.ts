@@ -13,7 +13,9 @@ import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas
 import { nullByte, openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonBoundError, JsonError } from './json/errors.ts'
+import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
+import { atOnce, type TurnWork } from './json/turns.ts'
 
 /** Members of a result that were sent to the client while the result was still arriving. */
 export interface PassedMembers {
@@ -78,13 +80,19 @@ export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
  * not a JSON-RPC 2.0 message, or beyond a bound such as `maxValues`).
  */
-export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): Message {
+export function scanMessage(body: Buffer, rules?: MessageRules): Message {
+  return atOnce(scanInTurns(body, rules))
+}
+
+/** Like scanMessage. */
+export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
   try {
+    yield* readMembers(body, maxValues)
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
     for (const name of dropNulls ? optionalMembers : [])
-      if (object.raw(name)?.[0] === nullByte) return readMessage(withoutNulls(object))
+      if (object.raw(name)?.[0] === nullByte) return readMessage(yield* withoutNulls(object))
     return readMessage(object)
   } catch (cause) {
     throw messageError(cause)
@@ -94,7 +102,7 @@ export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules
 const optionalMembers = ['id', 'params', 'result', 'error']
 
 /** Returns the message without optional members that are null. */
-function withoutNulls(object: JsonObject): JsonObject {
+function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
   const method = object.text('method')
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
@@ -104,6 +112,7 @@ function withoutNulls(object: JsonObject): JsonObject {
     nulls.push('result')
   if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
   const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+  yield* readMembers(rest)
   return new JsonObject(rest, { ignoreCase: true })
 }
 

@@ -23,9 +23,9 @@ import {
   skipText,
   zero,
 } from './bytes.ts'
-import { DuplicateMember, maxDepth, maxMembers, maxNameBytes, maxNumberBytes } from './errors.ts'
-import { type JsonMember, scannedMembers } from './read.ts'
-import { largeBytes } from './turns.ts'
+import { DuplicateMember, JsonError, maxDepth, maxMembers, maxNameBytes, maxNumberBytes } from './errors.ts'
+import { type JsonMember, readMembers, scannedMembers } from './read.ts'
+import { largeBytes, type TurnWork } from './turns.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
@@ -54,7 +54,11 @@ export class JsonObject {
   /** Raw JSON text of a member. */
   raw(name: string): Buffer | undefined {
     const member = this.#members.get(name)
-    return member && this.bytes.subarray(member.from, member.to)
+    if (!member) return undefined
+    const { from, to } = member
+    if (to - from < largeBytes) return this.bytes.subarray(from, to)
+    member.raw ??= this.bytes.subarray(from, to)
+    return member.raw
   }
 
   /** Decoded value of a member; undefined when absent. */
@@ -201,6 +205,26 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
     next = nesting.length === 0 ? 0 : aComma | anEnd
   }
   return next === 0 ? members : undefined
+}
+
+const maxReadAhead = 4
+
+/**
+ * Reads the members of large objects in an object ahead, so that the same objects are read at once later. Leaves errors
+ * to later readers.
+ */
+export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
+  if (object.bytes.length < largeBytes || depth > maxReadAhead) return
+  for (const name of object.names()) {
+    const raw = object.raw(name)
+    if (!raw || raw.length < largeBytes || raw[0] !== openObject) continue
+    try {
+      yield* readMembers(raw)
+      yield* readObjectsAhead(new JsonObject(raw), depth + 1)
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+    }
+  }
 }
 
 /** `{}` */

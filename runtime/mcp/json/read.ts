@@ -16,6 +16,8 @@ export interface JsonMember {
   readonly nameAt: number
   readonly from: number
   readonly to: number
+  /** A large value as it was returned before, so that its own members are cached too. */
+  raw?: Buffer
 }
 
 /**
@@ -62,9 +64,9 @@ export function scannedMembers(bytes: Buffer, maxValues?: number): readonly Json
 }
 
 /** Reads the members of a large object ahead of `scannedMembers`. Does nothing for a small one. Throws JsonError. */
-export function* readMembers(bytes: Buffer): TurnWork<void> {
+export function* readMembers(bytes: Buffer, maxValues?: number): TurnWork<void> {
   if (bytes.length < largeBytes || membersRead.has(bytes)) return
-  membersRead.set(bytes, yield* scanMembers(bytes))
+  membersRead.set(bytes, yield* scanMembers(bytes, maxValues))
 }
 
 function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly JsonMember[]> {
