@@ -35,7 +35,7 @@ export {
 } from './json/turns.ts'
 export { nextShare, shareIsOver } from './json/turn-shares.ts'
 export { type Handle, TurnQueue } from './turn-queue.ts'
-export { readServerMessage } from './large-message.ts'
+export { readServerMessage, responseIdIn } from './large-message.ts'
 export type { EnvelopeRepair, OnRepair } from './json/envelope-repair.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
@@ -63,7 +63,7 @@ export {
   mirroredArguments,
   writeHeaderValue,
 } from './mirrored-headers.ts'
-export { checkParamTypes, paramsOf } from './param-types.ts'
+export { checkParamTypes, paramsOf, readClientMessage } from './param-types.ts'
 export {
   assumedSessionVersion,
   eventStreamType,

@@ -4,10 +4,19 @@
  */
 import { readMembers, scannedMembers } from './json/read.ts'
 import { JsonObject } from './json/object.ts'
+import { JsonScanner } from './json/scanner.ts'
 import { atOnce, checkUtf8, inTurns, joined, largeBytes, type TurnWork } from './json/turns.ts'
 import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './json/envelope-repair.ts'
 import { blankLineEnds } from './sse.ts'
-import { invalid, type Message, MessageError, messageError, readMessage, scanMessage } from './message.ts'
+import {
+  invalid,
+  type Message,
+  MessageError,
+  messageError,
+  readMessage,
+  scanMessage,
+  usableId,
+} from './message.ts'
 
 const mib = 1024 * 1024
 /** The same limit as for messages of clients. */
@@ -35,6 +44,29 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
     // Scan again only here: almost all messages are well-formed.
     return atOnce(readRepaired(body, onRepair, error))
   }
+}
+
+/** Larger than the members before a result. */
+const headBytes = 4_096
+
+/** Returns the raw id of an unreadable response; undefined unless the id precedes the result or error. */
+export function responseIdIn(body: Buffer): string | undefined {
+  const scanner = new JsonScanner({ watched: 1 })
+  scanner.feed(body.subarray(0, headBytes))
+  let id: string | undefined
+  let from = 0
+  try {
+    for (let stop = scanner.advance(); stop !== 'chunk'; stop = scanner.advance()) {
+      const { at, name, depth } = scanner
+      if (stop === 'name' && (name === 'result' || name === 'error')) return usableId(id)
+      if (stop === 'name' && name === 'method') return undefined
+      if (stop === 'value') from = at
+      else if (stop === 'end' && depth === 1 && name === 'id') id = body.toString('utf8', from, at)
+    }
+  } catch {
+    // The reader of the whole message has reported what is wrong.
+  }
+  return undefined
 }
 
 function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {

@@ -12,8 +12,10 @@ import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { nullByte, openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/errors.ts'
+import { DuplicateMember, JsonBoundError, JsonError } from './json/errors.ts'
+import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
+import { atOnce, type TurnWork } from './json/turns.ts'
 
 /** Members of a result that were sent to the client while the result was still arriving. */
 export interface PassedMembers {
@@ -79,15 +81,21 @@ export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * not a JSON-RPC 2.0 message, or a member with more than `maxValues` values).
+ * not a JSON-RPC 2.0 message, or beyond a bound such as `maxValues`).
  */
-export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): Message {
+export function scanMessage(body: Buffer, rules?: MessageRules): Message {
+  return atOnce(scanInTurns(body, rules))
+}
+
+/** Like scanMessage. */
+export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
   try {
+    yield* readMembers(body, maxValues)
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
     for (const name of dropNulls ? optionalMembers : [])
-      if (object.raw(name)?.[0] === nullByte) return readMessage(withoutNulls(object))
+      if (object.raw(name)?.[0] === nullByte) return readMessage(yield* withoutNulls(object))
     return readMessage(object)
   } catch (cause) {
     throw messageError(cause)
@@ -97,7 +105,7 @@ export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules
 const optionalMembers = ['id', 'params', 'result', 'error']
 
 /** Returns the message without optional members that are null. */
-function withoutNulls(object: JsonObject): JsonObject {
+function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
   const method = object.text('method')
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
@@ -107,6 +115,7 @@ function withoutNulls(object: JsonObject): JsonObject {
     nulls.push('result')
   if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
   const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+  yield* readMembers(rest)
   return new JsonObject(rest, { ignoreCase: true })
 }
 
@@ -114,10 +123,15 @@ const integerText = /^-?(?:0|[1-9]\d*)$/
 /** Method names are compared, looked up and included in messages. */
 const maxMethodBytes = 1_024
 
+/** Returns a raw id that is a string or an integer. */
+export function usableId(id: string | undefined): string | undefined {
+  return id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
+}
+
 /** Reads the members of a message. Throws MessageError INVALID_REQUEST. */
 export function readMessage(object: JsonObject): Message {
   const id = object.raw('id')?.toString()
-  const usable = id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
+  const usable = usableId(id)
   if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
   const rawMethod = object.raw('method')
   if (rawMethod === undefined) return readResponse(object, id, usable)
@@ -153,8 +167,7 @@ export function messageError(cause: unknown): unknown {
 /** Returns what is wrong with an object that is valid JSON; undefined for other errors. */
 export function whyUnread(cause: unknown): string | undefined {
   if (cause instanceof DuplicateMember) return 'a member occurs twice'
-  if (cause instanceof TooManyValues) return `a member has more than ${maxClientValues} values`
-  return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
+  return cause instanceof JsonBoundError ? cause.bound : undefined
 }
 
 function readResponse(object: JsonObject, id: string | undefined, usable: string | undefined): Message {

@@ -9,10 +9,11 @@
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
 import { isNull, nullByte, openObject, quoteByte } from './json/bytes.ts'
-import { emptyObject, JsonObject } from './json/object.ts'
-import { scanElements } from './json/read.ts'
+import { emptyObject, JsonObject, readObjectsAhead } from './json/object.ts'
+import { readMembers, scanElements } from './json/read.ts'
+import { atOnce, type TurnWork, workOn } from './json/turns.ts'
 import { JsonError } from './json/errors.ts'
-import { type Message, MessageError, whyUnread } from './message.ts'
+import { clientRules, type Message, MessageError, scanInTurns, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
 type Type =
@@ -86,17 +87,42 @@ const readObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
  * Returns the params of a message as an object: empty when absent, and without optional params that are null. Throws
- * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice.
+ * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice or exceed a bound.
  */
 export function paramsOf(message: Message): JsonObject {
+  return atOnce(paramsInTurns(message))
+}
+
+export interface ClientMessage {
+  readonly message: Message
+  readonly params: JsonObject
+}
+
+/**
+ * Reads a message of a remote client and its params, a large one in several turns. Throws, or rejects with,
+ * MessageError.
+ */
+export function readClientMessage(body: Buffer): ClientMessage | Promise<ClientMessage> {
+  return workOn(body, clientMessageInTurns(body))
+}
+
+function* clientMessageInTurns(body: Buffer): TurnWork<ClientMessage> {
+  const message = yield* scanInTurns(body, clientRules)
+  return { message, params: yield* paramsInTurns(message) }
+}
+
+function* paramsInTurns(message: Message): TurnWork<JsonObject> {
+  const raw = message.params ?? emptyObject.bytes
   try {
-    const given = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
-    const params = given.bytes.includes('null') ? withoutNulls(message.method, given) : given
+    yield* readMembers(raw)
+    const given = new JsonObject(raw, { ignoreCase: true })
+    yield* readObjectsAhead(given)
+    const params = raw.includes('null') ? yield* withoutNulls(message.method, given) : given
     for (const name of readObjects) if (params.raw(name)) params.object(name)
     return params
   } catch (cause) {
-    const why = whyUnread(cause)
-    if (why === undefined) throw cause
+    if (!(cause instanceof JsonError)) throw cause
+    const why = whyUnread(cause) ?? 'they cannot be read'
     throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
   }
 }
@@ -105,10 +131,14 @@ export function paramsOf(message: Message): JsonObject {
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
  * JsonError when an object in the params contains a member twice.
  */
-function withoutNulls(method: string, params: JsonObject): JsonObject {
+function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
   const changes = nullChanges(params, own(membersByMethod, method) ?? commonMembers)
   if (Object.keys(changes).length === 0) return params
-  return new JsonObject(params.with(changes), { ignoreCase: true })
+  const rest = params.with(changes)
+  yield* readMembers(rest)
+  const changed = new JsonObject(rest, { ignoreCase: true })
+  yield* readObjectsAhead(changed)
+  return changed
 }
 
 function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {

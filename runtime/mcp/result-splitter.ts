@@ -22,7 +22,7 @@ import {
   openArray,
   openObject,
 } from './json/bytes.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers } from './json/errors.ts'
+import { DuplicateMember, JsonError, maxMembers, tooManyMembers } from './json/errors.ts'
 import { JsonScanner } from './json/scanner.ts'
 import { Utf8Parts } from './json/utf8-parts.ts'
 import { invalid, type Message } from './message.ts'
@@ -188,7 +188,7 @@ export class ResultSplitter {
     const names = depth === 1 ? this.#messageNames : this.#resultNames
     const own = depth === 1 ? name.toLowerCase() : name
     if (names.has(own)) throw new DuplicateMember()
-    if (names.size === maxMembers) throw new TooManyMembers(0)
+    if (names.size === maxMembers) throw tooManyMembers(0)
     names.add(own)
   }
 

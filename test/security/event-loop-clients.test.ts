@@ -22,6 +22,9 @@ const list = (n: number, item: (i: number) => object) =>
 const SHAPES: Readonly<Record<string, (size: number) => string>> = {
   'one long text': (n) => `{"a":"${filler(7_000_000 * n, 'x')}"}`,
   'a text of escapes': (n) => `{"a":"${filler(1_000_000 * n, '\\u0000')}"}`,
+  'a text of short escapes': (n) => `{"a":"${filler(3_900_000 * n, '\\n')}"}`,
+  'long numbers': (n) => `{"a":[${filler(125 * n, `${'7'.repeat(60_000)},`)}1]}`,
+  'a null next to a text of escapes': (n) => `{"a":null,"b":"${filler(3_900_000 * n, '\\n')}"}`,
   'a text of code points': (n) => `{"a":"${filler(1_500_000 * n, '😀')}"}`,
   'dense lists': (n) => `{"a":${dense(240_000 * n)}}`,
   'many members': (n) => members(9_900 * n),

@@ -7,7 +7,7 @@
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */
 import { openArray, openObject, quoteByte, readString } from './bytes.ts'
-import { DuplicateMember, JsonError, maxDepth, maxMembers, TooManyMembers } from './errors.ts'
+import { DuplicateMember, JsonError, maxDepth, maxMembers, tooManyMembers } from './errors.ts'
 import { JsonScanner } from './scanner.ts'
 import type { TurnWork } from './turns.ts'
 
@@ -37,7 +37,7 @@ interface Frame {
  * exceeded.
  */
 export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
-  const scanner = new JsonScanner({ watched: maxDepth, values: options.maxValues })
+  const scanner = new JsonScanner({ watched: maxDepth + 1, values: options.maxValues })
   scanner.feed(bytes)
   const frames: Frame[] = []
   let from = 0
@@ -74,7 +74,7 @@ function frameOf(isObject: boolean, role: Role): Frame {
 function addName({ name, at }: JsonScanner, frame: Frame | undefined): void {
   if (!frame?.members) return
   if (frame.members.has(name)) throw new DuplicateMember()
-  if (frame.members.size === maxMembers) throw new TooManyMembers(at)
+  if (frame.members.size === maxMembers) throw tooManyMembers(at)
   frame.name = name
 }
 

@@ -14,21 +14,18 @@ export class DuplicateMember extends JsonError {
   }
 }
 
-/** An object with more than `maxMembers` members. */
-export class TooManyMembers extends JsonError {
-  constructor(offset: number) {
-    super('too many members', offset)
+/** Valid JSON beyond a bound of the readers. */
+export class JsonBoundError extends JsonError {
+  /** The bound as a clause for messages of errors. */
+  readonly bound: string
+
+  constructor(bound: string, offset: number) {
+    super(bound, offset)
+    this.bound = bound
   }
 }
 
-/** A text with more values than the reader accepts. */
-export class TooManyValues extends JsonError {
-  constructor(offset: number) {
-    super('too many values', offset)
-  }
-}
-
-/** Deeper nesting is rejected: no legitimate message comes close, and later readers may be recursive. */
+/** Maximum depth of a member of the outermost object: later readers may be recursive. */
 export const maxDepth = 256
 
 /** Maximum number of members of an object whose names are compared: comparing more blocks the event loop. */
@@ -37,5 +34,9 @@ export const maxMembers = 10_000
 /** Maximum length of a number. */
 export const maxNumberBytes: number = 64 * 1024
 
-/** Maximum length of a name that is reported, with its quotes. */
+/** Maximum length of a name, with its quotes. */
 export const maxNameBytes: number = 64 * 1024
+
+export function tooManyMembers(offset: number): JsonBoundError {
+  return new JsonBoundError(`an object has more than ${maxMembers} members`, offset)
+}

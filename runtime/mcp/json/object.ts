@@ -25,9 +25,9 @@ import {
   skipText,
   zero,
 } from './bytes.ts'
-import { DuplicateMember, maxDepth, maxMembers, maxNameBytes, maxNumberBytes } from './errors.ts'
-import { type JsonMember, scannedMembers } from './read.ts'
-import { largeBytes } from './turns.ts'
+import { DuplicateMember, JsonError, maxDepth, maxMembers, maxNameBytes, maxNumberBytes } from './errors.ts'
+import { type JsonMember, readMembers, scannedMembers } from './read.ts'
+import { largeBytes, type TurnWork } from './turns.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
@@ -56,7 +56,11 @@ export class JsonObject {
   /** Returns the raw JSON text of a member. */
   raw(name: string): Buffer | undefined {
     const member = this.#members.get(name)
-    return member && this.bytes.subarray(member.from, member.to)
+    if (!member) return undefined
+    const { from, to } = member
+    if (to - from < largeBytes) return this.bytes.subarray(from, to)
+    member.raw ??= this.bytes.subarray(from, to)
+    return member.raw
   }
 
   /** Returns the decoded value of a member; undefined when absent. */
@@ -164,8 +168,8 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
       if (at === bytes.length || bytes[at++] !== quoteByte) return undefined
       if ((next & aName) !== 0) {
         next = aColon
-        if (depth > 1) continue
         if (at - begin > maxNameBytes) return undefined
+        if (depth > 1) continue
         name = isPlain ? bytes.toString('utf8', begin + 1, at - 1) : readString(bytes, begin, at)
         nameAt = begin
         continue
@@ -204,6 +208,26 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
     next = nesting.length === 0 ? 0 : aComma | anEnd
   }
   return next === 0 ? members : undefined
+}
+
+const maxReadAhead = 4
+
+/**
+ * Reads the members of large objects in an object ahead, so that the same objects are read at once later. Leaves errors
+ * to later readers.
+ */
+export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
+  if (object.bytes.length < largeBytes || depth > maxReadAhead) return
+  for (const name of object.names()) {
+    const raw = object.raw(name)
+    if (!raw || raw.length < largeBytes || raw[0] !== openObject) continue
+    try {
+      yield* readMembers(raw)
+      yield* readObjectsAhead(new JsonObject(raw), depth + 1)
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+    }
+  }
 }
 
 /** `{}` */

@@ -6,7 +6,7 @@
  * buffer cost no more than one.
  */
 import { openArray, openObject } from './bytes.ts'
-import { JsonError, maxDepth, maxMembers, TooManyMembers } from './errors.ts'
+import { JsonError, maxMembers, tooManyMembers } from './errors.ts'
 import { JsonScanner } from './scanner.ts'
 import { atOnce, largeBytes, sliceBytes, type TurnWork } from './turns.ts'
 
@@ -16,12 +16,13 @@ export interface JsonMember {
   readonly nameAt: number
   readonly from: number
   readonly to: number
+  /** A large value as it was returned before, so that its own members are cached too. */
+  raw?: Buffer
 }
 
 /**
  * Calls `visit` with each member or element of the object or array that `text` consists of. Completes the work that
- * `visit` returns before it continues. Throws JsonError, and TooManyValues when a member has more than `maxValues`
- * values.
+ * `visit` returns before it continues. Throws JsonError, also when a member has more than `maxValues` values.
  */
 function* visitChildren(
   text: Buffer,
@@ -29,8 +30,7 @@ function* visitChildren(
   visit: (child: JsonMember) => TurnWork<void> | undefined,
   maxValues = Infinity,
 ): TurnWork<void> {
-  // The outermost container does not count.
-  const scanner = new JsonScanner({ watched: 1, depth: maxDepth + 1, values: maxValues })
+  const scanner = new JsonScanner({ watched: 1, values: maxValues })
   let nameAt = 0
   let from = 0
   for (let offset = 0; offset < text.length; offset += sliceBytes) {
@@ -57,23 +57,22 @@ const membersRead = new WeakMap<Uint8Array, readonly JsonMember[]>()
 
 /**
  * Returns the members of the object that `bytes` consists of. Checks the whole text, but does not compare names (see
- * JsonObject). Throws JsonError: TooManyMembers for more than `maxMembers`, and TooManyValues when one member has more
- * than `maxValues` values.
+ * JsonObject). Throws JsonError, also for more than `maxMembers`, or when one member has more than `maxValues` values.
  */
 export function scannedMembers(bytes: Buffer, maxValues?: number): readonly JsonMember[] {
   return membersRead.get(bytes) ?? atOnce(scanMembers(bytes, maxValues))
 }
 
 /** Reads the members of a large object ahead of `scannedMembers`. Does nothing for a small one. Throws JsonError. */
-export function* readMembers(bytes: Buffer): TurnWork<void> {
+export function* readMembers(bytes: Buffer, maxValues?: number): TurnWork<void> {
   if (bytes.length < largeBytes || membersRead.has(bytes)) return
-  membersRead.set(bytes, yield* scanMembers(bytes))
+  membersRead.set(bytes, yield* scanMembers(bytes, maxValues))
 }
 
 function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly JsonMember[]> {
   const members: JsonMember[] = []
   const add = (member: JsonMember): undefined => {
-    if (members.length === maxMembers) throw new TooManyMembers(member.nameAt)
+    if (members.length === maxMembers) throw tooManyMembers(member.nameAt)
     members.push(member)
   }
   yield* visitChildren(bytes, openObject, add, maxValues)

@@ -25,7 +25,7 @@ import {
   skipWhitespace,
   zero,
 } from './bytes.ts'
-import { JsonError, maxDepth, maxNameBytes, maxNumberBytes, TooManyValues } from './errors.ts'
+import { JsonBoundError, JsonError, maxDepth, maxNameBytes, maxNumberBytes } from './errors.ts'
 
 /**
  * Position at which the scanner stopped: at the end of the chunk, after a name, at the first byte of a value, or after
@@ -53,9 +53,7 @@ const noBytes = Buffer.alloc(0)
 export interface ScannerOptions {
   /** Reports names and values of containers that are nested at most so deep. Default 0: only the value itself. */
   readonly watched?: number
-  /** Maximum depth of a value; default `maxDepth`. */
-  readonly depth?: number
-  /** Throws TooManyValues when `values` exceeds this. Default: no limit. */
+  /** Throws JsonBoundError when `values` exceeds this. Default: no limit. */
   readonly values?: number | undefined
 }
 
@@ -68,7 +66,8 @@ export class JsonScanner {
   values = 0
   /** The latest name that was reported, decoded. */
   name = ''
-  readonly #maxDepth: number
+  /** Length of the latest name as it was written, with its quotes. */
+  nameBytes = 0
   readonly #maxValues: number
   #chunk: Buffer = noBytes
   /** Offset of the chunk, for errors. */
@@ -90,9 +89,8 @@ export class JsonScanner {
   /** The value at `at` was reported. */
   #isReported = false
 
-  constructor({ watched = 0, depth = maxDepth, values = Infinity }: ScannerOptions = {}) {
+  constructor({ watched = 0, values = Infinity }: ScannerOptions = {}) {
     this.watched = watched
-    this.#maxDepth = depth
     this.#maxValues = values
   }
 
@@ -104,11 +102,6 @@ export class JsonScanner {
   /** True when the value has ended; only white space may follow. */
   get isDone(): boolean {
     return this.#next === done
-  }
-
-  /** Length of `rawName`. */
-  get nameBytes(): number {
-    return this.#nameTo - this.#nameFrom + (this.#nameBefore?.length ?? 0)
   }
 
   /** The latest name that was reported, as it was written, with its quotes. */
@@ -184,7 +177,8 @@ export class JsonScanner {
       return 'value'
     }
     this.#isReported = false
-    if (++this.values > this.#maxValues) throw new TooManyValues(this.#offset + this.#at)
+    if (++this.values > this.#maxValues)
+      throw this.#beyond(`a member has more than ${this.#maxValues} values`)
     if (c === quoteByte) {
       this.#at++
       this.#next = inText
@@ -203,7 +197,7 @@ export class JsonScanner {
   }
 
   #checkDepth(): void {
-    if (this.depth > this.#maxDepth) throw this.#error('nesting too deep')
+    if (this.depth > maxDepth + 1) throw this.#beyond(`values are nested more than ${maxDepth} levels deep`)
   }
 
   #beginName(c: number, chunk: Buffer): Stop | undefined {
@@ -212,6 +206,7 @@ export class JsonScanner {
     this.#next = inName
     this.#nameFrom = this.#at
     this.#nameBefore = undefined
+    this.nameBytes = 0
     this.#at++
     return this.#restOfName(chunk)
   }
@@ -247,7 +242,8 @@ export class JsonScanner {
     this.#scalarBytes += at - this.#at
     this.#scalar = state
     this.#at = at
-    if (this.#scalarBytes > maxNumberBytes) throw this.#error('number too long')
+    if (this.#scalarBytes > maxNumberBytes)
+      throw this.#beyond(`a number has more than ${maxNumberBytes} bytes`)
     if (at === chunk.length) return undefined
     if (state >= zero) return this.#ended()
     throw this.#error(state === scalarStart || state >= firstInWord ? 'value expected' : 'digit expected')
@@ -255,17 +251,19 @@ export class JsonScanner {
 
   #restOfName(chunk: Buffer): Stop | undefined {
     const isEnd = this.#isAfterText(chunk)
-    if (isEnd) this.#next = afterName
-    if (this.depth > this.watched) return undefined
+    this.nameBytes += this.#at - this.#nameFrom
+    if (this.nameBytes > maxNameBytes) throw this.#beyond(`a name has more than ${maxNameBytes} bytes`)
     this.#nameChunk = chunk
     this.#nameTo = this.#at
-    if (this.nameBytes > maxNameBytes) throw this.#error('name too long')
+    const isWatched = this.depth <= this.watched
     if (!isEnd) {
       // The chunk is not kept.
-      this.#nameBefore = Buffer.from(this.rawName)
+      if (isWatched) this.#nameBefore = Buffer.from(this.rawName)
       this.#nameFrom = 0
       return undefined
     }
+    this.#next = afterName
+    if (!isWatched) return undefined
     const { rawName } = this
     this.name = readString(rawName, 0, rawName.length)
     return 'name'
@@ -302,6 +300,10 @@ export class JsonScanner {
       else throw new JsonError('bad escape', this.#offset + i)
     }
     return i
+  }
+
+  #beyond(bound: string): JsonBoundError {
+    return new JsonBoundError(bound, this.#offset + this.#at)
   }
 
   #error(what: string): JsonError {

@@ -2,7 +2,8 @@
  * Parses the lines of a server into messages. A line that is not a JSON-RPC message, such as a banner or a usage
  * text, is never treated as a message: it is passed on as log output.
  */
-import { type Message, readServerMessage } from '../../mcp/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { errorMessage, type Message, readServerMessage, responseIdIn, scanMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 
 export interface MessageHandlers {
@@ -13,7 +14,10 @@ export interface MessageHandlers {
 
 const maxTextBytes = 2_000
 
-/** Returns the line handler of one process. The handler never throws or rejects. */
+/**
+ * Returns the line handler of one process. The handler never throws or rejects. A response that cannot be read becomes
+ * an error, so that its client does not wait forever.
+ */
 export function messagesOf(
   log: Log,
   { onMessage, onText }: MessageHandlers,
@@ -36,12 +40,19 @@ export function messagesOf(
       log.warn('processing a message of the server failed; dropped', { err: error })
     }
   }
+  const failed = (line: Buffer, cause: unknown): void => {
+    const id = responseIdIn(line)
+    if (id === undefined) isText(line)
+    else use(scanMessage(errorMessage(id, new GatehouseError('BACKEND_PROTOCOL', { cause }))))
+  }
   return function onLine(line) {
     try {
       const message = readServerMessage(line)
-      return message instanceof Promise ? message.then(use, () => isText(line)) : use(message)
-    } catch {
-      return isText(line)
+      return message instanceof Promise
+        ? message.then(use, (cause: unknown) => failed(line, cause))
+        : use(message)
+    } catch (cause) {
+      return failed(line, cause)
     }
   }
 }

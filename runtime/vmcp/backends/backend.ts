@@ -171,12 +171,7 @@ export class Backend {
     const { session, abilities } = client
     const { sender } = request
     if (!session) return this.#pooledRequest(client, request)
-    const identity = this.settings.perCaller ? requesterIdentity(sender) : ''
-    const managed = this.#connections.getOrConnect(
-      { kind: 'session', session, identity },
-      abilities.raw,
-      sender,
-    )
+    const managed = this.#connections.getOrConnect(this.#scopeOf(session, sender), abilities.raw, sender)
     return managed.connection.request(request)
   }
 

@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { clientRules, eraOf, headerName, paramsOf, scanMessage, statelessVersion } from '../../mcp/index.ts'
+import { eraOf, headerName, readClientMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginCheck,
@@ -82,13 +82,15 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     if (isPost) {
       await readBody(exchange, { memory: load.bodies })
       if (res.destroyed) return
-      const message = scanMessage(exchange.body, clientRules)
+      const read = readClientMessage(exchange.body)
+      const { message, params } = read instanceof Promise ? await read : read
+      if (res.destroyed) return
       exchange.message = message
-      exchange.params = paramsOf(message)
+      exchange.params = params
       exchange.era =
         message.method === '' || path === messagesPath
           ? 'session'
-          : eraOf(message, exchange.params, req.headers[headerName.protocolVersion])
+          : eraOf(message, params, req.headers[headerName.protocolVersion])
       const waiting = load.turn(exchange)
       if (waiting) await waiting
       if (res.destroyed) return

@@ -74,11 +74,15 @@ export class Reloadable {
     const before = this.config.incomingAuth
     const authzChanged = !isSame(config.incomingAuth.authz, before.authz)
     const authenticator = isSame(config.incomingAuth, before) ? undefined : this.#makeAuthenticator(config)
+    const features = makeFeatures(config, { ...this.#featureParts(), before: this.features })
+    // Nothing throws from here on.
     this.config = config
     this.passthroughHeaders = passthroughHeaders(config)
     void closeGuards(this.guards, guards)
     this.guards = guards
-    const featuresChanged = this.#replaceFeatures(config)
+    // Cancels scripts and searches of removed features.
+    const featuresChanged = closeRemovedFeatures(this.features, features)
+    this.features = features
     if (authenticator) {
       void this.authenticator.close()
       this.authenticator = authenticator
@@ -133,16 +137,6 @@ export class Reloadable {
       clock,
       log,
     }
-  }
-
-  /**
-   * Replaces the features. Scripts and searches of removed features are cancelled. Returns true when a feature was
-   * added or removed.
-   */
-  #replaceFeatures(config: VmcpConfig): boolean {
-    const before = this.features
-    this.features = makeFeatures(config, { ...this.#featureParts(), before })
-    return closeRemovedFeatures(before, this.features)
   }
 }
 

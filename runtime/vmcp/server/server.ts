@@ -156,7 +156,7 @@ class Vmcp implements VmcpServer {
       events,
       watchers: () => this.#watchers(),
       onApplied: (leftOut, served) => {
-        this.#chain.replace(this.#makeLinks(config.name))
+        this.#chain.replace(this.#makeLinks())
         this.#readiness.onApplied(leftOut, served)
       },
       onChange: () => this.#reporter?.notify(),
@@ -166,7 +166,7 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    this.#chain = makeChain(this.#makeLinks(config.name))
+    this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
@@ -219,11 +219,16 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  #makeLinks(server: string): ChainLinks {
+  #makeLinks(): ChainLinks {
     const { guards, features, config } = this.#parts
     const { core } = this.#engine
     const { maxToolNameLength } = config.aggregation
-    const reporterParts = { ...this.#observation, server, events: this.#events, core: () => core }
+    const reporterParts = {
+      ...this.#observation,
+      server: config.name,
+      events: this.#events,
+      core: () => core,
+    }
     return makeLinks(
       { guards, features, callParts: core.parts, maxToolNameLength },
       {
@@ -267,6 +272,8 @@ class Vmcp implements VmcpServer {
     checkStart(config, parts, excluded)
     for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)
+    // The previous guards are closed: no request may reach them, even when a later step throws.
+    this.#chain.replace(this.#makeLinks())
     this.#checksum = checksum
     this.#engine.apply(config, excluded)
     if (permissionsChanged) this.#engine.permissionsChanged()

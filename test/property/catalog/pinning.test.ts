@@ -150,7 +150,7 @@ t.test('a member that stands twice is refused, however deep and however it is wr
   t.throws(() => canonical('{"a":1} x'))
   t.throws(() => canonical(`1e${'9'.repeat(30)}`), { message: /exponent/ })
   t.throws(() => atOnce(canonicalText(Buffer.from('[1,2,3]'), { maxValues: 3 })), {
-    message: /too many values/,
+    message: /more than 3 values/,
   })
   t.throws(() => canonical(`${'['.repeat(300)}${']'.repeat(300)}`), { message: /deep/ })
   t.end()

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { DuplicateMember, JsonError, JsonObject, scanElements } from '../../../runtime/mcp/index.ts'
-import { maxDepth } from '../../../runtime/mcp/json/errors.ts'
+import { JsonBoundError, maxDepth } from '../../../runtime/mcp/json/errors.ts'
 
 function object(text: string): JsonObject {
   return new JsonObject(Buffer.from(text))
@@ -112,7 +112,7 @@ t.test('JsonObject: a member that occurs twice is refused, however it is escaped
 t.test('JsonObject: nesting is bounded', async (t) => {
   const nest = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`
   t.doesNotThrow(() => object(nest(maxDepth)))
-  t.throws(() => object(nest(maxDepth + 2)), JsonError)
+  t.throws(() => object(nest(maxDepth + 2)), JsonBoundError)
 })
 
 t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => {

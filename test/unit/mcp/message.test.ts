@@ -1,5 +1,11 @@
 import t from 'tap'
-import { clientRules, MessageError, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
+import {
+  clientRules,
+  MessageError,
+  paramsOf,
+  readClientMessage,
+  scanMessage,
+} from '../../../runtime/mcp/index.ts'
 import { maxClientValues } from '../../../runtime/mcp/message.ts'
 
 function scan(text: string) {
@@ -94,3 +100,31 @@ t.test('scanMessage: removes optional members that are null from a message of a 
   ])
     t.throws(() => read(members), { code: 'INVALID_REQUEST' }, members)
 })
+
+t.test('readClientMessage: reads a large message in turns, like a small one', async (t) => {
+  const pad = 'x'.repeat(300_000)
+  for (const text of [
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":null,"pad":""}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":null,"arguments":{"pad":""}},"error":null}',
+    '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":null,"pad":""}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1,"A":2,"pad":""}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"ref":{"a":1,"a":2},"pad":""}}',
+    '{"jsonrpc":"2.0","id":1,"id":1,"method":"ping","params":{"pad":""}}',
+    '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":""},}',
+    '[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":""}}]',
+  ]) {
+    const small = await read(text)
+    const large = await read(text.replace('"pad":""', `"pad":"${pad}"`))
+    t.equal(large, small, text)
+  }
+})
+
+async function read(text: string): Promise<string> {
+  try {
+    const { message, params } = await readClientMessage(Buffer.from(text))
+    return `${message.kind} ${message.bytes} ${params.bytes}`.replaceAll(/x{300000}/g, '')
+  } catch (error) {
+    const { code, message, id } = error as MessageError
+    return `${code} ${message} ${id}`
+  }
+}

@@ -1,6 +1,11 @@
 /** Messages of servers: what is repaired, and what stays invalid, small and large. */
 import t from 'tap'
-import { type EnvelopeRepair, type Message, readServerMessage } from '../../../runtime/mcp/index.ts'
+import {
+  type EnvelopeRepair,
+  type Message,
+  readServerMessage,
+  responseIdIn,
+} from '../../../runtime/mcp/index.ts'
 
 async function read(text: string | Buffer): Promise<{ message: Message; repairs: EnvelopeRepair[] }> {
   const repairs: EnvelopeRepair[] = []
@@ -85,4 +90,19 @@ t.test('an empty list or null is an empty result, and absent params', async (t) 
 t.test('what is not UTF-8 is no message', async (t) => {
   for (const body of ['[{"jsonrpc":"2.0","id":1,"result":{"a":"', '{"jsonrpc":"2.0","id":1,"result":{"a":"'])
     await t.rejects(read(Buffer.concat([Buffer.from(body), Buffer.from([0xff]), Buffer.from('"}}')])))
+})
+
+t.test('responseIdIn: finds the id of an unreadable response', async (t) => {
+  const idIn = (text: string) => responseIdIn(Buffer.from(text))
+  t.equal(idIn('{"jsonrpc":"2.0","id":7,"result":{"a":'), '7')
+  t.equal(idIn('{"id":"x","error":'), '"x"')
+  for (const text of [
+    '{"id":7,"method":"ping","result":{}',
+    '{"id":[1],"result":{}',
+    '{"id":1.5,"result":{}',
+    '{"result":{},"id":7',
+    '{"a":{"id":7,"result":1}',
+    'usage: {"id":7,"result":1}',
+  ])
+    t.equal(idIn(text), undefined, text)
 })

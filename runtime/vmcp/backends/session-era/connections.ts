@@ -98,10 +98,7 @@ export class Connections {
    * Returns the connection of a scope. Creates it when necessary. Throws BACKEND_UNAVAILABLE when there are too many.
    */
   getOrConnect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): ManagedConnection {
-    const key =
-      scope.kind === 'session'
-        ? `session ${scope.session.id} ${scope.identity}`
-        : `${scope.kind} ${scope.key}`
+    const key = connectionKey(scope)
     const known = this.#managed.get(key)
     if (known) {
       known.usedAt = this.#options.now()
@@ -114,7 +111,7 @@ export class Connections {
     else this.#makeRoomIn(scope.session)
     if (this.#managed.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
-    const managed = this.#connect(key, scope, capabilities, sender)
+    const managed = this.#connect(scope, capabilities, sender)
     this.#managed.set(key, managed)
     if (scope.kind === 'session') this.#addTo(scope.session, managed)
     return managed
@@ -186,7 +183,6 @@ export class Connections {
 
   /** `assigns` returns true when a message that names no request can belong to the only request in flight. */
   #connect(
-    key: string,
     scope: ConnectionScope,
     capabilities: Buffer,
     sender: Sender,
@@ -212,7 +208,15 @@ export class Connections {
       openTimeoutMs: timeoutMs,
       log: this.#options.log,
     })
-    return { key, connection, scope, sender, usedAt: this.#options.now(), uses: 0, isRevalidated: false }
+    return {
+      key: connectionKey(scope),
+      connection,
+      scope,
+      sender,
+      usedAt: this.#options.now(),
+      uses: 0,
+      isRevalidated: false,
+    }
   }
 
   /** Returns the binding of a stored backend session, which is not valid for another address or another requester. */
@@ -253,7 +257,6 @@ export class Connections {
   take(user: PoolUser, capabilities: Buffer, sender: Sender): ManagedConnection {
     const managed = this.#pool.take(user, () => {
       const made: ManagedConnection = this.#connect(
-        `pool ${user.key}`,
         { kind: 'pool', key: user.key },
         capabilities,
         sender,
@@ -335,6 +338,13 @@ export class Connections {
       this.dropAll().map((managed) => managed.connection.close(managed.sender, { end: true })),
     )
   }
+}
+
+/** Returns the key of a scope. It contains the identity when the backend's responses depend on the caller. */
+function connectionKey(scope: ConnectionScope): string {
+  return scope.kind === 'session'
+    ? `session ${scope.session.id} ${scope.identity}`
+    : `${scope.kind} ${scope.key}`
 }
 
 const noRoots: Promise<AskReply> = Promise.resolve({ result: Buffer.from('{"roots":[]}') })

@@ -119,9 +119,7 @@ export class StreamableChannel implements BackendChannel {
     const exchange = this.#inFlight.add(control)
     const sentSession = this.#sessionId
     try {
-      const headers: Record<string, string> = { 'content-type': 'application/json', accept: acceptHeader }
-      if (sentSession !== undefined) headers[headerName.sessionId] = sentSession
-      if (this.#version !== undefined) headers[headerName.protocolVersion] = this.#version
+      const headers = this.#headers({ 'content-type': 'application/json', accept: acceptHeader })
       const response = await sendToBackend(this.#target, options.sender, {
         method: 'POST',
         headers,

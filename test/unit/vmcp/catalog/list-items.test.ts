@@ -286,7 +286,7 @@ t.test('what takes long to look at is left out, or no schema for clients that co
   t.notMatch(check('tools', classes(33)).session, { outputSchema: {} })
   const many = Array.from({ length: 20 }, (_, i) => `"p${i}":{"pattern":"${'[a-z]'.repeat(200)}"}`)
   t.notMatch(check('tools', output(`"properties":{${many.join()}}`)).session, { outputSchema: {} })
-  t.match(check('tools', output(`"enum":[${'0,'.repeat(50_000)}0]`)), { failure: /too many values/ })
+  t.match(check('tools', output(`"enum":[${'0,'.repeat(50_000)}0]`)), { failure: /has more than \d+ values/ })
 })
 
 t.test('an empty list where an empty object is meant, and the other way round, is repaired', async (t) => {

@@ -24,6 +24,7 @@ const unreadable = {
   'a duplicate member': `{${members},"capabilities":{},"instructions":"a","instructions":"b"}`,
   'a duplicate capability': `{${members},"capabilities":{"tools":{},"tools":{}}}`,
   'too many members': `{${members},"capabilities":{}${Array.from({ length: 10_001 }, (_, i) => `,"m${i}":1`).join('')}}`,
+  'deep nesting': `{${members},"capabilities":{},"a":${'['.repeat(300)}${']'.repeat(300)}}`,
   'an over-long name': `{${members},"capabilities":{},"${'k'.repeat(70_000)}":1}`,
 }
 for (const [name, result] of Object.entries(unreadable)) {
