@@ -3,7 +3,7 @@
  * because a backend may offer different items to different clients.
  *
  * One read at a time per key; concurrent callers share it. A listing is valid until the backend announces a change, or
- * for a limited time. When it cannot be read again, the last good listing stays in use, marked stale; the health of the
+ * for a limited time. When it cannot be read again, the last good listing stays in use, marked stale. The health of the
  * backend decides whether it is down. A failed read is cached briefly, so that a dead backend does not delay every
  * request.
  */
@@ -211,7 +211,7 @@ export class Listings {
     this.#reportDefects()
   }
 
-  /** Reports a listing that no key uses any more. */
+  /** Reports a listing that is no longer in use. */
   #reportUnused(listing: Listing | undefined): void {
     if (!listing) return
     for (const cached of this.#cached.values()) if (cached.listing === listing) return

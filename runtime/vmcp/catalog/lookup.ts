@@ -91,7 +91,7 @@ export class Lookup {
     )
   }
 
-  /** Returns the catalog of a client if no backend has to be asked for it. Throws like `view`. */
+  /** Returns the catalog of a client if no backend must be queried for it. Throws like `view`. */
   readyCatalog(client: OperationClient): Catalog | undefined {
     const { members, views, partialFailureMode, leftOut } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.

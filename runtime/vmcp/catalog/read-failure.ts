@@ -33,7 +33,7 @@ export function shownDetail(error: unknown, perCaller: boolean): string | undefi
   return perCaller ? undefined : findAnswer(error)?.text
 }
 
-/** True when this side closed the connection meanwhile. */
+/** True when Gatehouse closed the connection. */
 export function isConnectionClosed(error: unknown): boolean {
   return (
     error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)

@@ -124,7 +124,7 @@ export class Views {
     }
   }
 
-  /** Returns the view of a client if no backend has to be asked for it, which is the usual case. */
+  /** Returns the view of a client if no backend must be queried for it, which is the usual case. */
   ready(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined

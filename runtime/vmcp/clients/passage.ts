@@ -26,7 +26,7 @@ export interface ClientResultStreamOptions {
   /** Response headers. Used when the head has not been sent yet. */
   readonly headers: Readonly<Record<string, string>>
   /** Reserves the response for the streamed result. Returns false when the response can no longer be streamed. */
-  readonly claim: (passage: ClientResultStream) => boolean
+  readonly claim: (stream: ClientResultStream) => boolean
 }
 
 export class ClientResultStream implements ResultPassage {

@@ -121,9 +121,9 @@ export class Reply implements ClientResponse {
   streamResult(id: string, era: Era): ResultPassage | undefined {
     if (!this.#canStreamResult()) return undefined
     const { res } = this
-    const claim = (passage: ClientResultStream): boolean => {
+    const claim = (stream: ClientResultStream): boolean => {
       if (!this.#canStreamResult()) return false
-      this.#resultStream = passage
+      this.#resultStream = stream
       return true
     }
     return new ClientResultStream({ res, id, era, headers: this.#headers, claim })

@@ -125,7 +125,7 @@ for (const over of [false, true]) {
     })
     const session = {
       id: 's1',
-      over: false,
+      isOver: false,
       deliver: () => {},
       ask: () => Promise.reject(new Error('nobody')),
     }
@@ -142,7 +142,7 @@ for (const over of [false, true]) {
     listings.fork({ kind: 'session', session, identity: '' })
     const reading = listings.get(client, { waitForFresh: true })
     await first
-    session.over = over
+    session.isOver = over
     void backend.endSession(session, { end: false })
     if (over) {
       await t.rejects(reading, /closed/)

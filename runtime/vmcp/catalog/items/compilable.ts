@@ -69,7 +69,7 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
 /** Beyond these limits a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
-/** Beyond these limits patterns take long to compile; a Unicode class takes a third of a millisecond. */
+/** Beyond these limits, patterns take long to compile. A Unicode class takes a third of a millisecond. */
 const maxPatternLength = 16 * 1024
 const maxUnicodeClasses = 32
 

@@ -116,7 +116,7 @@ export class ActiveLocks {
     // The lock would lack the items of the lists that failed.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
-    // A lock of the configuration may have arrived meanwhile; it takes precedence.
+    // A lock of the configuration may have arrived in the meantime and takes precedence.
     if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)
     await this.#waitForCompilation(backend)
     return this.#locks.has(backend) || this.#firstSeen.failureOf(backend) === undefined

@@ -86,7 +86,7 @@ export class OldSseEdge {
         })
       const { session, response: opened } = await protocol.open(message, params, caller, headers)
       stream.session = session
-      session.addStream(stream.res, { lasting: false })
+      session.addStream(stream.res, { isResumable: false })
       accept(exchange)
       response.end(opened)
       return

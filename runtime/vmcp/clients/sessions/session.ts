@@ -115,12 +115,12 @@ export class ServerSession implements ClientSession {
   #pushesInFlight = 0
   #nextQuestion = 1
 
-  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: OtherWorkers) {
+  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), otherWorkers?: OtherWorkers) {
     this.id = facts.id
     this.facts = facts
     this.sender = { caller, headers: {} }
-    this.otherWorkers = elsewhere
-    this.#replay = new ReplayStreams(budget, elsewhere?.tag)
+    this.otherWorkers = otherWorkers
+    this.#replay = new ReplayStreams(budget, otherWorkers?.tag)
   }
 
   get isIdle(): boolean {
@@ -138,14 +138,11 @@ export class ServerSession implements ClientSession {
 
   /**
    * Adds a GET stream, whose headers were already sent. With a known `lastEventId`, continues the stream of that event.
-   * Otherwise opens a new one. Unless `lasting` is true, the stream cannot be resumed.
+   * Otherwise opens a new one. Unless `isResumable` is true, the stream cannot be resumed.
    */
   addStream(
     res: ServerResponse,
-    {
-      lastEventId,
-      lasting: isResumable = true,
-    }: { lastEventId?: string | undefined; lasting?: boolean } = {},
+    { lastEventId, isResumable = true }: { lastEventId?: string | undefined; isResumable?: boolean } = {},
   ): void {
     const found = lastEventId === undefined ? undefined : this.#replay.find(lastEventId)
     if (found && !this.#unsolicitedStreams.has(found.stream)) {
@@ -195,9 +192,9 @@ export class ServerSession implements ClientSession {
     return stream ? !res.destroyed && stream.send(message) : writeBounded(res, encodeEvent(message))
   }
 
-  async #pushThroughWorkers(elsewhere: OtherWorkers, message: Buffer): Promise<void> {
+  async #pushThroughWorkers(otherWorkers: OtherWorkers, message: Buffer): Promise<void> {
     this.#pushesInFlight++
-    const isSent = await elsewhere.push(this.id, message)
+    const isSent = await otherWorkers.push(this.id, message)
     this.#pushesInFlight--
     if (!isSent) this.pushHere(message)
   }

@@ -127,7 +127,7 @@ export class SessionTable {
     session.applyChanges(record)
     session.isRestored = true
     session.readAt = readAt
-    // Another request may have restored it meanwhile.
+    // Another request may have restored it in the meantime.
     const raced = this.#live.get(id)
     if (raced) return raced
     this.#add(session)

@@ -188,7 +188,7 @@ export class StatelessEdge {
     const call = this.#options.parked.take(content.value, binding.caller)
     if (!call) {
       throw new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: the request is not waiting for answers any more; start it again',
+        detail: 'Invalid params: the request is no longer waiting for answers; start it again',
       })
     }
     call.acceptAnswers(params.object('inputResponses'))

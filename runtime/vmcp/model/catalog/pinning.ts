@@ -14,13 +14,13 @@ export interface PinDigests {
   readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }
 
-/** How the items of a backend are digested. */
+/** Rules for digesting the items of a backend. */
 export interface PinRules {
   /** JSON pointers to members of `_meta` that are not compared. */
   readonly ignore: readonly string[]
 }
 
-/** Why an item is not offered, for audit and status. */
+/** Reason why an item is not offered, for audit and status. */
 export type PinReason = 'tool_changed' | 'tool_new' | 'lock_invalid' | 'no_lock'
 
 /**
