@@ -34,7 +34,7 @@ import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import type { ProbedEra } from './era/probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { withinLimit } from './transport/send.ts'
-import { StatelessBackend } from './stateless-era/side.ts'
+import { StatelessBackend } from './stateless-era/stateless-backend.ts'
 
 /** Connects a backend to the catalog and to the client sessions. */
 export interface BackendLinks {

@@ -16,7 +16,7 @@ import type { OperationClient, ClientAbilities } from '../model/session.ts'
 import { AnnouncedChanges } from './changes/announced-changes.ts'
 import { type CachedListing, emptyCachedListing, failedForAnother } from './lists/cached-listing.ts'
 import { ListDefectReports } from './lists/list-defects.ts'
-import { type ListsState, ListReadReports } from './lists/lists-told.ts'
+import { type ListsState, ListReadReports } from './lists/list-read-reports.ts'
 import { type Listing, readListing } from './listing.ts'
 import {
   announcedMs,

@@ -13,7 +13,7 @@ import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import type { Listings, ViewOptions } from './listings.ts'
 import { requesterIdentity } from '../model/identity.ts'
-import type { ActiveLocks } from './pinning/book.ts'
+import type { ActiveLocks } from './pinning/active-locks.ts'
 import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128

@@ -18,7 +18,7 @@ import {
   resultParts,
 } from '../../mcp/index.ts'
 import { writeParts } from '../../net/index.ts'
-import { ClientResultStream } from './passage.ts'
+import { ClientResultStream } from './client-result-stream.ts'
 import type { ClientResponse } from './response.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 

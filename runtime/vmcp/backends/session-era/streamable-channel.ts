@@ -56,7 +56,7 @@ import {
   unreadableResponse,
 } from '../transport/send.ts'
 import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-error.ts'
-import { GapReporter } from './gaps.ts'
+import { GapReporter } from './gap-reporter.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
 /** How long a stream may stay open after its response has arrived. */

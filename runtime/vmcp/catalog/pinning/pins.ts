@@ -6,10 +6,10 @@
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../listing.ts'
 import type { LockKeeper } from './first-seen.ts'
-import { ActiveLocks, type PinningConfig, type ListedBackend } from './book.ts'
+import { ActiveLocks, type PinningConfig, type ListedBackend } from './active-locks.ts'
 import type { PinKind } from '../../model/catalog/pinning.ts'
 import type { PinDetail, PinReport } from './report.ts'
-import { PinReporter } from './told.ts'
+import { PinReporter } from './pin-reporter.ts'
 import type { PinState } from './types.ts'
 
 /** The parts of a backend that pinning needs. */

@@ -1,6 +1,6 @@
 import { isFields } from '../../../../schemas/index.ts'
 import { type PrimaryLink } from '../../../process/index.ts'
-import { sessionCalls } from '../sessions/elsewhere.ts'
+import { sessionCalls } from '../sessions/other-workers.ts'
 import type { SessionTable } from '../sessions/table.ts'
 
 /** Offers calls to other workers that change this worker's copies of sessions. */

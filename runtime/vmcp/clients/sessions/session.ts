@@ -23,7 +23,7 @@ import { type Caller, InFlight } from '../../../net/index.ts'
 import { writeBounded } from '../stream.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { BackendSession, ClientAbilities, ClientSession } from '../../model/session.ts'
-import type { OtherWorkers } from './elsewhere.ts'
+import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
 /** Maximum number of messages of one session that are concurrently sent through other workers. */

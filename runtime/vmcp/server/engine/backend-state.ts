@@ -1,7 +1,7 @@
 import type { ExcludedBackend } from '../../../config/index.ts'
 import type { CallCounts } from '../../backends/call-counts.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'
-import type { ListsState } from '../../catalog/lists/lists-told.ts'
+import type { ListsState } from '../../catalog/lists/list-read-reports.ts'
 import { type BackendHealth, unknownHealth } from '../../backends/health/monitor.ts'
 
 /** The current state of a backend, for `/status`, backend health and the report to the cluster. */

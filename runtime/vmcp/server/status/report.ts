@@ -22,7 +22,7 @@ import {
 import type { Clock } from '../../model/time/clock.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'
-import type { ListsState } from '../../catalog/lists/lists-told.ts'
+import type { ListsState } from '../../catalog/lists/list-read-reports.ts'
 import type { BackendHealth } from '../../backends/health/monitor.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

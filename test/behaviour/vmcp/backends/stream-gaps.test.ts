@@ -1,7 +1,7 @@
 /** The stream on which a backend announces changes goes down and comes back: what it announced meanwhile is seen all the same. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { GapReporter } from '../../../../runtime/vmcp/backends/session-era/gaps.ts'
+import { GapReporter } from '../../../../runtime/vmcp/backends/session-era/gap-reporter.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../../helpers/mcp/wire.ts'
