@@ -13,7 +13,7 @@ import { serverContainer } from './container.ts'
 
 type Context = SyncContext<'MCPServer'>
 
-/** The fields of a spec that decide. */
+/** The spec fields that this decision depends on. */
 interface StdioSpec {
   readonly transport?: unknown
   readonly podTemplateSpec?: unknown
