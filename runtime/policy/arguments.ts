@@ -56,7 +56,7 @@ function membersOf(raw: Buffer): [string, Buffer][] {
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw new GatehouseError('INVALID_PARAMS', {
-      detail: 'Invalid params: arguments must be an object whose members have different names',
+      detail: 'Invalid params: arguments must be an object with unique member names',
       cause,
     })
   }

@@ -207,7 +207,7 @@ function object(params: JsonObject, member: string): JsonObject | undefined {
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw new GatehouseError('INVALID_PARAMS', {
-      detail: `Invalid params: ${member} must be an object whose members have different names`,
+      detail: `Invalid params: ${member} must be an object with unique member names`,
       cause,
     })
   }

@@ -12,7 +12,7 @@ import { type Bridge, bridgeOf, serverContainer } from './bridge.ts'
 
 type Context = SyncContext<'MCPServer'>
 
-/** The fields of a spec that decide. */
+/** The spec fields that this decision depends on. */
 interface StdioSpec {
   readonly transport?: unknown
   readonly podTemplateSpec?: unknown

@@ -82,7 +82,7 @@ export async function readUniqueForm(exchange: Exchange): Promise<Parameters> {
   const form = await readForm(exchange)
   const name = form.repeated()
   if (name === undefined) return form
-  // The name is text of the sender. The message repeats only a plain one.
+  // The sender controls the name, so the message contains it only if it is plain.
   const shown = /^[\w.-]{1,64}$/.test(name) ? ` ${name}` : ''
   throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
 }

@@ -33,7 +33,7 @@ export interface RegistrationParts extends ProviderParts {
   readonly issuer: string
 }
 
-/** A provider that this server registers at. */
+/** A provider where this server registers itself. */
 export interface RegistrationTarget {
   readonly config: OAuth2UpstreamSettings
   readonly dcr: UpstreamRegistrationConfig

@@ -14,7 +14,7 @@ export function addDevCommand(program: Command): void {
     .summary('run manifests on this machine, without a cluster')
     .description(
       'Runs the manifests of a cluster on this machine. Validates them with the webhook’s code, runs the same hooks,\n' +
-        'and starts the rendered servers as local processes. An edit of the files takes effect at once.\n' +
+        'and starts the rendered servers as local processes. Edits take effect immediately.\n' +
         'A server runs the command in its annotation gatehouse.dev/local-command instead of its image. Gatehouse\n' +
         'replaces {port} in the command with the assigned port and sets the variable PORT.',
     )

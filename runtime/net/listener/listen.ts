@@ -223,7 +223,7 @@ async function open(
 ): Promise<Opened> {
   if (source) {
     const stop = source.take((socket) => void server.emit('connection', socket))
-    // Starts the server's internal timer, which enforces the timeouts.
+    // Starts the server's timer, which enforces the timeouts.
     server.emit('listening')
     return { address: source.address, port: source.port, stop }
   }
@@ -251,7 +251,6 @@ function track(sockets: Set<Socket>, socket: Socket): void {
   socket.once('close', () => sockets.delete(socket))
 }
 
-/** Registers a connection that can carry requests. */
 function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): void {
   track(sockets, socket)
   connections.set(socket, {
@@ -273,17 +272,12 @@ const maxPipelined = 512
 
 /**
  * Closes a connection with too many unanswered requests. All requests that have arrived start in one turn of the event
- * loop. There may be thousands, and each one stays in memory until the earlier ones are answered.
+ * loop, possibly thousands, and each stays in memory until the earlier ones are answered.
  */
-function limitPipelining(
-  connection: Connection,
-  socket: Socket,
-  res: ServerResponse,
-  report: () => void,
-): void {
+function limitPipelining(connection: Connection, socket: Socket, res: ServerResponse, log: () => void): void {
   if (++connection.pipelined > maxPipelined) {
     socket.destroy()
-    report()
+    log()
     return
   }
   res.once('close', () => {
@@ -326,8 +320,7 @@ async function shutDown(
 ): Promise<void> {
   const idleMs = Math.min(graceMs / idleShare, maxIdleMs)
   const closed = once(server, 'close')
-  // Do not use the method of the HTTP server: it closes idle connections immediately, and requests in transit are
-  // lost.
+  // The method of the HTTP server would close idle connections immediately and lose requests in transit.
   NetServer.prototype.close.call(server)
   for (const socket of sockets) {
     const connection = connections.get(socket)
@@ -367,8 +360,8 @@ async function shutDown(
  * log.
  */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // On a connection without a request, a client would treat this response as the one to its next request. A client
-  // whose TLS handshake failed cannot read it.
+  // Without a request, a client would treat this response as the one to its next request. After a failed TLS
+  // handshake, it cannot read the response.
   if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
     if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
     socket.destroy()

@@ -67,8 +67,7 @@ export async function argumentsText(raw: Buffer | undefined): Promise<string | u
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw new GatehouseError('INVALID_PARAMS', {
-      detail:
-        'Invalid params: arguments must be an object whose members have different names, at every depth',
+      detail: 'Invalid params: arguments must be an object with unique member names, at every depth',
       cause,
     })
   }

@@ -193,7 +193,10 @@ export class Workers {
     const { earlyMs, firstMs, longestMs } = this.#waits
     const waitMs = livedMs < earlyMs ? Math.min(firstMs * 2 ** slot.earlyDeaths, longestMs) : 0
     slot.earlyDeaths = livedMs < earlyMs ? slot.earlyDeaths + 1 : 0
-    this.#options.log.error('a worker died and is replaced', { livedMs: Math.round(livedMs), waitMs })
+    this.#options.log.error('a worker exited unexpectedly and is being replaced', {
+      livedMs: Math.round(livedMs),
+      waitMs,
+    })
     await sleep(waitMs)
     if (this.#closing) return
     try {

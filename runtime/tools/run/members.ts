@@ -66,12 +66,12 @@ function refuseUnused(
   { env, header, http, name }: MemberOptions,
   { programs, urls, isAlone }: { programs: number; urls: number; isAlone: boolean },
 ): void {
-  const none = 'applies to commands, but there is none: '
+  const none = 'requires a command; '
   if (programs === 0 && env.length > 0)
     throw invalidConfig(`-e: ${none}add one after --, or --server NAME=COMMAND`)
   if (programs === 0 && http) throw invalidConfig(`--http: ${none}add one after --, or --server NAME=COMMAND`)
   if (urls === 0 && header.length > 0)
-    throw invalidConfig('--header: applies to servers with a URL, but there is none')
+    throw invalidConfig('--header: requires a server with a URL; add --url URL')
   if (name !== undefined && programs === 0 && !isAlone) {
     throw invalidConfig('--name: applies to a single command or URL; name a URL with NAME=URL')
   }

@@ -48,7 +48,7 @@ await t.test('workers: one that dies is replaced, the others go on', async (t) =
   const [, , port] = await run.waitFor(started)
   const before = descendantsOf(run.child.pid ?? 0)
   process.kill(before[0] ?? 0, 'SIGKILL')
-  await run.waitFor(/a worker died and is replaced/)
+  await run.waitFor(/a worker exited unexpectedly and is being replaced/)
   t.equal((await fetch(`http://127.0.0.1:${port}/mcp`)).status, 200)
   while (descendantsOf(run.child.pid ?? 0).length < 2) await new Promise((resolve) => setImmediate(resolve))
   t.equal(await run.interrupt(), 0)

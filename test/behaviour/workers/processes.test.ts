@@ -82,7 +82,7 @@ t.test(
     const waits = () =>
       run.log().flatMap((line) => {
         const { message, waitMs } = JSON.parse(line)
-        return message === 'a worker died and is replaced' ? [waitMs] : []
+        return message === 'a worker exited unexpectedly and is being replaced' ? [waitMs] : []
       })
     for (let i = 1; i <= 4; i++) {
       await run.get('/die').catch(() => {})
@@ -112,7 +112,7 @@ t.test('one that hangs is told, ended and replaced', async (t) => {
   process.kill(stuck, 'SIGSTOP')
   const says = (text: string) => run.log().some((line) => JSON.parse(line).message === text)
   await until(() => says('a worker does not answer and is ended'))
-  await until(() => says('a worker died and is replaced'))
+  await until(() => says('a worker exited unexpectedly and is being replaced'))
   const seen = new Set<string>()
   while (seen.size < 2) seen.add(await run.get('/'))
   t.notOk(seen.has(String(stuck)))

@@ -61,7 +61,7 @@ t.test('sessions, quotas, metrics and audit are those of one server', async (t) 
   const total = (page: string) => [...page.matchAll(calls)].reduce((sum, [, value]) => sum + Number(value), 0)
   t.same([total(await scrape()), total(await scrape())], [8, 8], 'whichever process is asked')
   process.kill(served.pids()[0] ?? 0, 'SIGKILL')
-  await served.run.waitFor(/a worker died and is replaced/)
+  await served.run.waitFor(/a worker exited unexpectedly and is being replaced/)
   t.equal(total(await scrape()), 8, 'what a process that is gone has counted stays')
 
   t.equal((await session.end()).status, 200)

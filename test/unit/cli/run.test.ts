@@ -30,10 +30,10 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
   const folder = join(t.testdir({}), 'new')
   const cases: readonly (readonly [readonly string[], Partial<RunCommandOptions>, RegExp])[] = [
     [[], {}, /^nothing to run: add a command after --/],
-    [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: applies to commands, but there is none/],
-    [[], { url: ['https://a.example'], http: true }, /^--http: applies to commands, but there is none/],
+    [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: requires a command/],
+    [[], { url: ['https://a.example'], http: true }, /^--http: requires a command/],
     [['x'], { connect: ['cusror'] }, /^cusror: no such client; did you mean cursor/],
-    [['x'], { header: ['A=PATH'] }, /^--header: applies to servers with a URL/],
+    [['x'], { header: ['A=PATH'] }, /^--header: requires a server with a URL/],
     [
       [],
       { url: ['https://a.example', 'https://b.example'], name: 'x' },

@@ -38,7 +38,7 @@ export class ConversionContext {
 
   /** Replaces all known references. Throws NotTaken for references that only the client can resolve. */
   filled(value: Value, field: string): Value {
-    // Neither a process nor a container can be started with one.
+    // Processes and containers cannot be started with a NUL character.
     if (value.some((part) => typeof part === 'string' && part.includes('\0')))
       throw new NotTaken(`its ${field} contains a NUL character`)
     for (const { kind, name } of referencesIn(value)) {

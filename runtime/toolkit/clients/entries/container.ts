@@ -146,7 +146,7 @@ class ContainerFlags {
   }
 
   #noteLost(flag: string): void {
-    const text = 'this flag of the container is not taken over on a cluster'
+    const text = 'this container flag is not converted for a cluster'
     this.notes.push({ field: flag, text, loses: true })
   }
 

@@ -138,7 +138,7 @@ function requestOf({ text, data, binding }: SubmittedScript, settings: ScriptSet
 
 function errorOf(error: Error, log: Log): string {
   if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'the script ran out of memory'
-  log.error('a worker for scripts failed', { err: error })
+  log.error('a script worker failed', { err: error })
   return 'internal error'
 }
 
