@@ -36,7 +36,7 @@ const maxHeldBytes = 8 * 1024 * 1024
 export interface ResultPassage {
   /** Of the client. */
   readonly era: Era
-  /** Begins the response. False: the client must get it whole. */
+  /** Reserves the response; the first `write` sends its head. Returns false when the client needs it whole. */
   begin(): boolean
   /** Text of members without the braces around them. The promise is settled when the client takes more. */
   write(parts: readonly Buffer[]): Promise<void> | undefined

@@ -67,7 +67,7 @@ export class Reply implements ClientResponse {
   }
 
   get streaming(): boolean {
-    return this.#streaming || this.#passing !== undefined
+    return this.#streaming || this.#passing?.hasSent === true
   }
 
   get over(): boolean {
@@ -123,9 +123,10 @@ export class Reply implements ClientResponse {
     return this.#streaming || !this.res.headersSent
   }
 
-  /** Breaks off a result of which a part has been sent. */
+  /** Breaks off a result of which a part has been sent. Returns false when the response can still be sent. */
   #breakOff(): boolean {
-    if (this.#passing) this.res.destroy()
+    if (!this.#passing?.hasSent) this.#passing = undefined
+    else this.res.destroy()
     return this.#passing !== undefined
   }
 
