@@ -37,7 +37,9 @@ const maxKeptBytes = 8 * 1024 * 1024
 export interface ResultPassage {
   /** Protocol era of the client. */
   readonly era: Era
-  /** Begins the response. Returns false when the client needs the whole result. */
+  /**
+   * Reserves the response; the first `write` sends its head. Returns false when the client needs the whole result.
+   */
   begin(): boolean
   /** Sends the text of members, without braces. The promise settles when the client can receive more. */
   write(parts: readonly Buffer[]): Promise<void> | undefined

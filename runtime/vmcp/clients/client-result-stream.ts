@@ -33,6 +33,8 @@ export class ClientResultStream implements ResultPassage {
   readonly era: Era
   readonly #options: ClientResultStreamOptions
   #asEvent = false
+  /** The beginning of the response, until it is sent with the first part. */
+  #head: Buffer | undefined
 
   constructor(options: ClientResultStreamOptions) {
     this.#options = options
@@ -40,22 +42,31 @@ export class ClientResultStream implements ResultPassage {
   }
 
   begin(): boolean {
-    const { res, id, headers, claim } = this.#options
+    const { res, id, claim } = this.#options
     if (!claim(this)) return false
     this.#asEvent = res.headersSent
-    res.on('timeout', () => res.destroy())
-    const head = Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{`)
-    if (this.#asEvent) res.write(Buffer.concat([messageHead, head]))
-    else {
-      res.writeHead(200, { 'content-type': 'application/json', ...headers })
-      res.write(head)
-    }
+    this.#head = Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{`)
     return true
+  }
+
+  /** True once a part of the response was sent. Until then, an error can be sent instead. */
+  get hasSent(): boolean {
+    return this.#head === undefined
+  }
+
+  #sendHead(): void {
+    const { res, headers } = this.#options
+    if (!this.#head) return
+    res.on('timeout', () => res.destroy())
+    if (!this.#asEvent) res.writeHead(200, { 'content-type': 'application/json', ...headers })
+    res.write(this.#asEvent ? Buffer.concat([messageHead, this.#head]) : this.#head)
+    this.#head = undefined
   }
 
   write(parts: readonly Buffer[]): Promise<void> | undefined {
     const { res } = this.#options
     if (res.destroyed) return undefined
+    this.#sendHead()
     const [first] = parts
     const bytes = first && parts.length === 1 ? first : Buffer.concat(parts)
     if (res.write(this.#asEvent ? onOneLine(bytes) : bytes) || res.writableLength <= maxWaitingBytes)
@@ -81,6 +92,7 @@ export class ClientResultStream implements ResultPassage {
   /** Completes the result with the members of `rest` that were not streamed, and ends the response. */
   end(rest: Buffer, passed: readonly string[]): void {
     const { res } = this.#options
+    this.#sendHead()
     const tail = Buffer.concat([...otherMembers(rest, passed), messageEnd])
     res.end(this.#asEvent ? Buffer.concat([onOneLine(tail), eventEnd]) : tail)
     if (!res.writableFinished) res.setTimeout(stuckMs)

@@ -71,7 +71,7 @@ export class Reply implements ClientResponse {
   }
 
   get streaming(): boolean {
-    return this.#streaming || this.#resultStream !== undefined
+    return this.#streaming || this.#resultStream?.hasSent === true
   }
 
   get hasEnded(): boolean {
@@ -135,10 +135,17 @@ export class Reply implements ClientResponse {
     return this.#streaming || !this.res.headersSent
   }
 
-  /** Destroys a response whose result has been sent in part. Returns true if it did. */
+  /**
+   * Destroys a response whose result has been sent in part, and returns true. Otherwise forgets the stream, so that the
+   * response can still be sent, and returns false.
+   */
   #destroyPartialResult(): boolean {
-    if (this.#resultStream) this.res.destroy()
-    return this.#resultStream !== undefined
+    if (this.#resultStream?.hasSent) {
+      this.res.destroy()
+      return true
+    }
+    this.#resultStream = undefined
+    return false
   }
 
   /** Sends the result and ends the response. The status applies only when nothing has been sent before. */
