@@ -28,7 +28,7 @@ export { type ListenerLimits, maxBodyBytes } from './limits.ts'
 export { ownMemory } from './load/body-memory.ts'
 export { LoadControl } from './load/load.ts'
 export type { LoadLimits } from './load/limits.ts'
-export { type Overload, trackOverload } from './load/spells.ts'
+export { type Overload, trackOverload } from './load/track-overload.ts'
 export { Pieces } from './pieces.ts'
 export {
   type ConnectionSource,

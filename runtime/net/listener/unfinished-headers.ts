@@ -9,7 +9,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../log.ts'
-import { limitToOncePerMinute } from './now-and-then.ts'
+import { limitToOncePerMinute } from './rate-limited-log.ts'
 
 /** State of a connection. */
 export interface HeaderState {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { type Caller, Exchange, localIssuer, makeCaller } from '../../../runtime/net/index.ts'
 import { LoadControl, type LoadOptions } from '../../../runtime/net/load/load.ts'
-import { trackOverload } from '../../../runtime/net/load/spells.ts'
+import { trackOverload } from '../../../runtime/net/load/track-overload.ts'
 
 interface Asked {
   readonly caller?: Caller

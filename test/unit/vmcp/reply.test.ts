@@ -16,7 +16,7 @@ async function serve(t: Test, chunks: readonly string[], first?: string): Promis
   const server = createServer((req, res) => {
     const reply = new Reply(req, res)
     if (first !== undefined) reply.send(Buffer.from(first))
-    const passage = reply.passage('1', 'session')
+    const passage = reply.streamResult('1', 'session')
     if (!passage) throw new Error('the result cannot be streamed')
     const splitter = new ResultSplitter({ id: '1', passage, replaces: false })
     try {

@@ -5,7 +5,10 @@ import { makeEvents } from '../../../../runtime/observe/index.ts'
 import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
 import { noAbilities } from '../../../../runtime/vmcp/model/client.ts'
 import { offerSessions } from '../../../../runtime/vmcp/clients/processes/offered-sessions.ts'
-import { type OtherWorkers, makeOtherWorkers } from '../../../../runtime/vmcp/clients/sessions/other-workers.ts'
+import {
+  type OtherWorkers,
+  makeOtherWorkers,
+} from '../../../../runtime/vmcp/clients/sessions/other-workers.ts'
 import { sessionRecords } from '../../../../runtime/vmcp/clients/sessions/records.ts'
 import { SessionTable } from '../../../../runtime/vmcp/clients/sessions/table.ts'
 
