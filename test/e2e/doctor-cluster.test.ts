@@ -86,7 +86,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match(row('webhook'), { code: 'cluster.webhook' })
     t.match(row('metacontroller'), {
       code: 'cluster.metacontroller',
-      observed: /no kind CompositeController/,
+      observed: /CompositeController is not installed/,
     })
   })
 

@@ -37,7 +37,7 @@ export interface DeclaredBackend {
   readonly timeoutMs: number
 }
 
-export type ConfiguredBackend =
+export type BackendConfiguration =
   | { readonly ready: DeclaredBackend; readonly problems?: undefined }
   | { readonly ready?: undefined; readonly problems: readonly string[] }
 
@@ -46,7 +46,7 @@ export function configureBackend(
   backend: RuntimeBackend,
   config: VmcpConfig,
   parts: BackendParts,
-): ConfiguredBackend {
+): BackendConfiguration {
   const { outgoing, authServer } = parts
   const problems: string[] = []
   const attempt = <T>(read: () => T): T | undefined => {

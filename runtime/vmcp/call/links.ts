@@ -1,3 +1,4 @@
+import type { VmcpConfig } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Feature } from '../model/feature.ts'
 import type { Link, Operation } from '../model/operation.ts'
@@ -10,7 +11,7 @@ import { originsOfPage } from '../catalog/pages.ts'
 import { resolveAliases, showAliases } from './aliases.ts'
 import { authorize, type AuthorizeOptions } from './authorize.ts'
 import type { ChainEntries, ChainLinks } from './chain.ts'
-import type { CallParts, Core } from './core.ts'
+import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
 import { rateLimit } from './rate-limit.ts'
 import { recordResourceLinks } from './resource-links.ts'
@@ -19,26 +20,28 @@ import { performStepWithWebhooks, askWebhooks } from './webhooks.ts'
 
 /** The parts that a reload replaces. Each is replaced as a whole. */
 export interface LinkSources {
+  readonly config: VmcpConfig
   readonly guards: Guards
   readonly features: readonly Feature[]
-  readonly callParts: CallParts
-  /** Longest tool name that clients receive; 0 for no limit. */
-  readonly maxToolNameLength: number
+  readonly isOwnTool: (name: string) => boolean
 }
 
 export interface FixedParts {
   readonly core: Core
   readonly observe: Link | undefined
   readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
-  readonly isOwnTool: (name: string) => boolean
   readonly events: Events
 }
 
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
-  { guards, features, callParts, maxToolNameLength }: LinkSources,
-  { core, observe, onDecision, isOwnTool, events }: FixedParts,
+  sources: LinkSources,
+  { core, observe, onDecision, events }: FixedParts,
 ): ChainLinks {
+  const { config, guards, features } = sources
+  const callParts = core.parts
+  const { maxToolNameLength } = config.aggregation
+  const isOwnTool = (name: string): boolean => sources.isOwnTool(name)
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0

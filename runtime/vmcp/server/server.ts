@@ -220,25 +220,11 @@ class Vmcp implements VmcpServer {
   }
 
   #makeLinks(): ChainLinks {
-    const { guards, features, config } = this.#parts
     const { core } = this.#engine
-    const { maxToolNameLength } = config.aggregation
-    const reporterParts = {
-      ...this.#observation,
-      server: config.name,
-      events: this.#events,
-      core: () => core,
-    }
-    return makeLinks(
-      { guards, features, callParts: core.parts, maxToolNameLength },
-      {
-        core,
-        observe: this.#observation.observe,
-        onDecision: decisionReporter(reporterParts),
-        isOwnTool: (tool) => this.#parts.isOwnTool(tool),
-        events: this.#events,
-      },
-    )
+    const server = this.#parts.config.name
+    const events = this.#events
+    const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
+    return makeLinks(this.#parts, { core, observe: this.#observation.observe, onDecision, events })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {

@@ -122,7 +122,10 @@ t.test('readClientMessage: reads a large message in turns, like a small one', as
 async function read(text: string): Promise<string> {
   try {
     const { message, params } = await readClientMessage(Buffer.from(text))
-    return `${message.kind} ${message.bytes} ${params.bytes}`.replaceAll(/x{300000}/g, '')
+    return `${message.kind} ${message.bytes.toString()} ${params.bytes.toString()}`.replaceAll(
+      /x{300000}/g,
+      '',
+    )
   } catch (error) {
     const { code, message, id } = error as MessageError
     return `${code} ${message} ${id}`

@@ -15,7 +15,7 @@ import { ResourceLinks } from '../../catalog/resource-links.ts'
 import type { Composer } from '../../model/catalog/entries.ts'
 import { Views } from '../../catalog/views.ts'
 import { type CallParts, Core } from '../../call/core.ts'
-import { type ConfiguredBackend, configureBackend } from '../../backends/backend-settings.ts'
+import { type BackendConfiguration, configureBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { BundleExpiry } from './certificates.ts'
 import { HealthMonitor } from '../../backends/health/monitor.ts'
@@ -291,7 +291,7 @@ export class VmcpEngine {
     return isBack
   }
 
-  #configure(backend: RuntimeBackend, config: VmcpConfig): ConfiguredBackend {
+  #configure(backend: RuntimeBackend, config: VmcpConfig): BackendConfiguration {
     return configureBackend(backend, config, {
       outgoing: this.outgoing,
       authServer: this.#options.authServer,

@@ -13,7 +13,7 @@ import { Deviations } from '../../backends/deviations.ts'
 import type { HealthMonitor } from '../../backends/health/monitor.ts'
 import type { BackendObservation } from '../../backends/transport/measure.ts'
 import type { BackendSettings } from '../../backends/settings.ts'
-import type { ConfiguredBackend, DeclaredBackend } from '../../backends/backend-settings.ts'
+import type { BackendConfiguration, DeclaredBackend } from '../../backends/backend-settings.ts'
 import type { Listing } from '../../catalog/listing.ts'
 import { pinRules } from '../../catalog/pinning/active-locks.ts'
 import { Listings } from '../../catalog/listings.ts'
@@ -40,7 +40,7 @@ export interface FleetOptions {
    * again soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>
-  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => ConfiguredBackend
+  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => BackendConfiguration
 }
 
 export interface FleetChange {

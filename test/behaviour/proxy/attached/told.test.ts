@@ -159,7 +159,7 @@ t.test('told: a line over the limit', async (t) => {
   t.equal(sample(await metrics(), 'gatehouse_attach_lines_too_long_total', own), 1)
   t.match(
     lines.find(({ event }) => event === 'server_line_too_long'),
-    { level: 'warn', fix: /smaller pieces/ },
+    { level: 'warn', fix: /smaller results/ },
   )
   t.match(events.recent(), [{ type: 'server_line_too_long', reason: 'line_too_long' }])
 })

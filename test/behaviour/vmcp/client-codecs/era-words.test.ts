@@ -151,7 +151,7 @@ t.test('an address that has to be visited first: an error in one era, a question
     { ...call, ...retry(asked, 'decline') },
     { capabilities: ABLE },
   )
-  t.match(declined.response?.error, { message: /did not agree/ })
+  t.match(declined.response?.error, { message: /declined to open the URL/ })
   const still = await stateless(
     vmcp.url,
     'tools/call',
