@@ -1,7 +1,7 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
 export { type LineFile, makeLineFile, standardErrorLines } from './line-file.ts'
 export { type AuditTrail, auditViolations, type ConsoleRecord, makeAudit } from './audit/audit.ts'
-export { tellLoss } from './audit/loss.ts'
+export { reportLoss } from './audit/loss.ts'
 export type { AttachmentEnd } from './events/attach-fields.ts'
 export type { Deviation } from './events/deviations.ts'
 export { logEvents } from './events/log-view.ts'

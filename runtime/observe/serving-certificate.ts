@@ -12,15 +12,15 @@ const soonMs = 14 * 24 * 60 * 60_000
  * listeners.
  */
 export function openServingCertificate(files: CertificateFiles, events: Events): ServedCertificate {
-  let told = ''
+  let reportedState = ''
 
-  function tellEnd({ endsAt }: ServedCertificate): void {
+  function reportEnd({ endsAt }: ServedCertificate): void {
     const now = Date.now()
     const ends = new Date(endsAt).toISOString()
     const expired = endsAt <= now
     const state = endsAt - now < soonMs ? `${ends} ${expired}` : ''
-    if (state === told) return
-    told = state
+    if (state === reportedState) return
+    reportedState = state
     events.emit('serving_certificate_expiring', state === '' ? {} : { ends, expired })
   }
 
@@ -28,9 +28,9 @@ export function openServingCertificate(files: CertificateFiles, events: Events):
     onReloaded(now) {
       events.emit('serving_certificate_reloaded', { ends: new Date(now.endsAt).toISOString() })
       events.emit('serving_certificate_refused', {})
-      tellEnd(now)
+      reportEnd(now)
     },
     onUnusable: (reason) => events.emit('serving_certificate_refused', { reason }),
-    onPoll: tellEnd,
+    onPoll: reportEnd,
   })
 }

@@ -43,8 +43,8 @@ export function argumentAttributes(raw: Buffer, wanted: WantedArguments, maxText
     // Null is treated as absent.
     const value = isContainer ? true : scalar(json, budget)
     if (value === null) continue
-    const told = value !== undefined && budget.take(name.length)
-    if (!told || attributes.has(name) || !name.isWellFormed()) unusable.add(name)
+    const isUsable = value !== undefined && budget.take(name.length)
+    if (!isUsable || attributes.has(name) || !name.isWellFormed()) unusable.add(name)
     else attributes.set(name, value)
   }
   return { attributes: Object.fromEntries(attributes), unusable }

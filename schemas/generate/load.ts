@@ -129,8 +129,8 @@ export function refName(ref: string): string {
 export function inlined(reference: Schema, bundle: Bundle): Schema {
   let schema = reference
   while (schema.$ref !== undefined) {
-    const { $ref, ...beside } = schema
-    schema = { ...bundle.defs[refName($ref)], ...beside }
+    const { $ref, ...siblings } = schema
+    schema = { ...bundle.defs[refName($ref)], ...siblings }
   }
   return schema
 }

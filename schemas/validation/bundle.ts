@@ -33,9 +33,9 @@ export function resolved(schema: Schema): Schema {
 function follow(schema: Schema): Schema {
   let current = schema
   while (current.$ref !== undefined) {
-    const { $ref, ...beside } = current
+    const { $ref, ...siblings } = current
     const next = definition($ref.slice(prefix))
-    current = Object.keys(beside).length === 0 ? next : { ...next, ...beside }
+    current = Object.keys(siblings).length === 0 ? next : { ...next, ...siblings }
   }
   return current
 }

@@ -19,7 +19,7 @@ import {
   logEvents,
   makeAudit,
   makeEvents,
-  tellLoss,
+  reportLoss,
 } from '../../observe/index.ts'
 
 /**
@@ -55,7 +55,7 @@ export async function withAuthServer<T>(
   const { openAuthServer } = await import('../../authserver/index.ts')
   const { env = environment(), audit: settings, events = makeEvents(), ...parts } = options
   const stopLog = options.events ? () => {} : logEvents(events, parts.log)
-  const audit = makeAudit(settings, { watch: tellLoss(events) })
+  const audit = makeAudit(settings, { watch: reportLoss(events) })
   try {
     const server = await openAuthServer(path, env, {
       ...parts,

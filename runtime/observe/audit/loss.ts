@@ -8,7 +8,7 @@ import { unheldTimer } from '../events/log-view.ts'
 
 const quietMs = 5 * 60_000
 
-export function tellLoss(events: Events, after = unheldTimer): LineWatch {
+export function reportLoss(events: Events, after = unheldTimer): LineWatch {
   let cancel: (() => void) | undefined
   return {
     onLoss(lines, err) {

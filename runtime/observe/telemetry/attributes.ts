@@ -1,5 +1,5 @@
 /**
- * How a request of a client is described on its span: the table of attributes, current names beside those of older
+ * How a request of a client is described on its span: the table of attributes, current names next to those of older
  * conventions, which are added while useLegacyAttributes is on. docs/guides/observability.md repeats the table and a test
  * compares the two.
  *

@@ -15,7 +15,7 @@ import { type Handlers, type Line, openChannel, type WorkerChannel } from './cha
 import { type BindAddress, Distributor, type ConnectionTaker } from './distributor.ts'
 import { forwardLines } from './whole-lines.ts'
 
-/** Waits before a worker is replaced that died early, and what is early. */
+/** Delays before the replacement of a worker that exited early, and the age up to which an exit is early. */
 export interface ReplacementWaits {
   readonly earlyMs: number
   readonly firstMs: number
@@ -99,7 +99,7 @@ export class Workers {
     }
   }
 
-  /** What was bound. */
+  /** The bound address. */
   get address(): { readonly address: string; readonly port: number } {
     const { address, port } = this.#distributor
     return { address, port }

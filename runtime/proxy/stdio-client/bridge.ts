@@ -239,8 +239,8 @@ export class RawBridge {
   #errorOf({ method }: Message, error: unknown): unknown {
     const failure = error instanceof BridgedSessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: failure })
-    const nobody = failure instanceof GatehouseError && failure.code === 'BACKEND_UNREACHABLE'
-    if (nobody && !this.#reached) {
+    const isUnreachable = failure instanceof GatehouseError && failure.code === 'BACKEND_UNREACHABLE'
+    if (isUnreachable && !this.#reached) {
       this.unreachable = true
       this.#endReason = failure
     }

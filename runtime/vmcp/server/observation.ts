@@ -19,7 +19,7 @@ import {
   readError,
   RecordMask,
   respondToScrape,
-  tellLoss,
+  reportLoss,
   type RpcResponse,
   type Instruments,
 } from '../../observe/index.ts'
@@ -76,7 +76,7 @@ export async function makeObservation(
   })
   countEvents(events, telemetry.metrics, config.name)
   const mask = new RecordMask()
-  const audit = makeAudit(config.audit, { watch: tellLoss(events, clock.after), mask })
+  const audit = makeAudit(config.audit, { watch: reportLoss(events, clock.after), mask })
   const observer = makeObserver({
     server: config.name,
     audit,

@@ -1,6 +1,6 @@
 /** What fails call by call is remembered for an hour: counted, bounded, with the next step, and with no name of a user. */
 import t from 'tap'
-import { makeEvents, tellLoss } from '../../../runtime/observe/index.ts'
+import { makeEvents, reportLoss } from '../../../runtime/observe/index.ts'
 import { SessionTable } from '../../../runtime/vmcp/clients/sessions/table.ts'
 
 const failed = { backend: 'b', reason: 'timeout' }
@@ -65,7 +65,7 @@ t.test('a session that is not saved', async (t) => {
 t.test('lost audit lines are a problem until none was lost for a while', async (t) => {
   const events = makeEvents()
   let timers: (() => void)[] = []
-  const { onLoss, onWritten } = tellLoss(events, (_ms, work) => {
+  const { onLoss, onWritten } = reportLoss(events, (_ms, work) => {
     timers = [work]
     return () => {
       timers = []

@@ -49,7 +49,7 @@ export function resolveBackends(context: Context, resolver: OutgoingConfig): rea
   const group = context.parent.spec.groupRef.name
   const byName = new Map<string, ResolvedBackend>()
   const { members, duplicates } = groupMembers(context, group)
-  tellDuplicates(context, duplicates)
+  reportDuplicates(context, duplicates)
   for (const member of members) {
     if (!byName.has(member.name)) byName.set(member.name, resolveMember(context, member, resolver))
   }
@@ -70,7 +70,7 @@ export function resolveBackends(context: Context, resolver: OutgoingConfig): rea
 }
 
 /** Reports members with duplicate names, which form one backend. Leaves the condition absent when there are none. */
-function tellDuplicates({ conditions }: Context, names: readonly string[]): void {
+function reportDuplicates({ conditions }: Context, names: readonly string[]): void {
   if (names.length === 0) return
   conditions.set(
     'MemberNamesUnique',

@@ -175,7 +175,7 @@ function ItemPage({
   const gone = resource.error?.status === 404
   // The backend offers another definition now, so the approval no longer applies.
   const isOld = !gone && resource.data !== undefined && resource.data.digest !== approved?.digest
-  const told = isOld ? undefined : approved
+  const latestApproval = isOld ? undefined : approved
   const heading = useRef<HTMLHeadingElement>(null)
   const done = (result: Approved): void => {
     setApproved(result)
@@ -192,10 +192,10 @@ function ItemPage({
           <Foreign text={kind === 'instructions' ? texts.pins.kinds.instructions : name} />
         </h1>
       </div>
-      {told ? (
+      {latestApproval ? (
         <Notice tone="plain" alert>
           <p>
-            {gone ? texts.pins.inForce : texts.pins.written} <Foreign text={told.file} most={300} />
+            {gone ? texts.pins.inForce : texts.pins.written} <Foreign text={latestApproval.file} most={300} />
           </p>
         </Notice>
       ) : undefined}
@@ -207,7 +207,7 @@ function ItemPage({
             <Item
               key={`${item.digest} ${item.approvedDigest ?? ''}`}
               item={item}
-              done={told !== undefined}
+              done={latestApproval !== undefined}
               onApproved={done}
             />
           )}

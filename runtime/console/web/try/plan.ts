@@ -195,10 +195,10 @@ function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Pla
     title: _title,
     description: _description,
     default: _default,
-    ...beside
+    ...siblings
   } = schema
   const options = alternatives.map((one, i) => {
-    const whole = isSchema(one) && !('$ref' in one) ? { ...beside, ...one } : one
+    const whole = isSchema(one) && !('$ref' in one) ? { ...siblings, ...one } : one
     return { label: choiceLabel(one, i, place), plan: () => plan(whole, place) }
   })
   const [only] = options
@@ -240,10 +240,10 @@ function resolved(
   while (isSchema(schema) && typeof schema['$ref'] === 'string') {
     references += 1
     if (references > mostReferences) return undefined
-    const { $ref, ...beside } = schema
+    const { $ref, ...siblings } = schema
     const target = pointed(from.root, $ref)
     if (target === undefined) return undefined
-    schema = isSchema(target) ? { ...target, ...beside } : target
+    schema = isSchema(target) ? { ...target, ...siblings } : target
   }
   return { schema, place: { ...from, references } }
 }

@@ -180,7 +180,7 @@ export class Connection {
     stdout.close()
     server.notReady = why
     server.detached(why)
-    this.#tellEnd(cause, why)
+    this.#reportEnd(cause, why)
     await Promise.all([introducing, watching])
     return true
   }
@@ -241,7 +241,7 @@ export class Connection {
     }
   }
 
-  #tellEnd(ended: AttachmentEnd, why: string): void {
+  #reportEnd(ended: AttachmentEnd, why: string): void {
     const isLast = ended === 'proxy_ended'
     const message = isLast ? why : `${why}; reattaching`
     this.#tell({ attached: false, reason: isLast ? 'ProxyEnded' : 'StreamEnded', message }, ended)

@@ -6,21 +6,21 @@ import type { SessionTable } from '../sessions/table.ts'
 /** Offers calls to other workers that change this worker's copies of sessions. */
 export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: SessionTable): void {
   offer({
-    [sessionCalls.cancel](told) {
-      const { session, request } = isFields(told) ? told : {}
+    [sessionCalls.cancel](payload) {
+      const { session, request } = isFields(payload) ? payload : {}
       table.peek(String(session))?.cancelRequest(String(request))
     },
-    [sessionCalls.push](told) {
-      const { session, message } = isFields(told) ? told : {}
+    [sessionCalls.push](payload) {
+      const { session, message } = isFields(payload) ? payload : {}
       const copy = table.peek(String(session))
       return message instanceof Uint8Array && copy?.pushOnStream(Buffer.from(message)) === true
     },
-    [sessionCalls.changed](told) {
-      const { session } = isFields(told) ? told : {}
+    [sessionCalls.changed](payload) {
+      const { session } = isFields(payload) ? payload : {}
       table.invalidate(String(session))
     },
-    [sessionCalls.ended](told) {
-      const { session } = isFields(told) ? told : {}
+    [sessionCalls.ended](payload) {
+      const { session } = isFields(payload) ? payload : {}
       table.endCopy(String(session))
     },
   })

@@ -125,7 +125,8 @@ export class Guard {
       const looked = await this.#outcome(operation, entry, outcome, [hidden, incoming], subject)
       return await this.#delimited(operation, looked, delimited, subject)
     } catch (error) {
-      if (error instanceof ResultTooLarge && sizes.results) this.#tellSize(sizes.results, 'results', subject)
+      if (error instanceof ResultTooLarge && sizes.results)
+        this.#reportSize(sizes.results, 'results', subject)
       if (!(error instanceof Refusal) || operation.method !== 'tools/call') throw error
       return toolErrorOutcome(error.message)
     }
@@ -286,11 +287,11 @@ export class Guard {
   /** Throws Refusal. */
   #requireSize(size: number, limit: SizeLimit | undefined, direction: Direction, subject: Subject): void {
     if (!limit || size <= limit.bytes) return
-    this.#tellSize(limit, direction, subject)
+    this.#reportSize(limit, direction, subject)
     throw new Refusal('FORBIDDEN', { detail: tooLarge(limit, direction, subject) })
   }
 
-  #tellSize({ rule }: SizeLimit, direction: Direction, subject: Subject): void {
+  #reportSize({ rule }: SizeLimit, direction: Direction, subject: Subject): void {
     this.#tell(subject, direction, [{ rule, outcome: 'refused', count: 1 }])
   }
 

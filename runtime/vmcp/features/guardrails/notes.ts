@@ -11,7 +11,7 @@ import { ScanLimit } from './look/matches.ts'
 
 const maxWaitingBytes = 4 * 1024 * 1024
 
-export interface NoteTells {
+export interface NoteReporter {
   readonly found: (findings: readonly GuardrailFinding[]) => void
   readonly failed: (error: unknown) => void
 }
@@ -21,14 +21,14 @@ type Send = (params: Buffer) => void
 export class Notes {
   readonly #rules: readonly ActiveRule[]
   readonly #signal: AbortSignal
-  readonly #tells: NoteTells
+  readonly #reporter: NoteReporter
   #waitingBytes = 0
   #waiting: Promise<void> | undefined
 
-  constructor(signal: AbortSignal, rules: readonly ActiveRule[], tells: NoteTells) {
+  constructor(signal: AbortSignal, rules: readonly ActiveRule[], reporter: NoteReporter) {
     this.#rules = rules
     this.#signal = signal
-    this.#tells = tells
+    this.#reporter = reporter
   }
 
   /** Returns functions for a context that scan progress and log messages before forwarding them. */
@@ -56,13 +56,13 @@ export class Notes {
       if (first.done) this.#done(first.value, send)
       else this.#wait(params, send, work)
     } catch (error) {
-      this.#tells.failed(error)
+      this.#reporter.failed(error)
     }
   }
 
   #wait(params: Buffer, send: Send, work: TurnWork<Looked>): void {
     if (this.#waitingBytes + params.length > maxWaitingBytes) {
-      this.#tells.failed(new ScanLimit('too many progress and log messages to scan'))
+      this.#reporter.failed(new ScanLimit('too many progress and log messages to scan'))
       return
     }
     this.#waitingBytes += params.length
@@ -72,7 +72,7 @@ export class Notes {
       .then(
         (looked) => this.#done(looked, send),
         (error: unknown) => {
-          if (!this.#signal.aborted) this.#tells.failed(error)
+          if (!this.#signal.aborted) this.#reporter.failed(error)
         },
       )
       .finally(() => {
@@ -83,7 +83,7 @@ export class Notes {
   }
 
   #done({ bytes, findings, refusedBy }: Looked, send: Send): void {
-    this.#tells.found(findings)
+    this.#reporter.found(findings)
     if (refusedBy === undefined) send(bytes)
   }
 }

@@ -6,7 +6,7 @@ import { recordMask } from './recorded.ts'
 import { compileMarks } from './mark.ts'
 import { compileRules } from './rules.ts'
 import { compileSizes } from './sizes.ts'
-import { tellGuardrails } from './tells.ts'
+import { reportGuardrails } from './tells.ts'
 
 export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
   readonly events: Events
@@ -24,7 +24,7 @@ export class GuardSlot {
   #guard: Guard | undefined
 
   constructor(server: string, { events, matcherFor, observation: { telemetry, mask } }: SlotParts) {
-    this.#parts = { matcherFor, observe: tellGuardrails({ server, telemetry, events }) }
+    this.#parts = { matcherFor, observe: reportGuardrails({ server, telemetry, events }) }
     this.#mask = mask
   }
 

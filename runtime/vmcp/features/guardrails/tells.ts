@@ -8,7 +8,7 @@ import {
 } from '../../../observe/index.ts'
 import type { GuardrailDecision } from './guard.ts'
 
-export interface GuardrailTells {
+export interface GuardrailReporting {
   readonly server: string
   readonly telemetry: Instruments
   readonly events: Events
@@ -17,9 +17,9 @@ export interface GuardrailTells {
 const maxName = 128
 
 /** Reports findings in a call, also in its audit record. */
-export function tellGuardrails(tells: GuardrailTells): (decision: GuardrailDecision) => void {
+export function reportGuardrails(tells: GuardrailReporting): (decision: GuardrailDecision) => void {
   return function tell(decision) {
-    tellFinding(tells, decision)
+    reportFinding(tells, decision)
     const { direction, finding } = decision
     if (!finding) {
       annotateDenial('guardrail_failed')
@@ -33,8 +33,8 @@ export function tellGuardrails(tells: GuardrailTells): (decision: GuardrailDecis
 }
 
 /** Reports a finding outside of calls. */
-export function tellFinding(
-  { server, telemetry, events }: GuardrailTells,
+export function reportFinding(
+  { server, telemetry, events }: GuardrailReporting,
   { method, backend, original, direction, finding, error }: GuardrailDecision,
 ): void {
   const call = { direction, backend, method, item: shown(original) }

@@ -31,7 +31,7 @@ export interface PinParts {
   ) => MatchSchemas
 }
 
-export function tellRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'onWithheld'> {
+export function reportRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'onWithheld'> {
   return {
     onRefusal: (refused) => events.emit('pin_refused', refused),
     onWithheld: (call) =>

@@ -32,9 +32,11 @@ export function searchWords(description: string, keywords: readonly string[]): s
   const chosen = wordsIn(keywords)
   const own = chosen.filter((word) => !emptyWords.has(word.toLowerCase()))
   if (own.length > 0) return own.slice(0, maxWords)
-  const told = wordsIn([description])
-  const telling = told.filter((word) => !emptyWords.has(bare(word)) && !commonWords.has(bare(word)))
-  return (telling.length > 0 ? telling : [...chosen, ...told]).slice(0, maxWords)
+  const descriptionWords = wordsIn([description])
+  const meaningful = descriptionWords.filter(
+    (word) => !emptyWords.has(bare(word)) && !commonWords.has(bare(word)),
+  )
+  return (meaningful.length > 0 ? meaningful : [...chosen, ...descriptionWords]).slice(0, maxWords)
 }
 
 /** Returns the distinct words that contain a letter or digit, ignoring case. */

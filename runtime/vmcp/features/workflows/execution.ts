@@ -142,7 +142,7 @@ export class Execution {
       .catch((error: unknown) => this.#stop(error instanceof Error ? error : new Error('cancelled')))
       .then(() => {
         this.#running -= 1
-        this.#told(step)
+        this.#reportStep(step)
         this.#advance()
       })
       .catch((error: unknown) => {
@@ -251,12 +251,12 @@ export class Execution {
       if (this.#statuses.get(step.id) !== 'pending') continue
       this.#put(step, 'skipped', defaultResults)
       auditWorkflow(this.#context, 'vmcp_workflow_step_skipped', 'success', { stepId: step.id })
-      this.#told(step)
+      this.#reportStep(step)
     }
   }
 
   /** Reports progress as the number of ended steps. */
-  #told({ id }: CompiledStep): void {
+  #reportStep({ id }: CompiledStep): void {
     const { operation, workflow } = this.#context
     const { progressToken } = operation.context
     this.#ended += 1

@@ -23,7 +23,7 @@ import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
 import type { ClientSession } from '../../model/session.ts'
-import { type PinParts, tellRefusals } from '../../features/pinning/refusal.ts'
+import { type PinParts, reportRefusals } from '../../features/pinning/refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../../backends/outgoing-auth.ts'
 import { UnmatchedTools } from './unmatched-tools.ts'
 import { NameProblems } from './name-problems.ts'
@@ -97,7 +97,7 @@ export class VmcpEngine {
     this.#names = new NameProblems(options.events)
     this.#updates = new ResourceUpdates(options)
     this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
-    const pins: PinParts = { ...tellRefusals(options.events), matcherFor }
+    const pins: PinParts = { ...reportRefusals(options.events), matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
       watchers: options.watchers,

@@ -10,7 +10,7 @@ import { type Events, type Instruments, visibleText } from '../../../../observe/
 import { maxExamples } from '../../../catalog/items/errors.ts'
 import type { Listing } from '../../../catalog/listing.ts'
 import { compileMarks } from '../mark.ts'
-import { type GuardrailTells, tellFinding } from '../tells.ts'
+import { type GuardrailReporting, reportFinding } from '../tells.ts'
 import { MarkedLists } from './marked.ts'
 
 export interface ListMarksParts {
@@ -25,21 +25,21 @@ export interface ListMarksParts {
 
 export class ListMarks {
   readonly #parts: ListMarksParts
-  readonly #tells: GuardrailTells
+  readonly #reporting: GuardrailReporting
   #settings = '[]'
   /** Undefined: lists are not changed. */
   #current: MarkedLists | undefined
   #next: MarkedLists | undefined
   /** The last report of withheld items, by backend. */
-  readonly #told = new Map<string, string>()
+  readonly #reported = new Map<string, string>()
 
   constructor(server: string, parts: ListMarksParts) {
     this.#parts = parts
-    this.#tells = { server, events: parts.events, telemetry: parts.observation.telemetry }
+    this.#reporting = { server, events: parts.events, telemetry: parts.observation.telemetry }
   }
 
   replace({ guardrails }: VmcpConfig): void {
-    for (const backend of this.#told.keys())
+    for (const backend of this.#reported.keys())
       if (!this.#parts.members().has(backend)) this.#withheld(backend, 0, [])
     const mark = guardrails?.mark ?? []
     const settings = JSON.stringify(mark)
@@ -82,7 +82,7 @@ export class ListMarks {
 
   /** Reports the findings in a backend's listing when it has changed. */
   read(backend: string, listing: Listing | undefined): void {
-    if (this.#current || this.#told.has(backend)) this.#note(backend, listing ? [listing] : [])
+    if (this.#current || this.#reported.has(backend)) this.#note(backend, listing ? [listing] : [])
   }
 
   /** Counts each finding once, with the listing in which it is new. */
@@ -92,9 +92,10 @@ export class ListMarks {
     for (const listing of added) {
       const { findings = [], error } = found(listing) ?? {}
       const subject = { backend, original: undefined, direction: 'results' } as const
-      for (const { method, finding } of findings) tellFinding(this.#tells, { ...subject, method, finding })
+      for (const { method, finding } of findings)
+        reportFinding(this.#reporting, { ...subject, method, finding })
       if (error !== undefined)
-        tellFinding(this.#tells, { ...subject, method: 'lists', finding: undefined, error })
+        reportFinding(this.#reporting, { ...subject, method: 'lists', finding: undefined, error })
     }
     const all = members().get(backend)?.listings.all() ?? []
     const [worst] = all
@@ -105,10 +106,10 @@ export class ListMarks {
 
   #withheld(backend: string, left_out: number, problems: readonly string[]): void {
     const examples = problems.slice(0, maxExamples).map(visibleText)
-    const told = left_out === 0 ? undefined : JSON.stringify([left_out, examples])
-    if (this.#told.get(backend) === told) return
-    if (told === undefined) this.#told.delete(backend)
-    else this.#told.set(backend, told)
+    const report = left_out === 0 ? undefined : JSON.stringify([left_out, examples])
+    if (this.#reported.get(backend) === report) return
+    if (report === undefined) this.#reported.delete(backend)
+    else this.#reported.set(backend, report)
     this.#parts.events.emit('items_withheld', { backend, left_out, examples })
   }
 }

@@ -138,12 +138,12 @@ export class Evaluator {
     )
     if (made.kind === 'done') return made.value
     const { backend, tool } = requester.subject
-    const told = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
+    const subject = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
     if (made.error === 'limit') {
-      this.#log.warn('checking a value against a schema exceeds the work limit', told)
+      this.#log.warn('checking a value against a schema exceeds the work limit', subject)
       return ['the check exceeds the work limit']
     }
-    this.#log.error('cannot check a value against a schema', { ...told, reason: made.message })
+    this.#log.error('cannot check a value against a schema', { ...subject, reason: made.message })
     return ['the check failed']
   }
 
