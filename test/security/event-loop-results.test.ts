@@ -41,7 +41,14 @@ const RESULTS: Readonly<Record<string, (n: number) => string>> = {
 }
 
 /** Those that do not reach the client: an error stands for them. */
-const refused: ReadonlySet<string> = new Set(['a_number', 'a_name', 'meta', 'not_closed', 'text_not_closed'])
+const refused: ReadonlySet<string> = new Set([
+  'a_number',
+  'a_name',
+  'an_inner_name',
+  'meta',
+  'not_closed',
+  'text_not_closed',
+])
 /** For a client with a session the list would have to become text, of which it is too much. */
 const refusedBySessions: ReadonlySet<string> = new Set([...refused, 'a_list'])
 

@@ -86,7 +86,7 @@ t.test('an issuer that is not the one of the server is told, with what follows',
     },
   })
   const warnings = (more: object) => startWarnings(vmcpConfig({}, { console: good, ...more }), { env: {} })
-  t.match(warnings(oidc('https://other.example')), [/^console\.auth\.issuer: .*another user/])
+  t.match(warnings(oidc('https://other.example')), [/^console\.auth\.issuer: .*different users/])
   t.same(warnings(oidc(good.auth.issuer)), [])
   t.same(warnings({}), [])
 })

@@ -91,7 +91,7 @@ for (const command of ['validate', 'serve']) {
       /32 bytes/,
       /incomingAuth\.oidc\.issuer: must be http:\/\/127\.0\.0\.1:4999/,
       /incomingAuth\.oidc\.audience: must be one of/,
-      /incomingAuth\.authz\.primaryUpstreamProvider: "none" is not/,
+      /incomingAuth\.authz\.primaryUpstreamProvider: unknown upstream provider "none"/,
       /outgoingAuth\.backends\.a\.upstreamInject\.providerName: "other" is not an upstream provider/,
       /outgoingAuth\.backends\.b\.tokenExchange\.subjectProviderName: must name one of .*corp, code/,
       /outgoingAuth\.backends\.b: token_exchange cannot be combined with disableUpstreamTokenInjection/,

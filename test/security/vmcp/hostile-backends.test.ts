@@ -193,7 +193,7 @@ t.test('a flood of questions is answered with refusals, not with memory', async 
       },
     },
     before: (_req, res, body) => {
-      if (!body.includes('too many questions')) return false
+      if (!body.includes('too many concurrent questions')) return false
       if (++refused === 468) done?.()
       json(res, '{}')
       return true

@@ -22,6 +22,8 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
       './plain-text.ts',
       './version.ts',
       'commander',
+      'node:path',
+      'node:sea',
     ],
   ])
   t.same(loadedBy('cli/commands.ts'), [])

@@ -156,7 +156,7 @@ t.test('cmd: a caret escapes the next character', async (t) => {
 
 t.test('docker: flags with references in them', async (t) => {
   const entry = { command: 'docker', args: ['run', '-i', '-e', '${PAIR}', '--env=${PAIR}', 'img:1'] }
-  t.match(outcome('plain', entry), ['partly', /^-e: this flag of the container/])
+  t.match(outcome('plain', entry), ['partly', /^-e: this container flag/])
   const attached = ['run', '--env=TOKEN=${MINE}', '-v${HOME}/x:/x', 'img:1']
   t.match(read('plain', { command: 'docker', args: attached })[0]?.target, { container: { image: 'img:1' } })
   const words = startedWords('plain', entry, { PAIR: 'A=b' })

@@ -55,7 +55,7 @@ t.test('a problem opens with its cause and a fix, and closes', async (t) => {
       backend: 'b',
       since: Date.UTC(2026, 0, 1),
       message: 'backend b is unhealthy: Connection failed',
-      fix: /check that b runs/,
+      fix: /check that b is running/,
     },
     { type: 'config_refused', fix: /gatehouse vmcp validate/ },
   ])

@@ -15,11 +15,11 @@ t.test('an authentication stage that has responded ends the request', async (t) 
   }
   const parts = {
     load: { admit: () => undefined, turn: () => undefined, bodies: {} },
-    current: {
+    reloadable: {
       originCheck: { check: () => undefined },
       authenticator: {
         route: () => undefined,
-        response: () => false,
+        sendChallenge: () => false,
         stage(exchange: VmcpExchange) {
           exchange.caller = anonymousCaller()
           exchange.res.writeHead(302, { location: '/login' }).end()
@@ -34,7 +34,7 @@ t.test('an authentication stage that has responded ends the request', async (t) 
       wrap: (handler: unknown) => handler,
     },
     routes: () => undefined,
-    stopping: () => false,
+    isStopping: () => false,
     events: { emit: (type: string) => t.fail(`unexpected event ${type}`) },
   } as unknown as HttpParts
   const server = createServer(makeHandler(parts))
