@@ -1,5 +1,5 @@
 /**
- * List of the calls in flight, with insertion and removal in constant time.
+ * A list of the calls in flight, with insertion and removal in constant time.
  *
  *
  * It avoids Map and Set, because their tables chain removed entries: when V8 replaces a table, which happens
@@ -23,7 +23,7 @@ export class InFlight<T> {
     return entry
   }
 
-  /** Returns false when the entry was already removed. */
+  /** Returns false if the entry has already been removed. */
   remove(entry: InFlightEntry<T>): boolean {
     if (!entry.isIn) return false
     const { previous, next } = entry
