@@ -15,8 +15,8 @@ const memberName = Buffer.from('"structuredContent"')
 const maxTextBytes = 8 * 1024 * 1024
 
 /**
- * Returns the result with structured content that is an object. Returns the same buffer when that is already the case,
- * or when there is no structured content.
+ * Returns the result with structured content that is an object. Returns the same buffer if that is already the case or
+ * if there is no structured content.
  */
 export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   if (result.length < largeBytes && isObjectEverywhere(result)) return result

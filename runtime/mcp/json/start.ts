@@ -8,12 +8,12 @@
  */
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
-/** True when the first byte that no parser skips opens an array: a batch, even if malformed. */
+/** True if the first byte that no parser skips opens an array, which indicates a batch, even if malformed. */
 export function isBatch(body: Buffer): boolean {
   return body[skipTolerated(body)] === openArray
 }
 
-/** True when the body begins like JSON text that is not an array: an object, a string, a number or a literal. */
+/** True if the body begins like JSON text that is not an array: an object, a string, a number or a literal. */
 export function startsAsJson(body: Buffer): boolean {
   const first = body[skipWhitespace(body, 0)]
   return first !== undefined && (first === openObject || first === quoteByte || isAlphanumeric(first))
