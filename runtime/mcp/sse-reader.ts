@@ -80,8 +80,8 @@ export interface SseReader {
   readonly overflowed: boolean
 }
 
-export /** Called once for each large event. Returns the receiver of its data, if any. */
-type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
+/** Called once for each large event. Returns the receiver of its data, if any. */
+export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
 
 /** Creates a reader of events. `maxBytes` limits an event's data, whether or not the event is complete. */
 export function sseReader(

@@ -63,6 +63,7 @@ export class InitializeFallback {
       this.#translator = new SessionTranslator({ toServer, client, log, discovered })
       await this.#translator.fromClient(initialize)
     } catch {
+      // The server has ended, which ends the session.
     } finally {
       this.#probe = undefined
     }
