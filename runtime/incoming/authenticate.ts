@@ -1,7 +1,6 @@
 /**
  * The authentication stage: reads the Authorization header and sets the caller of the exchange or throws.
  *
- *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
  * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. It sends no response: the feature's `recover`
  * calls `sendChallenge`, so that the audit log contains the rejection. It does not decide what a caller may do.

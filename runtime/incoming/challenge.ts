@@ -1,6 +1,6 @@
 /**
  * The WWW-Authenticate challenge sent with every 401, which lets an MCP client find the authorization server.
- * 
+ *
  * A request without credentials gets no error code. All texts are fixed and contain no details from the verifier.
  * Source: RFC 6750 section 3, RFC 9728 section 5.1, MCP 2025-11-25 authorization.
  */

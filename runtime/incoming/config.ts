@@ -2,7 +2,6 @@
  * Configuration of incoming authentication: one type for the proxy's flags and for the virtual server's
  * `incomingAuth`.
  *
- *
  * All values are resolved: files have been read and environment variables replaced. An incomplete setting is an error
  * and never results in open access.
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),

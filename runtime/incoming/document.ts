@@ -1,7 +1,6 @@
 /**
  * Serves the protected-resource document at its root path and at the path with the resource's path appended.
  *
- *
  * The document is available to every origin: it contains no secrets, and browser clients need it before they have a
  * token.
  * Source: RFC 9728 sections 2 and 3; docs/reference/specification/proxy-command.md (--resource-url, --oidc-scopes),

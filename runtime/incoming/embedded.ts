@@ -41,7 +41,7 @@ export interface EmbeddedAuthServer {
   secretUses(): readonly SecretUse[] | undefined
 }
 
-/** True when a strategy adds a credential even though `disableUpstreamTokenInjection` is set. */
+/** True if a strategy adds a credential even though `disableUpstreamTokenInjection` is set. */
 export function addsCredentialAgain(type: string | undefined, server: AuthServerFacts | undefined): boolean {
   return server?.disableUpstreamTokenInjection === true && (type === 'token_exchange' || type === 'cloud_sts')
 }

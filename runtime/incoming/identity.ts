@@ -1,7 +1,6 @@
 /**
  * Creates callers from verified claims, and the callers used by servers without authentication.
  *
- *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
  */
 import { type Caller, localIssuer, makeCaller } from '../net/index.ts'

@@ -1,7 +1,6 @@
 /**
  * Verifies access tokens: as a JWT using the issuer's keys, or by introspection at the issuer.
  *
- *
  * A token that looks like a JWT is verified locally when keys are available. Other tokens are introspected when an
  * endpoint is configured. Rejects with TokenRefused for an invalid token, and with OAuthClientError when the check
  * itself fails. Scopes are not enforced.
