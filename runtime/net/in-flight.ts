@@ -1,7 +1,6 @@
 /**
  * A list of the calls in flight, with insertion and removal in constant time.
  *
- *
  * It avoids Map and Set, because their tables chain removed entries: when V8 replaces a table, which happens
  * constantly under churn, the old table points to the new one and retains its entries. Once an old table has reached
  * the old space, every scavenge treats its successors as live and promotes each call with everything it references

@@ -1,7 +1,6 @@
 /**
  * Sends responses: RFC 9457 problem details for errors outside MCP and OAuth, as well as other bodies.
  *
- *
  * Any error that is not a GatehouseError becomes a bare 500: no message, stack or cause reaches the client.
  * Source: RFC 9457.
  */

@@ -107,7 +107,6 @@ export class LazySignal {
 /**
  * Time limit of one request to a backend, combined with the client's cancellation.
  *
- *
  * The clock stops while the backend waits for the client, because users take longer than machines and prompts have
  * their own time limit.
  */

@@ -1,15 +1,12 @@
 /**
  * Reads a request body of at most `maxBytes` into memory.
  *
- *
  * A body that is too large, by its declared or actual length, fails with REQUEST_TOO_LARGE before anything is
  * forwarded. A truncated or malformed body fails with BAD_REQUEST. The response to an oversized body contains
  * `Connection: close`, and the listener closes the connection in stages so that the client can read it. The HTTP parser
  * rejects invalid framing (conflicting lengths, bad chunks); see listen.ts.
  *
- *
  * The total memory for all request bodies is also limited (error OVERLOADED; see ../load/body-memory.ts).
- *
  *
  * Encoded bodies are rejected, because the bytes that are checked must be the bytes that the next server reads. A
  * content coding fails with UNSUPPORTED_MEDIA_TYPE, and a transfer coding other than chunked with NOT_IMPLEMENTED.

@@ -1,7 +1,6 @@
 /**
  * Determines the network address of a request's client, with or without proxies in front of this server.
  *
- *
  * Reads X-Forwarded-For from the right for as long as the entries are themselves proxies. Entries to the left of the
  * first other address are supplied by the client and cannot be trusted. Ignores other headers (Forwarded, X-Real-IP).
  */

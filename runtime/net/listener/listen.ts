@@ -2,7 +2,6 @@
  * The HTTP/1.1 listener: socket limits, responses to malformed requests, upgrades and graceful shutdown. A connection
  * that is closed before its request was read completely is closed in stages.
  *
- *
  * Does not route, authenticate or read bodies; `handler` does that (see pipeline.ts). With a certificate it serves TLS
  * only; a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end event
  * streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close connections

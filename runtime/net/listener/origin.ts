@@ -1,7 +1,6 @@
 /**
  * Decides whether a browser may access this listener (DNS rebinding protection), and answers its preflight requests.
  *
- *
  * Origin: the configured values; otherwise the loopback origins for a loopback bind; otherwise no check. Host: on a
  * loopback bind, it must be a loopback name or a host listed by the operator, because a same-origin GET has no Origin
  * header. A request without an Origin header is allowed, because it does not come from a browser page. Credentials are
@@ -19,7 +18,7 @@ export interface OriginCheckOptions {
   readonly host: string
   /** The port that was actually bound. */
   readonly port: number
-  /** True when the listener serves TLS. */
+  /** True if the listener serves TLS. */
   readonly secure?: boolean | undefined
   readonly allowedOrigins: readonly string[]
   /**

@@ -2,7 +2,6 @@
  * Limits the memory for incomplete header blocks. The HTTP parser buffers each block, up to the header limit, until it
  * is complete, and the client is not yet authenticated. A few hundred connections could exhaust the memory.
  *
- *
  * Connections are checked at intervals, so that requests have no overhead, and only if there are enough connections to
  * exceed the limit. Those with the largest incomplete blocks are closed. For bodies, see ../load/body-memory.ts.
  */

@@ -2,7 +2,6 @@
  * Limits the total memory for request bodies, from their arrival until the end of their response. Otherwise a slow
  * sender or a slow backend could fill the memory with bodies that are each within their limit.
  *
- *
  * Each caller is limited to a share, so that a single caller cannot block the others. When the memory is exhausted, the
  * oldest slow body of the caller that uses the most memory is rejected. If no body is slow, the arriving body is
  * rejected. Bodies that fit into the connection's buffers are not counted. The reading itself is in body.ts.

@@ -2,7 +2,6 @@
  * Protects a server from overload and callers from one another. Requests beyond the capacity of one turn of the event
  * loop wait in a fair queue, and requests that would wait too long are rejected.
  *
- *
  * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts a few
  * milliseconds' worth of requests, callers in rotation. Below this capacity, which is the normal case, nothing waits
  * and nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait follows
@@ -10,7 +9,6 @@
  * requests on that basis before anything is read. It identifies the caller by the request's unverified credential or
  * session. A forged one can only cause rejections of requests that use it too. Requests that wait for backends, users
  * or events are not counted.
- *
  *
  * Does not cover built-in paths (health, readiness, metadata), which run earlier. Logs and metrics are handled
  * elsewhere.

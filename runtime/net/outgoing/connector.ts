@@ -2,7 +2,6 @@
  * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
  * each with its own timeout.
  *
- *
  * An address that the policy rejects (schemas/addresses.ts) is never dialled, for http or https, whether it was given
  * as a literal (in any notation) or resolved from a name. Only a name's allowed addresses are tried, and the address
  * that was checked is the one that is dialled, which prevents rebinding.

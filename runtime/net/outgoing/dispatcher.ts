@@ -1,7 +1,6 @@
 /**
  * Creates the connection pools for all outgoing HTTP requests.
  *
- *
  * There are two kinds. Unguarded dispatchers are for addresses from the operator's configuration (targets, typed
  * endpoints), and reject only metadata and link-local addresses. Guarded dispatchers are for backends and for URLs from
  * other servers (challenges, metadata, client documents). Streams are never closed for being quiet. All dispatchers use

@@ -1,7 +1,6 @@
 /**
  * A small `fetch` for documents and token requests, with one dispatcher, whole responses, and limits on time and size.
  *
- *
  * Used for OAuth and metadata requests, including as the `customFetch` for jose and oauth4webapi, whose default fetch
  * would bypass the address checks. The response is read completely before it is returned. For GET and HEAD, redirects
  * within the same authority are followed unless they downgrade to http; other redirects are returned as 3xx responses.

@@ -1,7 +1,6 @@
 /**
  * Selects the HTTP proxy, if any, for an outgoing request.
  *
- *
  * Loopback and local names (single labels, cluster Services) are never proxied. NO_PROXY entries are separated by
  * commas or spaces: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches subdomains
  * only), an IP address, or a CIDR block. All except a CIDR block may have a `:port`.

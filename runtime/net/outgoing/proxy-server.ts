@@ -2,7 +2,6 @@
  * An HTTP proxy from the environment, and connections through it: TCP or TLS to the proxy, then a tunnel (CONNECT) for
  * https targets. Requests to http targets are sent to the proxy in absolute form (dispatcher.ts).
  *
- *
  * Every failure is an HttpProxyError whose message contains the proxy, the variable and the next step, but never
  * credentials.
  * Source: RFC 9110 section 9.3.6, RFC 9112 section 3.2.2.

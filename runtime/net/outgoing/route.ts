@@ -1,7 +1,6 @@
 /**
  * Selects the route to an origin: directly, or through the HTTP proxy from the environment.
  *
- *
  * Loopback, NO_PROXY entries and local names are reached directly. Behind a proxy, our connector cannot check the
  * address, so the address rule applies before the proxy is contacted:
  * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are rejected if they are

@@ -1,7 +1,6 @@
 /**
  * Sends one request through a dispatcher and reads the whole response, up to a size limit. Decodes content codings.
  *
- *
  * Replaces undici's fetch, whose streams and copies cost several times as much and which loads another 0.3 MB. An
  * event stream may never end and is not a document, so its body is treated as empty.
  * Redirects and addresses are handled elsewhere (fetch.ts, connector.ts).

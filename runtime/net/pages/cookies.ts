@@ -1,7 +1,6 @@
 /**
  * Cookies for pages: limited to this host and not readable by scripts.
  *
- *
  * Over https they have the `__Host-` prefix, so that no other host or path can set them. They are Lax instead of
  * Strict, because users come back through a redirect from an identity provider or through a link.
  * Source: RFC 6265bis sections 4.1.2 and 4.1.3.

@@ -2,7 +2,6 @@
  * The layout of every page that Gatehouse serves to users: one inline style sheet, no scripts, no images and no
  * external resources.
  *
- *
  * The content security policy allows exactly that: the style by its hash, and forms only to the destinations of the
  * login. Pages are readable in light and dark mode, at 320 pixels and at 400 percent zoom, and usable with a keyboard
  * and a screen reader (WCAG 2.2 AA).
