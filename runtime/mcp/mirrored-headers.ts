@@ -2,7 +2,6 @@
  * Headers that mirror parts of the body: the base64 sentinel encoding of their values, and the `x-mcp-header`
  * annotations that a tool uses to request `Mcp-Param-*` headers.
  *
- *
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
 import { isUtf8 } from 'node:buffer'

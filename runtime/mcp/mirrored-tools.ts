@@ -1,6 +1,6 @@
 /**
  * Caches which arguments tools mirror in headers (`Mcp-Param-*`), based on the tool lists that the proxy forwards.
- * 
+ *
  * The number of tools is limited. A tool with an invalid annotation is treated as having no annotations.
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */

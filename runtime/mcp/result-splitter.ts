@@ -2,7 +2,6 @@
  * Splits a response while it arrives: sends large members of its result to the client immediately and keeps the rest to
  * complete the result. A large result is never held in memory as a whole.
  *
- *
  * Nothing is sent before a large member is found. Until then, any response that is not a plain result is left to the
  * whole-message reader (`isGivenUp`). Later errors are thrown, and the client's response must then be aborted, because
  * it can never be completed. Reserved metadata in content is removed for session clients.
@@ -234,7 +233,7 @@ export class ResultSplitter {
   }
 
   /**
-   * True when the member may be sent. For a session client, structured content must be an object. Any other value
+   * True if the member may be sent. For a session client, structured content must be an object. Any other value
    * becomes text if there is no other content, so it must first be known whether content exists.
    */
   #maySendMember(name: string, c: number): boolean {

@@ -2,7 +2,6 @@
  * Members that stateless results contain in addition to their content: the type, the server, and cache control. They
  * are added for stateless clients and removed for session clients.
  *
- *
  * All results are marked private, regardless of the server's value, because each caller may see different data.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */

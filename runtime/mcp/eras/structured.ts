@@ -33,7 +33,7 @@ export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
 }
 
-/** True when every value that could belong to the member is an object. Does not parse a large result. */
+/** True if every value that could belong to the member is an object. Does not parse a large result. */
 function isObjectEverywhere(result: Buffer): boolean {
   if (result.includes('\\u')) return false
   for (

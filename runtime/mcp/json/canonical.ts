@@ -2,7 +2,6 @@
  * Returns the same text for a JSON value regardless of its formatting: the JSON Canonicalization Scheme, with exact
  * decimals for numbers that a double cannot distinguish. Strings are not normalised: texts that look equal may differ.
  *
- *
  * In a JSON Schema, the order of `required` has no meaning and is sorted. Every other order is significant.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */

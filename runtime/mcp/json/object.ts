@@ -2,7 +2,6 @@
  * A JSON object in its original bytes. Reads single members, and returns changed copies in which all other bytes stay
  * the same.
  *
- *
  * An object with a duplicate member is rejected: two readers could use different values, so a policy decision could
  * apply to a value other than the one that the backend uses.
  */

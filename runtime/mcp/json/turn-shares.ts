@@ -25,7 +25,7 @@ export function turnIsOver(): boolean {
   return now > turnEnd
 }
 
-/** True when work must wait for its next share. */
+/** True if work must wait for its next share. */
 export function shareIsOver(): boolean {
   return waiting.length > 0 || turnIsOver()
 }

@@ -3,7 +3,6 @@
  * an exclusive link has its own. Each link belongs to a lane; requests in one lane never share a link with requests in
  * another.
  *
- *
  * A request gets the oldest free link in its lane, so that a client's consecutive requests use the same one. The total
  * number of links across all lanes is limited. At the limit, an idle link in another lane, or one that is waiting for a
  * client, is closed.

@@ -2,7 +2,6 @@
  * A session with a session-era server: `initialize` once, then concurrent requests. Server messages are routed to the
  * request that they belong to.
  *
- *
  * Only progress notifications identify their request. Server requests and log messages are assigned to the only request
  * in flight, so a request whose client accepts server requests has the link to itself. Unless exactly one request is in
  * flight, the list of roots is empty, other server requests are rejected, and log messages are dropped.

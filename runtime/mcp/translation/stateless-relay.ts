@@ -2,7 +2,6 @@
  * Relays stateless requests from many clients to a stateless server over shared channels. Ids, progress tokens and
  * subscriptions are replaced with ones that are unique on the channel, and are restored for the client.
  *
- *
  * Log messages do not identify their request, so a request that asks for them has an exclusive channel.
  * Source: MCP 2026-07-28, stdio.
  */

@@ -2,7 +2,6 @@
  * Translates between stateless clients and a session-era server. Requests share sessions. A server request becomes an
  * interim result whose state identifies the call to continue when the client returns.
  *
- *
  * A request whose client accepts server requests or log messages has an exclusive session while it runs or waits for
  * the client's answers, so that a server request can only be meant for this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
