@@ -104,7 +104,7 @@ export class Listings {
     return this.keys.hasFork(scope)
   }
 
-  /** Returns the time until which the result of `get` is unchanged, unless onState is called. */
+  /** Returns the time until which the result of `get` stays valid, unless onState is called first. */
   freshUntil(client: OperationClient): number {
     return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }

@@ -2,7 +2,7 @@
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
 import { annotateDenial } from '../../observe/index.ts'
 
-/** How an operation ended. Errors of Gatehouse itself are thrown as GatehouseError instead. */
+/** How an operation ended. Gatehouse's own errors are thrown as GatehouseError instead. */
 export type Outcome =
   | {
       readonly kind: 'result'
@@ -28,7 +28,7 @@ export function sizeOf(outcome: Outcome): number {
   return outcome.result.length + ((outcome.kind === 'result' && outcome.passed?.bytes) || 0)
 }
 
-/** True when the backend reports that the headers do not match the arguments. */
+/** True if the backend reports that the headers do not match the arguments. */
 export function isHeaderMismatch(outcome: Outcome): boolean {
   return (
     outcome.kind === 'error' &&

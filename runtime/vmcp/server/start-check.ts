@@ -61,7 +61,7 @@ export function startParts(running: {
 }
 
 /**
- * Throws INVALID_CONFIG, which names every problem, when the server cannot start. Problems of single backends do not
+ * Throws INVALID_CONFIG, listing every problem, when the server cannot start. Problems of single backends do not
  * prevent a start. These backends are excluded, in addition to those in `excluded`.
  */
 export function checkStart(
@@ -73,7 +73,7 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/** Throws INVALID_CONFIG, which names every problem of the configuration and of single backends. */
+/** Throws INVALID_CONFIG, listing every problem of the configuration and of single backends. */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
@@ -231,7 +231,7 @@ function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[]
 }
 
 /**
- * Returns undefined when variables that switch strategies on or off have errors. A separate check reports those
+ * Returns undefined if variables that switch strategies on or off have errors. A separate check reports those
  * errors.
  */
 function withOutgoing<T>(
@@ -248,7 +248,7 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with INVALID_CONFIG, which names the unusable tool locks. A lock that the hooks found to be invalid only
+ * Rejects with INVALID_CONFIG, naming the unusable tool locks. A lock that the hooks found to be invalid only
  * blocks its backend. A running server never stops because of a lock: it blocks the backend and reports the problem.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {

@@ -43,7 +43,7 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** True when both forms of an input schema equal the schema. Requires values without infinite numbers. */
+/** True if both forms of an input schema equal the schema. Requires values without infinite numbers. */
 export function isPlainInput(value: unknown): boolean {
   return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }

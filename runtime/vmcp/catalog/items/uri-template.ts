@@ -82,7 +82,7 @@ function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean 
   return reached[uri.length] === 1
 }
 
-/** Returns undefined when the literal occurs at no reachable position. */
+/** Returns undefined if the literal occurs at no reachable position. */
 function afterLiteral(
   reached: Uint8Array,
   literal: string,

@@ -17,9 +17,9 @@ export const listMethod: Readonly<Record<ItemKind, string>> = {
 export interface ListDefect {
   readonly kind: ItemKind
   /**
-   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be read again,
-   * and the last items stay in use. `incomplete`: the items after some page are missing. `declaration`: the list is in
-   * use, although the backend declares it incorrectly.
+   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be refreshed;
+   * the last known items stay in use. `incomplete`: the items after some page are missing. `declaration`: the list is
+   * in use, although the backend declares it incorrectly.
    */
   readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
   /** Text for operators. Contains no text from the backend. */
@@ -27,7 +27,7 @@ export interface ListDefect {
   /** The backend's own explanation, when every caller may read it. */
   readonly detail?: string | undefined
   readonly error?: Error | undefined
-  /** True when the next read may succeed. */
+  /** True if the next read may succeed. */
   readonly isTransient: boolean
 }
 

@@ -12,7 +12,7 @@ export interface PartDiff {
   readonly part: PinnedPart
   /** Lines start with a space, `-` (approved) or `+` (offered), or are `@@` where lines are omitted. */
   readonly lines: readonly string[]
-  /** True when the diff is incomplete. */
+  /** True if the diff is incomplete. */
   readonly cut: boolean
 }
 

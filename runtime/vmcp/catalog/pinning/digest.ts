@@ -94,7 +94,7 @@ function withDefaults(annotations: Buffer | undefined): Buffer {
   return own.with(Object.fromEntries(missing))
 }
 
-/** Returns undefined when nothing remains. */
+/** Returns undefined if nothing remains. */
 function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undefined {
   if (meta[0] !== 0x7b) return meta
   const own = new JsonObject(meta)

@@ -173,7 +173,7 @@ function ownerIdOf(exchange: VmcpExchange): string | undefined {
   return era === 'stateless' ? params?.text('requestState') : undefined
 }
 
-/** Parses a JSON-RPC id. Returns undefined when it is not a string. */
+/** Parses a JSON-RPC id. Returns undefined if it is not a string. */
 function parseStringId(id: string | undefined): string | undefined {
   return id?.startsWith('"') ? new JsonObject(Buffer.from(`{"id":${id}}`)).text('id') : undefined
 }

@@ -19,7 +19,7 @@ export interface BuiltInPattern {
   readonly needs?: string
   /** Returns the length of the valid part of a candidate; with 0, the search continues after its first character. */
   readonly exact?: (found: string) => number
-  /** True when a match starts at the end of the first group, which is part of the finding. */
+  /** True if a match starts at the end of the first group, which is part of the finding. */
   readonly leads?: boolean
 }
 

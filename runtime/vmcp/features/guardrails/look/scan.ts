@@ -119,7 +119,7 @@ export class JsonScan {
     return { edits: this.#edits, counts: this.#counts, refusedBy: this.#refusedBy }
   }
 
-  /** True when a member name comes next. */
+  /** True if a member name comes next. */
   #next(): boolean {
     const level = this.#depth - 1
     if (this.#inObject[level] === true) return true

@@ -147,7 +147,7 @@ export class Evaluator {
     return ['the check failed']
   }
 
-  /** Returns undefined when the task must run in a worker. */
+  /** Returns undefined if the task must run in a worker. */
   #inline(program: WorkflowProgram, state: ExecutionState, task: EvaluationTask): EvaluatedTask | undefined {
     const { inlineWork, turnWork } = this.#limits
     const checksSchema = task.kind === 'check' || task.kind === 'response'
