@@ -28,7 +28,7 @@ export interface AggregatedBackend {
 
 export interface View {
   readonly catalog: Catalog
-  /** Backends that could not be listed, sorted by name, with the error. */
+  /** Backends that could not be listed, sorted by name, each with its error. */
   readonly down: readonly MissingBackend[]
   /** Backends whose last lists are in use because they could not be read again. */
   readonly stale: readonly MissingBackend[]
@@ -106,7 +106,7 @@ export class Views {
     this.#guardrails = guardrails
   }
 
-  /** Call when cached views may be outdated. */
+  /** Call this when cached views may be outdated. */
   invalidate(): void {
     this.#ready.clear()
   }

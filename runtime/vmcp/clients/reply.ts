@@ -136,7 +136,7 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Destroys a response whose result has been sent in part, and returns true. Otherwise forgets the stream, so that the
+   * Destroys a response whose result has been partly sent, and returns true. Otherwise forgets the stream, so that the
    * response can still be sent, and returns false.
    */
   #destroyPartialResult(): boolean {

@@ -1,5 +1,5 @@
 /**
- * Writes event-stream responses within bounds, and cuts off clients that do not read.
+ * Writes event-stream responses within bounds, and disconnects clients that do not read.
  * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'

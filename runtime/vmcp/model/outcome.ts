@@ -1,4 +1,4 @@
-/** The ways in which an operation ends, and results that Gatehouse itself returns. */
+/** The ways in which an operation ends, and the results that Gatehouse itself returns. */
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
 import { annotateDenial } from '../../observe/index.ts'
 
@@ -12,7 +12,7 @@ export type Outcome =
       /** Code of the reason when Gatehouse refused the call and returns the refusal as a tool result. */
       readonly denial?: string
     }
-  /** A JSON-RPC error object of the backend, forwarded unchanged. */
+  /** A JSON-RPC error object from the backend, forwarded unchanged. */
   | { readonly kind: 'error'; readonly error: Buffer }
   /** A raw InputRequiredResult of the stateless era: the client repeats the request with the requested answers. */
   | {

@@ -73,7 +73,7 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/** Throws INVALID_CONFIG, listing every problem of the configuration and of single backends. */
+/** Throws INVALID_CONFIG, listing every problem with the configuration and with individual backends. */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
@@ -189,7 +189,7 @@ function workersViolations({ operational, console, pinning }: VmcpConfig): reado
   ]
 }
 
-/** Lists problems of the worker that evaluates workflows and checks values against schemas. */
+/** Lists problems with the worker that evaluates workflows and checks values against schemas. */
 function evaluationViolations(config: VmcpConfig): readonly string[] {
   const { compositeTools, pinning, guardrails, webhooks } = config
   const users = [
@@ -201,7 +201,7 @@ function evaluationViolations(config: VmcpConfig): readonly string[] {
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
-/** Lists the problems that prevent single backends from being served. */
+/** Lists the problems that prevent individual backends from being served. */
 function backendViolations(
   config: VmcpConfig,
   parts: StartParts,
@@ -215,7 +215,7 @@ function backendViolations(
 }
 
 /**
- * Lists the problems of a default strategy that no backend uses. Unused entries of backends are reported by their
+ * Lists the problems with a default strategy that no backend uses. Unused entries of backends are reported by their
  * names.
  */
 function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {

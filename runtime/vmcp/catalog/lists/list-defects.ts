@@ -1,6 +1,6 @@
 /**
- * Problems of single lists of a backend: a list that could not be read, that ends early, or that the backend does not
- * declare properly. The other lists of the backend are not affected.
+ * Problems with individual lists of a backend: a list that could not be read, that ends early, or that the backend does
+ * not declare properly. The other lists of the backend are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
@@ -32,8 +32,8 @@ export interface ListDefect {
 }
 
 /**
- * All declared lists of a backend failed, although it responded to the requests. It is treated as unavailable for
- * these lists only.
+ * All of a backend's declared lists failed, although the backend responded to the requests. It is treated as
+ * unavailable for these lists only.
  */
 export class ListsFailed extends GatehouseError {
   readonly kinds: readonly ItemKind[]

@@ -66,7 +66,7 @@ export interface ListRead {
 
 interface EarlyEnd {
   readonly reason: string
-  /** Set when a request failed. */
+  /** Set if a request failed. */
   readonly error?: Error | undefined
 }
 

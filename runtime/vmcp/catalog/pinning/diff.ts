@@ -1,6 +1,6 @@
 /**
  * A readable diff of two definitions: a unified diff per part, in which characters that a terminal or browser would
- * hide are visible. Bounded for texts of any size.
+ * hide are visible. Its size is bounded, however large the texts are.
  */
 import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'

@@ -1,5 +1,5 @@
 /**
- * Digests of items, part by part. They are equal exactly when clients and models see the same definition.
+ * Digests of items, one per part. They are equal exactly when clients and models see the same definition.
  *
  * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
  * that of the object of its part digests, under the name `item`. A changed formula gets a new name.

@@ -57,7 +57,7 @@ export class WorkerRelay {
     this.#log = log
   }
 
-  /** Starts the listener for requests of other workers. Resolves with its port. */
+  /** Starts the listener for requests from other workers. Resolves to its port. */
   async open(handler: RequestHandler): Promise<number> {
     const secret = Buffer.from(this.#link.secret)
     this.#listener = await listen({

@@ -2,8 +2,8 @@
  * The resumable streams of one session. Every event has an id, and the latest events are stored for a while, so that a
  * client whose connection broke can continue with `Last-Event-ID`.
  *
- * Bounded for each stream, for each session, and for the process. Events are stored in this process only. Another
- * replica does not recognize the ids and opens a new stream.
+ * The number of events is bounded for each stream, each session and the process. Events are stored only in this
+ * process; another replica does not recognize the ids and opens a new stream.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { randomBytes } from 'node:crypto'

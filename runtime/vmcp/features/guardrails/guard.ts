@@ -94,7 +94,7 @@ export class Guard {
     const { context } = operation
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
-    // Programs read texts literally, so they get no delimiters.
+    // Programs read text literally, so they get no delimiters.
     const isForProgram = operation.isForProgram === true || isStep === true
     const delimited = isForProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)

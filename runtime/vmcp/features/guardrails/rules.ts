@@ -1,4 +1,4 @@
-/** The compiled rules of the configuration: scope, patterns and exceptions. */
+/** The compiled rules from the configuration: scope, patterns and exceptions. */
 import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
 

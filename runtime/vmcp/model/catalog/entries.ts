@@ -19,7 +19,7 @@ export interface CatalogItem {
   readonly check?: ArgumentCheck
 }
 
-/** A reason of pinning, or a rule of the guardrails. */
+/** A pinning reason or a guardrail rule. */
 export type Refused = PinReason | { readonly guardrail: string }
 
 export interface ToolItem extends CatalogItem {

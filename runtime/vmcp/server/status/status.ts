@@ -28,7 +28,7 @@ export interface StatusReport {
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
   /**
-   * Excluded backends and their problems, unknown names in settings, stale lists, naming problems of the catalogs in
+   * Excluded backends and their problems, unknown names in settings, stale lists, naming problems in the catalogs in
    * use, and features with limited function.
    */
   readonly problems: readonly string[]

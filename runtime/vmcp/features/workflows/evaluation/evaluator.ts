@@ -72,7 +72,7 @@ export function evaluationPool(memory = ownMemory()): PoolOptions {
   }
 }
 
-/** The client and budget of an evaluation. */
+/** The client and the budget of an evaluation. */
 export interface EvaluationRequester {
   readonly client: Pick<OperationClient, 'caller' | 'session'>
   readonly signal: AbortSignal
