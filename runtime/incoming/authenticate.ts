@@ -1,6 +1,5 @@
 /**
- * The authentication stage: reads the Authorization header, and sets the caller of the exchange or throws.
- *
+ * The authentication stage: reads the Authorization header and sets the caller of the exchange or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
  * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. It sends no response: the feature's `recover`
@@ -37,7 +36,7 @@ import { maxTokenLength, TokenVerifier } from './verifier.ts'
 export interface Authenticator {
   /** For `Stages.authenticate`. */
   readonly stage: Stage<Exchange>
-  /** For `Stages.route`: the protected-resource document; undefined for every other path. */
+  /** For `Stages.route`: returns the stage for the protected-resource document; undefined for every other path. */
   readonly route: (exchange: Exchange) => Stage<Exchange> | undefined
   /** Returns the caller for an Authorization header value. */
   authenticate(authorization: string | undefined): Caller | Promise<Caller>
@@ -48,11 +47,13 @@ export interface Authenticator {
    * response.
    */
   sendChallenge(exchange: Exchange, error: unknown): boolean
-  /** Releases the connections, and ends the open streams of authenticated callers. */
+  /** Closes the connections and ends the open streams of authenticated callers. */
   close(): Promise<void>
 }
 
-/** Result of a token check: rejected, not possible, or possible again. `reason` is a short code. */
+/**
+ * Result of a token check: the token was rejected, checks are failing, or checks work again. `reason` is a short code.
+ */
 export type AuthenticationEvent =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly reason: string; readonly error: unknown }
@@ -64,19 +65,19 @@ export interface AuthenticatorParts {
   readonly observe?: ((event: AuthenticationEvent) => void) | undefined
   /** Clock in milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Keys of this process (embedded authorization server). With them, no keys are fetched. */
+  /** Keys of this process (embedded authorization server). If set, no keys are fetched. */
   readonly keys?: Keys | undefined
   /**
    * Called for each caller whose token is valid. Returns false to reject the caller, because its grant was revoked
-   * (embedded authorization server). May throw GatehouseError when the check fails.
+   * (embedded authorization server). May throw a GatehouseError if the check fails.
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Replaces the fetches that the configuration defines. */
+  /** Replaces the fetches that the configuration would create. */
   readonly fetches?: { readonly keys: Fetch; readonly introspection: Fetch } | undefined
 }
 
-/** Throws GatehouseError INVALID_CONFIG, which lists all errors. */
+/** Throws INVALID_CONFIG, listing all errors. */
 export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorParts = {}): Authenticator {
   switch (config.type) {
     case 'anonymous':
@@ -186,7 +187,7 @@ async function setCaller(exchange: Exchange, caller: Promise<Caller>): Promise<v
 
 /**
  * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
- * addresses need their switch.
+ * addresses must be allowed by their setting.
  */
 function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
   const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
@@ -214,7 +215,7 @@ function isLocal(url: string | undefined): boolean {
   return url !== undefined && isLoopbackHost(new URL(url).hostname)
 }
 
-/** Returns the token in a header value. The scheme is case-insensitive (RFC 9110). */
+/** Returns the bearer token from a header value. The scheme is case-insensitive (RFC 9110). */
 function bearerToken(authorization: string | undefined, config: OidcConfig): string {
   if (authorization === undefined || authorization.trim() === '') {
     throw new GatehouseError('CREDENTIALS_MISSING', { headers: { 'www-authenticate': challengeFor(config) } })
@@ -240,7 +241,7 @@ function withChallenge(
   })
 }
 
-/** Returns an observer that logs an outage once instead of for each request. */
+/** Returns an observer that logs an outage once instead of on every request. */
 function logOutageOnce(log: Log): (event: AuthenticationEvent) => void {
   let reported: unknown
   return (event) => {
@@ -254,8 +255,8 @@ function logOutageOnce(log: Log): (event: AuthenticationEvent) => void {
 }
 
 /**
- * Reasons that a client can act on. All other reasons appear only in the log, because they would help an attacker to
- * forge tokens.
+ * Reasons that a client can act on. All others appear only in the log, because they would help an attacker forge
+ * tokens.
  */
 const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = {
   expired: 'the access token has expired',

@@ -2,9 +2,8 @@
  * Configuration of incoming authentication: one type for the proxy's flags and for the virtual server's
  * `incomingAuth`.
  *
- *
- * All values are resolved: files are read, and environment variables are replaced. An incomplete setting is an error
- * and never allows open access.
+ * All values are resolved: files have been read and environment variables replaced. An incomplete setting is an error
+ * and never results in open access.
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
@@ -15,14 +14,14 @@ export type IncomingConfig =
   | { readonly type: 'anonymous' }
   | {
       readonly type: 'local'
-      /** Name of the operating system's user. */
+      /** Operating system user name. */
       readonly username: string
     }
   | { readonly type: 'oidc'; readonly oidc: OidcConfig }
 
 export interface OidcConfig {
   readonly issuer?: string | undefined
-  /** Required in the token's `aud`. Default: `resource`. */
+  /** Audience that the token's `aud` must contain. Default: `resource`. */
   readonly audience?: string | undefined
   /** Client id for introspection. */
   readonly clientId?: string | undefined
@@ -33,7 +32,7 @@ export interface OidcConfig {
   readonly jwksUrl?: string | undefined
   /** Public URL of this server, for metadata and challenges. Default: `audience`, when that is a URL. */
   readonly resource?: string | undefined
-  /** Scopes for metadata and challenges. Default: metadata contains `openid`, and challenges contain none. */
+  /** Scopes for metadata and challenges. Default: `openid` in metadata, none in challenges. */
   readonly scopes?: readonly string[] | undefined
   /** Allows plain http to hosts other than loopback; for development only. */
   readonly insecureAllowHttp?: boolean | undefined
@@ -41,13 +40,13 @@ export interface OidcConfig {
   readonly jwksAllowPrivateIp?: boolean | undefined
   /** Allows private addresses for introspection. */
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
-  /** Returns the certificates to trust in addition to those of the system. Called again for each new connection. */
+  /** Returns the certificates to trust in addition to the system's. Called for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
 }
 
 /**
  * Returns the errors of an OIDC configuration as "field: rule" lines, with the field names of the virtual server's
- * configuration. `ownKeys` is true when the process has the issuer's keys itself.
+ * configuration. `ownKeys` is true when this process holds the issuer's keys.
  */
 export function oidcViolations(
   config: OidcConfig,
@@ -79,7 +78,7 @@ export function requiredAudience(config: OidcConfig): string {
   return config.audience || config.resource || ''
 }
 
-/** Returns the public URL of this server; undefined when it is unknown. */
+/** Returns the public URL of this server; undefined if it is unknown. */
 export function resourceUrl(config: OidcConfig): string | undefined {
   if (config.resource) return config.resource
   return config.audience !== undefined && isHttpUrl(config.audience) ? config.audience : undefined

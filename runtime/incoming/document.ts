@@ -1,6 +1,5 @@
 /**
- * Serves the protected-resource document at its root path and at the path that includes the resource's path.
- *
+ * Serves the protected-resource document at its root path and at the path with the resource's path appended.
  *
  * The document is available to every origin: it contains no secrets, and browser clients need it before they have a
  * token.
@@ -13,7 +12,7 @@ import { type OidcConfig, resourceUrl } from './config.ts'
 
 const root = '/.well-known/oauth-protected-resource'
 
-/** Returns the document's members; undefined when the server's own URL is unknown. */
+/** Returns the document's members; undefined if the server's own URL is unknown. */
 export function protectedResourceDocument(config: OidcConfig): Readonly<Record<string, unknown>> | undefined {
   const resource = resourceUrl(config)
   if (resource === undefined) return undefined

@@ -10,13 +10,13 @@ import type { Keys } from '../oauth/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
 
-/** Settings of the server that its host needs. */
+/** Server settings that its host needs. */
 export type AuthServerFacts = Pick<
   AuthServerConfig,
   'issuer' | 'allowedAudiences' | 'upstreams' | 'primaryUpstreamProvider' | 'disableUpstreamTokenInjection'
 >
 
-/** Remaining uses of an older HMAC secret of the server. */
+/** Number of records and tokens that still use an older HMAC secret of the server. */
 export interface SecretUse {
   /** Index in hmacSecretRefs; 0 is the current secret. */
   readonly position: number
@@ -26,29 +26,29 @@ export interface SecretUse {
 
 export interface EmbeddedAuthServer {
   readonly config: AuthServerFacts
-  /** Returns the stage that handles this path (without query); undefined when the path belongs to the host. */
+  /** Returns the stage that handles this path (without its query); undefined if the path belongs to the host. */
   routes(path: string): Stage<Exchange> | undefined
   /** URL of the page where users manage their connected accounts. */
   readonly accountsUrl: string
   /** Keys that verify the server's tokens without a network request. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokens
-  /** False when the grant behind the caller's token was revoked. Throws STORE_DOWN. */
+  /** Returns false if the grant behind the caller's token was revoked. Throws STORE_DOWN. */
   isLive(caller: Caller): Promise<boolean>
   /** Returns the reasons why the server is not ready; empty when it is ready. */
   notReady(): Promise<readonly string[]>
-  /** Returns the uses of each older HMAC secret; undefined until they are counted. */
+  /** Returns the uses of each older HMAC secret; undefined until they have been counted. */
   secretUses(): readonly SecretUse[] | undefined
 }
 
-/** True when a strategy adds a credential although `disableUpstreamTokenInjection` is set. */
+/** True if a strategy adds a credential even though `disableUpstreamTokenInjection` is set. */
 export function addsCredentialAgain(type: string | undefined, server: AuthServerFacts | undefined): boolean {
   return server?.disableUpstreamTokenInjection === true && (type === 'token_exchange' || type === 'cloud_sts')
 }
 
 /**
- * Returns the errors of an OIDC block that is combined with an embedded server, as "field: rule" lines below `field`.
- * The server is the issuer, and its tokens are valid for the resource in the protected-resource document.
+ * Returns the errors in an OIDC block that is combined with an embedded server, as "field: rule" lines below `field`.
+ * The server is the issuer, and its tokens are issued for the resource named in the protected-resource document.
  */
 export function pairingViolations(
   { issuer, allowedAudiences }: Pick<AuthServerFacts, 'issuer' | 'allowedAudiences'>,
@@ -71,7 +71,7 @@ export function pairingViolations(
   ]
 }
 
-/** Returns upstream tokens without values, for checks that need only the provider names. */
+/** Returns upstream tokens that have no values, for checks that need only the provider names. */
 export function providersOnly({ upstreams }: Pick<AuthServerFacts, 'upstreams'>): UpstreamTokens {
   return { providers: upstreams.map(({ name }) => name), get: async () => undefined }
 }

@@ -1,6 +1,5 @@
 /**
- * Creates callers from verified claims, and the callers of servers without authentication.
- *
+ * Creates callers from verified claims, and the callers used by servers without authentication.
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
  */
@@ -14,7 +13,7 @@ export function anonymousCaller(): Caller {
   return localIdentity('anonymous', 'Anonymous User', { email: 'anonymous@localhost' })
 }
 
-/** Returns the caller for the operating system's user when the type is `local`. */
+/** Returns the caller for the operating system user when the type is `local`. */
 export function localCaller(username: string): Caller {
   return localIdentity(username, `Local User: ${username}`)
 }
@@ -25,8 +24,8 @@ function localIdentity(subject: string, name: string, more: Record<string, unkno
 }
 
 /**
- * Creates a caller from claims. Throws TokenRefused when they contain no subject. `issuer` is used when they contain
- * no issuer.
+ * Creates a caller from claims. Throws TokenRefused if they contain no subject. `issuer` is the fallback if they
+ * contain no issuer.
  */
 export function callerOf(claims: Readonly<Record<string, unknown>>, token: string, issuer: string): Caller {
   const subject = text(claims['sub'])

@@ -1,6 +1,6 @@
 /**
- * Public API of the incoming module: authentication of callers, and the metadata with which clients find the
- * authorization server.
+ * Public API of the incoming module: caller authentication, and the metadata that lets clients find the authorization
+ * server.
  */
 export { type AuthenticationEvent, type Authenticator, makeAuthenticator } from './authenticate.ts'
 export { type IncomingConfig, oidcViolations } from './config.ts'

@@ -1,16 +1,16 @@
 /**
  * Ends open streams when the caller's token has expired or its grant was revoked.
  *
- * One timer checks all streams of a process, and runs only while streams are open. Each feature limits its
- * number of open streams.
+ * One timer checks all streams of a process, and runs only while streams are open. Each feature limits the number of
+ * its open streams.
  */
 import type { Caller, CallerStreams } from '../net/index.ts'
 import { skewSec } from '../oauth/index.ts'
 
 const sweepMs = 1_000
-/** Sweeps between two grant checks: 3 s. A grant status may also be 5 s old, which leaves 2 s of the limit of 10 s. */
+/** Sweeps per grant check: 3 s. A grant status may itself be 5 s old, which leaves 2 s of the 10 s limit. */
 const sweepsPerCheck = 3
-/** Streams whose grant could not be checked for this long are ended. */
+/** Time after which a stream is ended if its grant could not be checked. */
 const maxUncheckedMs = 10_000
 /** Maximum number of concurrent grant checks. */
 const maxChecks = 32
@@ -20,13 +20,13 @@ interface OpenStream {
   readonly end: () => void
   /** Milliseconds since the epoch; Infinity for a token that does not expire. */
   readonly expiresAt: number
-  /** When the grant was last confirmed to be live. */
+  /** When the grant was last confirmed to be active. */
   checkedAt: number
 }
 
 export interface OpenStreamsOptions {
   readonly now: () => number
-  /** Resolves with false when the grant behind the caller's token was revoked. May reject when the check fails. */
+  /** Resolves to false if the grant behind the caller's token was revoked. May reject if the check fails. */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
 }
 
@@ -102,7 +102,7 @@ export class OpenStreams implements CallerStreams {
     }
   }
 
-  /** Resolves with false when the grant cannot be checked. */
+  /** Resolves to false if the grant cannot be checked. */
   async #check(
     isLive: (caller: Caller) => Promise<boolean>,
     caller: Caller,
@@ -114,22 +114,22 @@ export class OpenStreams implements CallerStreams {
       else for (const stream of streams) this.#end(stream)
       return true
     } catch {
-      // Move these streams to the end, so that the next round checks the other grants first: only a part of the store
-      // may be down.
+      // Move these streams to the end, so that the next round checks the other grants first. Only part of the store may
+      // be down.
       for (const stream of streams) if (this.#streams.delete(stream)) this.#streams.add(stream)
       return false
     }
   }
 
-  /** Ends all streams. Callers must authenticate again. */
+  /** Ends all streams, so that callers must authenticate again. */
   close(): void {
     for (const stream of this.#streams) this.#end(stream)
   }
 }
 
 /**
- * Returns when the stream must end. An expired token still opens streams within the clock tolerance; such a stream
- * lasts until the tolerance ends.
+ * Returns when the stream must end. A token that has expired within the clock tolerance can still open a stream, which
+ * then lasts until the tolerance ends.
  */
 function endOf({ claims }: Caller, now: number): number {
   const { exp } = claims

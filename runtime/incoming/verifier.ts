@@ -1,10 +1,9 @@
 /**
- * Verifies access tokens: as a JWT with the issuer's keys, or through introspection at the issuer.
- *
+ * Verifies access tokens: as a JWT using the issuer's keys, or by introspection at the issuer.
  *
  * A token that looks like a JWT is verified locally when keys are available. Other tokens are introspected when an
  * endpoint is configured. Rejects with TokenRefused for an invalid token, and with OAuthClientError when the check
- * fails. Scopes are not enforced.
+ * itself fails. Scopes are not enforced.
  * Source: RFC 7519, RFC 9068, RFC 7662, docs/reference/specification/proxy-command.md#authentication (authentication).
  */
 import { decodeProtectedHeader } from 'jose'
@@ -29,14 +28,17 @@ import { VerifiedTokens } from './verified-tokens.ts'
 export interface VerifierParts {
   readonly keysFetch: Fetch
   readonly introspectionFetch: Fetch
-  /** Keys of this process, instead of fetched ones (embedded authorization server). */
+  /** Keys of this process, used instead of fetched ones (embedded authorization server). */
   readonly keys?: Keys | undefined
   readonly now: () => number
 }
 
 /** Maximum length in characters. Documented in docs/reference/limits.md. */
 export const maxTokenLength = 16_384
-/** Maximum number of concurrent checks. Without it, a slow issuer would let untrusted clients fill the memory. */
+/**
+ * Maximum number of concurrent checks. Without this limit, untrusted clients could exhaust memory when the issuer is
+ * slow.
+ */
 const maxInFlight = 1_000
 
 export class TokenVerifier {
@@ -54,8 +56,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a token. Returns no promise for a cached token. Concurrent requests with the same new token share one
-   * check.
+   * Verifies a token. Returns the caller directly, without a promise, if the token is cached. Concurrent requests with
+   * the same new token share one check.
    */
   verify(token: string): Caller | Promise<Caller> {
     if (token.length > maxTokenLength) throw new TokenRefused('too_long')
@@ -96,7 +98,7 @@ export class TokenVerifier {
           now: this.#parts.now,
         })
       } catch (error) {
-        // An issuer without published keys can still introspect the token.
+        // An issuer that publishes no keys can still introspect the token.
         const keyless = error instanceof OAuthClientError && error.kind === 'absent'
         if (!keyless || introspectionUrl === undefined) throw error
       }
@@ -117,7 +119,7 @@ export class TokenVerifier {
     return claims
   }
 
-  /** Applies the rules for JWTs to the claims from introspection. Rejects a response without an audience. */
+  /** Applies the JWT rules to the claims from introspection. Rejects a response that has no audience. */
   #checkClaims(claims: JsonRecord): void {
     const nowSec = this.#parts.now() / 1000
     // Treat null as absent: a response may omit all of these except the audience (RFC 7662 section 2.2).
@@ -142,7 +144,7 @@ export class TokenVerifier {
   }
 }
 
-/** Returns keys from the configured URL or from discovery; undefined when neither is configured. */
+/** Returns keys from the configured URL or from discovery; undefined if neither is configured. */
 function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined {
   const { issuer, jwksUrl } = config
   if (jwksUrl !== undefined) {
@@ -161,7 +163,7 @@ function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined 
   return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate })
 }
 
-/** True for a text of three parts, the first of which is a JOSE header with an algorithm. */
+/** True for a string of three parts, the first of which is a JOSE header with an algorithm. */
 function looksLikeJwt(token: string): boolean {
   if (token.split('.').length !== 3) return false
   try {

@@ -1,7 +1,6 @@
 /**
  * Determines the protocol era of a request, and checks the requirements of the stateless era.
  *
- *
  * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") as the public
  * conformance suite tests them: a missing member of `_meta` is -32602, a header that differs from the body is -32020,
  * and an unsupported revision is -32022. All are answered with HTTP 400.
@@ -15,14 +14,14 @@ import { headerName, metaKey, statelessVersion } from './protocol.ts'
 
 export type Era = 'session' | 'stateless'
 
-/** Methods whose subject is mirrored in the `Mcp-Name` header, with the params member that contains it. */
+/** Methods whose subject is mirrored in the `Mcp-Name` header, with the params member that contains the subject. */
 export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 }
 
-/** Returns the `_meta` object of params, if any. Throws MessageError INVALID_PARAMS when a member occurs twice. */
+/** Returns the `_meta` object of params, if any. Throws MessageError INVALID_PARAMS if a member occurs twice. */
 export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
   const raw = params.raw('_meta')
   if (raw?.[0] !== 0x7b) return undefined
@@ -35,8 +34,8 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
 }
 
 /**
- * Determines the era of a request: from its metadata first, then from the version header. `initialize` without such
- * metadata always opens a session. Throws like metaOf.
+ * Determines a request's era, first from its metadata, then from the version header. `initialize` without such metadata
+ * always opens a session. Throws like metaOf.
  */
 export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
   const meta = params.raw('_meta') && metaOf(message, params)
@@ -46,7 +45,7 @@ export function eraOf(message: Message, params: JsonObject, versionHeader: strin
   return meta?.raw(metaKey.clientInfo) || meta?.raw(metaKey.clientCapabilities) ? 'stateless' : 'session'
 }
 
-/** Metadata of a stateless request about its sender. */
+/** Metadata that a stateless request contains about its sender. */
 export interface StatelessMeta {
   readonly protocolVersion: string
   /** Raw JSON object. */
@@ -79,7 +78,8 @@ export function checkStateless(
 }
 
 /**
- * Like `checkStateless`, for stdio, which has no headers. Throws MessageError INVALID_PARAMS or VERSION_UNSUPPORTED.
+ * Like `checkStateless`, but for stdio, which has no headers. Throws MessageError INVALID_PARAMS or
+ * VERSION_UNSUPPORTED.
  */
 export function checkStatelessBody(
   message: Message,
@@ -144,9 +144,7 @@ function compareHeader(
   })
 }
 
-/**
- * Returns the value of a header; undefined when it is absent or repeated, because repeated values cannot be compared.
- */
+/** Returns the value of a header; undefined if it is absent or repeated, because repeated values cannot be compared. */
 export function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * Reads a server message, which may be large. A large result is read over as many turns of the event loop as it needs.
- * Every other member is read in one turn, and its size is limited accordingly.
+ * Reads a server message, which may be large. A large result is read over as many turns of the event loop as necessary.
+ * Every other member is read in one turn, so its size is limited.
  */
 import { readMembers, scannedMembers } from './json/read.ts'
 import { JsonObject } from './json/object.ts'
@@ -19,14 +19,14 @@ import {
 } from './message.ts'
 
 const mib = 1024 * 1024
-/** The same limit as for messages of clients. */
+/** The same limit as for messages from clients. */
 const maxParamsBytes = 8 * mib
 const maxErrorBytes = mib
 const maxMetaBytes = mib
 const lineSlice = mib
 
 /**
- * Reads a message of a server. Throws MessageError like scanMessage when the message cannot be repaired; calls
+ * Reads a message from a server. Throws MessageError like scanMessage when the message cannot be repaired; calls
  * `onRepair` with each repair. A large message resolves later, without line breaks.
  */
 export function readServerMessage(
@@ -41,7 +41,7 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
   try {
     return scanMessage(body)
   } catch (error) {
-    // Scan again only here: almost all messages are well-formed.
+    // Scan again only here, because almost all messages are well-formed.
     return atOnce(readRepaired(body, onRepair, error))
   }
 }
@@ -64,7 +64,7 @@ export function responseIdIn(body: Buffer): string | undefined {
       else if (stop === 'end' && depth === 1 && name === 'id') id = body.toString('utf8', from, at)
     }
   } catch {
-    // The reader of the whole message has reported what is wrong.
+    // The reader of the whole message has already reported the problem.
   }
   return undefined
 }
@@ -94,7 +94,7 @@ function* readEnvelope(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   }
 }
 
-/** Reads a message and repairs it. Throws `cause` when no repair applies. */
+/** Reads a message and repairs it. Throws `cause` if no repair applies. */
 function* readRepaired(body: Buffer, onRepair: OnRepair, cause: unknown): TurnWork<Message> {
   const repairs = new Set<EnvelopeRepair>()
   const note = (repair: EnvelopeRepair): void => void repairs.add(repair)

@@ -3,9 +3,9 @@
  *
  * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
  * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
- * are rejected in the message and in its params: some JSON readers ignore the case of names, and would use another
- * member than the one that was checked here. Optional members that are null are treated as absent: scanMessage removes
- * them from a client's message, and the reader of server messages repairs and reports them (large-message.ts).
+ * are rejected in the message and in its params: some JSON readers ignore case and would use a different member from
+ * the one that was checked here. Optional members that are null are treated as absent: scanMessage removes them from a
+ * client's message, and the reader of server messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
@@ -17,10 +17,10 @@ import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
 import { atOnce, type TurnWork } from './json/turns.ts'
 
-/** Members of a result that were sent to the client while the result was still arriving. */
+/** Members of a result that were sent to the client while the rest was still arriving. */
 export interface PassedMembers {
   readonly names: readonly string[]
-  /** Bytes of their names and values. */
+  /** Total bytes of their names and values. */
   readonly bytes: number
 }
 
@@ -30,7 +30,7 @@ export interface Message {
   readonly kind: MessageKind
   /** The message as received, without optional members that are null. */
   readonly bytes: Buffer
-  /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors without one. */
+  /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors that have no id. */
   readonly id: string | undefined
   /** Empty for responses. */
   readonly method: string
@@ -41,13 +41,13 @@ export interface Message {
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
   /**
-   * Members that were already sent to the client. `result` contains the other members, and a small placeholder for
-   * each of these.
+   * Members that were already sent to the client. `result` contains the other members and a small placeholder for each
+   * of these.
    */
   readonly passed?: PassedMembers | undefined
 }
 
-/** An error in a message. `id` is the raw id if it could be read, for the response. */
+/** An error in a message. `id` is the raw id for the response, if the id could be read. */
 export class MessageError extends GatehouseError {
   readonly id: string | undefined
 
@@ -58,36 +58,36 @@ export class MessageError extends GatehouseError {
   }
 }
 
-/** Returns the error for a protocol violation of a server. Clients receive a fixed text; the log contains `what`. */
+/** Returns the error for a server's protocol violation. Clients receive a fixed text; the log contains `what`. */
 export function protocolError(what: string): GatehouseError {
   return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }
 
 /**
  * Maximum number of values in one member of a client's message. A message is scanned in one turn of the event loop, up
- * to three times. Scanning this many values takes about 10 ms.
+ * to three times, and scanning this many values takes about 10 ms.
  */
 export const maxClientValues = 250_000
 
 export interface MessageRules {
   /** Maximum number of values in one member. Default: no limit. */
   readonly maxValues?: number
-  /** Removes optional members that are null. */
+  /** If true, removes optional members that are null. */
   readonly dropNulls?: boolean
 }
 
-/** The rules for messages of remote clients. */
+/** The rules for messages from remote clients. */
 export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls: true }
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * not a JSON-RPC 2.0 message, or beyond a bound such as `maxValues`).
+ * not a JSON-RPC 2.0 message, or one that exceeds a limit such as `maxValues`).
  */
 export function scanMessage(body: Buffer, rules?: MessageRules): Message {
   return atOnce(scanInTurns(body, rules))
 }
 
-/** Like scanMessage. */
+/** Like `scanMessage`, in slices. */
 export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
@@ -109,8 +109,8 @@ function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
   const method = object.text('method')
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
-  // Drop a null result only when the message has a method or an error. Never drop a request's id: it would get no
-  // response.
+  // Drop a null result only if the message has a method or an error. Never drop a request's id, because the request
+  // would then get no response.
   if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
   if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
@@ -123,12 +123,12 @@ const integerText = /^-?(?:0|[1-9]\d*)$/
 /** Method names are compared, looked up and included in messages. */
 const maxMethodBytes = 1_024
 
-/** Returns a raw id that is a string or an integer. */
+/** Returns a raw id if it is a string or an integer. */
 export function usableId(id: string | undefined): string | undefined {
   return id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
 }
 
-/** Reads the members of a message. Throws MessageError INVALID_REQUEST. */
+/** Reads a message's members. Throws MessageError INVALID_REQUEST. */
 export function readMessage(object: JsonObject): Message {
   const id = object.raw('id')?.toString()
   const usable = usableId(id)
@@ -155,7 +155,7 @@ export function readMessage(object: JsonObject): Message {
   }
 }
 
-/** Returns the MessageError for an error of reading JSON, and any other error unchanged. */
+/** Returns the MessageError for a JSON reading error, and any other error unchanged. */
 export function messageError(cause: unknown): unknown {
   if (!(cause instanceof JsonError)) return cause
   const why = whyUnread(cause)

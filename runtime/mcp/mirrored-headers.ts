@@ -1,7 +1,6 @@
 /**
  * Headers that mirror parts of the body: the base64 sentinel encoding of their values, and the `x-mcp-header`
- * annotations with which a tool requests `Mcp-Param-*` headers.
- *
+ * annotations that a tool uses to request `Mcp-Param-*` headers.
  *
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
@@ -20,14 +19,14 @@ const plainText = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
 const headerToken = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** Encodes a value for a header: unchanged when that is safe, otherwise base64 in the sentinel. */
+/** Encodes a value for a header: unchanged if that is safe, otherwise as base64 in the sentinel. */
 export function writeHeaderValue(value: string): string {
   const sentinel = value.startsWith(prefix) && value.endsWith(suffix)
   if (plainText.test(value) && !sentinel) return value
   return `${prefix}${Buffer.from(value).toString('base64')}${suffix}`
 }
 
-/** Decodes a header value; undefined when the sentinel does not contain base64 of UTF-8. */
+/** Decodes a header value; undefined if the sentinel does not contain base64-encoded UTF-8. */
 export function readHeaderValue(header: string): string | undefined {
   if (!header.startsWith(prefix) || !header.endsWith(suffix)) return header
   const encoded = header.slice(prefix.length, -suffix.length)
@@ -46,7 +45,7 @@ export interface MirroredArgument {
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * Collects the annotations of an input schema. Throws RangeError with the violated rule. A tool with an invalid
+ * Collects the annotations in an input schema. Throws RangeError naming the violated rule. A tool with an invalid
  * annotation must not be offered.
  */
 export function mirroredArguments(inputSchema: unknown): MirroredArgument[] {
@@ -78,7 +77,7 @@ function collect(
   }
 }
 
-/** Keywords whose value is data instead of a schema. An `x-mcp-header` member in it is not an annotation. */
+/** Keywords whose value is data instead of a schema. An `x-mcp-header` member in such a value is not an annotation. */
 const dataKeywords: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
 
 function collectProperties(
@@ -163,7 +162,7 @@ class Arguments {
 }
 
 /**
- * Returns a member that is an object. Rejects an object with duplicate members, because the header could differ from
+ * Returns a member if it is an object. Rejects an object with duplicate members, because the header could differ from
  * the value that the backend reads.
  */
 function member(object: JsonObject | undefined, name: string): JsonObject | undefined {

@@ -1,8 +1,7 @@
 /**
- * Caches the arguments that tools mirror in headers (`Mcp-Param-*`), from the tool lists that the proxy forwards.
+ * Caches which arguments tools mirror in headers (`Mcp-Param-*`), based on the tool lists that the proxy forwards.
  *
- *
- * The number of tools is limited. A tool with an invalid annotation is treated as one without annotations.
+ * The number of tools is limited. A tool with an invalid annotation is treated as having no annotations.
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -17,7 +16,7 @@ import {
 } from './mirrored-headers.ts'
 
 const maxTools = 10_000
-/** A larger tool is treated as one without annotations. */
+/** A larger tool is treated as having no annotations. */
 const maxToolBytes = 256 * 1024
 const maxCursorBytes = 64 * 1024
 
@@ -62,7 +61,8 @@ export class MirroredTools {
   }
 
   /**
-   * Returns the header of a call that is missing or differs from its arguments. Returns undefined for an unknown tool.
+   * Returns the header of a call that is missing or differs from the call's arguments. Returns undefined for an unknown
+   * tool.
    */
   mismatch(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
     const name = params.text('name')

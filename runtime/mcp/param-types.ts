@@ -1,10 +1,10 @@
 /**
- * Reads the params of a message, and checks the types of those that Gatehouse uses, method by method. A param of
- * another type is rejected: treating it as absent would change the meaning of the request (`cursor: 5` would return
- * the first page forever).
+ * Reads a message's params and checks, method by method, the types of those that Gatehouse uses. A param of the wrong
+ * type is rejected, because treating it as absent would change the meaning of the request (`cursor: 5` would return the
+ * first page forever).
  *
- * Checks types, and the length of names and URIs, of members that are present; `null` is treated as absent. The code
- * that uses a param checks whether it is required, known or allowed.
+ * Checks the types of the members that are present, and the length of names and URIs; `null` is treated as absent. The
+ * code that uses a param checks whether it is required, known or allowed.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
@@ -18,13 +18,13 @@ import { metaKey } from './protocol.ts'
 
 type Type =
   | 'string'
-  /** A name, a URI or a cursor. Limited in length, because it is compared, looked up and included in messages. */
+  /** A name, a URI or a cursor. Its length is limited, because it is compared, looked up and included in messages. */
   | 'name'
   | 'boolean'
   | 'object'
   /** A string or an integer. */
   | 'token'
-  /** A list of strings with the same limit. */
+  /** A list of strings, each with the same limit. */
   | 'strings'
   /** An object whose members are all strings. */
   | 'texts'
@@ -82,12 +82,12 @@ const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
   Object.entries(methodMembers).map(([method, members]) => [method, { ...commonMembers, ...members }]),
 )
 
-/** Object members of params that are checked here, because no other code checks them first. */
+/** Object members of params that are checked here because no other code checks them first. */
 const readObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
- * Returns the params of a message as an object: empty when absent, and without optional params that are null. Throws
- * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice or exceed a bound.
+ * Returns a message's params as an object: empty if absent, and without optional params that are null. Throws
+ * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice or exceed a limit.
  */
 export function paramsOf(message: Message): JsonObject {
   return atOnce(paramsInTurns(message))
@@ -99,8 +99,8 @@ export interface ClientMessage {
 }
 
 /**
- * Reads a message of a remote client and its params, a large one in several turns. Throws, or rejects with,
- * MessageError.
+ * Reads a message from a remote client together with its params, over several turns if it is large. Throws, or rejects
+ * with, MessageError.
  */
 export function readClientMessage(body: Buffer): ClientMessage | Promise<ClientMessage> {
   return workOn(body, clientMessageInTurns(body))
@@ -169,11 +169,11 @@ function nullMembers(object: JsonObject): Record<string, undefined> {
 /** Longer than any URI that a server here can offer. */
 const maxNameBytes = 64 * 1024
 
-/** Far more elements than one request can subscribe to. */
+/** Far more elements than a single request can subscribe to. */
 const maxElements = 1_000
 
 interface TypeRule {
-  /** First bytes of a value of the type. They identify it, because the text is valid JSON. */
+  /** First bytes of a value of this type. They identify the type, because the text is valid JSON. */
   readonly begins: string
   readonly maxBytes?: number
   readonly words: string
@@ -193,7 +193,7 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
   texts: { begins: '{', words: 'an object' },
 }
 
-/** Throws INVALID_PARAMS with the name of the first param of a wrong type. */
+/** Throws INVALID_PARAMS naming the first param of the wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
   checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
 }
@@ -251,7 +251,7 @@ function readAt<T>(path: string, read: () => T): T {
 }
 
 /**
- * Returns an argument name for a message, or `*` for a name with unusual characters, because the sender controls it.
+ * Returns an argument name for a message, or `*` if the name has unusual characters, because the sender controls it.
  */
 function displayName(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : '*'

@@ -1,7 +1,7 @@
 /**
  * Names and numbers of the Model Context Protocol that several modules use.
  *
- * "Session era" means every revision that opens with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
+ * "Session era" means every revision that begins with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
  * 2026-07-28, where each request contains its own metadata.
  * Source: MCP 2025-11-25 and 2026-07-28 (basic, transports, versioning).
  */
@@ -14,13 +14,13 @@ export const assumedSessionVersion = '2025-03-26'
 export const sessionVersions: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 export const allVersions: readonly string[] = [statelessVersion, ...sessionVersions]
 
-/** Header names, in lower case like Node's. */
+/** Header names, in lower case as in Node. */
 export const headerName = {
   sessionId: 'mcp-session-id',
   protocolVersion: 'mcp-protocol-version',
   method: 'mcp-method',
   name: 'mcp-name',
-  /** Prefix of the headers that mirror tool arguments. */
+  /** Prefix of headers that mirror tool arguments. */
   param: 'mcp-param-',
   lastEventId: 'last-event-id',
 } as const
@@ -84,5 +84,5 @@ export const eventStreamType = 'text/event-stream'
 /** Notification that a watched resource has changed. */
 export const updatedMethod = 'notifications/resources/updated'
 
-/** Prefix of `_meta` members that the protocol reserves. In a body, it indicates the stateless era. */
+/** Prefix of `_meta` members that the protocol reserves. Its presence in a body indicates the stateless era. */
 export const reservedMetaPrefix: Buffer = Buffer.from('io.modelcontextprotocol/')

@@ -1,11 +1,10 @@
 /**
- * Splits a response while it arrives: sends large members of its result to the client immediately, and keeps the rest
- * to complete the result. A large result is never in memory as a whole.
- *
+ * Splits a response while it arrives: sends large members of its result to the client immediately and keeps the rest to
+ * complete the result. A large result is never held in memory as a whole.
  *
  * Nothing is sent before a large member is found. Until then, any response that is not a plain result is left to the
- * reader of whole messages (`isGivenUp`). Later errors are thrown, and the client's response must be aborted, because
- * it can never be completed. Reserved metadata of content is removed for session clients.
+ * whole-message reader (`isGivenUp`). Later errors are thrown, and the client's response must then be aborted, because
+ * it can never be completed. Reserved metadata in content is removed for session clients.
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic; runtime/mcp/eras/results.ts for whole results.
  */
 import { Pieces } from '../net/index.ts'
@@ -30,18 +29,16 @@ import { invalid, type Message } from './message.ts'
 /** Minimum size of a large member or response. */
 export const largeMemberBytes: number = 64 * 1024
 const maxMetaBytes = 1024 * 1024
-/** Maximum size of a member that is kept after others were sent. */
+/** Maximum size of a member that is kept after other members were sent. */
 const maxKeptBytes = 8 * 1024 * 1024
 
-/** Sends large members to a client that waits for the result. */
+/** Sends large members to a client that is waiting for the result. */
 export interface ResultPassage {
   /** Protocol era of the client. */
   readonly era: Era
-  /**
-   * Reserves the response; the first `write` sends its head. Returns false when the client needs the whole result.
-   */
+  /** Reserves the response; the first `write` sends its head. Returns false if the client needs the whole result. */
   begin(): boolean
-  /** Sends the text of members, without braces. The promise settles when the client can receive more. */
+  /** Sends the text of members, without braces. The promise settles once the client can receive more. */
   write(parts: readonly Buffer[]): Promise<void> | undefined
 }
 
@@ -49,7 +46,7 @@ export interface ResultPassage {
 type Frame =
   | { readonly kind: 'message' }
   | { readonly kind: 'result' }
-  /** `objects`: object depth of the elements. The result has depth 1. */
+  /** `objects` is the object depth of the elements. The result has depth 1. */
   | { readonly kind: 'array'; readonly objects: number }
   | ObjectFrame
 
@@ -68,7 +65,7 @@ interface Member {
   readonly placeholder: Buffer
 }
 
-/** Members that determine the kind of result, or that the client's codec adds. */
+/** Members that determine the kind of result or that the client's codec adds. */
 const protocolMembers: ReadonlySet<string> = new Set([
   '_meta',
   'resultType',
@@ -83,7 +80,7 @@ export interface SplitterOptions {
   /** Raw JSON id of the request. */
   readonly id: string
   readonly passage: ResultPassage
-  /** Replaces invalid UTF-8, as in event streams, instead of rejecting it. */
+  /** If true, replaces invalid UTF-8, as in event streams, instead of rejecting it. */
   readonly replaces: boolean
   /** Larger members are sent immediately. */
   readonly largeBytes?: number
@@ -97,7 +94,7 @@ export class ResultSplitter {
   readonly #utf8: Utf8Parts
   readonly #scanner = new JsonScanner()
   readonly #frames: Frame[] = []
-  /** Member names of the message (in lower case) and of the result. */
+  /** Member names in the message (in lower case) and in the result. */
   readonly #messageNames = new Set<string>()
   readonly #resultNames = new Set<string>()
   readonly #kept: Buffer[] = []
@@ -108,7 +105,7 @@ export class ResultSplitter {
   /** Collects the current value instead of the member. */
   #captured: Pieces | undefined
   #capturedName: Buffer = emptyObjectBytes
-  /** True while the bytes of the current value are collected. */
+  /** True while the bytes of the current value are being collected. */
   #isCollecting = false
   #from = 0
   #out: Buffer[] = []
@@ -124,17 +121,17 @@ export class ResultSplitter {
     this.#utf8 = new Utf8Parts(replaces)
   }
 
-  /** True once the response must be read as a whole. Nothing has been sent. */
+  /** True once the response must be read as a whole. Nothing has been sent in that case. */
   get isGivenUp(): boolean {
     return this.#isGivenUp
   }
 
-  /** True once a member was sent. The received bytes are no longer needed. */
+  /** True once a member has been sent. The received bytes are no longer needed. */
   get isPassing(): boolean {
     return this.#isSending
   }
 
-  /** Adds a chunk. The promise settles when the client can receive more. Throws JsonError. */
+  /** Adds a chunk. The promise settles once the client can receive more. Throws JsonError. */
   push(chunk: Buffer): Promise<void> | undefined {
     if (this.#isGivenUp) return undefined
     try {
@@ -150,7 +147,7 @@ export class ResultSplitter {
   }
 
   /**
-   * Returns the complete response: the kept members of its result, and the names of those that were sent. Throws
+   * Returns the complete response: the kept members of its result and the names of those that were sent. Throws
    * JsonError, MessageError.
    */
   end(): Message | undefined {
@@ -216,7 +213,7 @@ export class ResultSplitter {
     const { name } = this.#scanner
     if (name === 'result' && c === openObject) this.#open({ kind: 'result' })
     else if (name === 'id' || name === 'jsonrpc') this.#capture()
-    // Treat a null member as absent; only null begins with n.
+    // Treat a null member as absent. Only null begins with n.
     else if (
       c !== nullByte &&
       (name === 'result' || name === 'error' || name === 'method' || name === 'params')
@@ -236,15 +233,15 @@ export class ResultSplitter {
   }
 
   /**
-   * True when the member may be sent. For a session client, structured content must be an object; another value
-   * becomes text when there is no other content, so whether content exists must be known first.
+   * True if the member may be sent. For a session client, structured content must be an object. Any other value
+   * becomes text if there is no other content, so it must first be known whether content exists.
    */
   #maySendMember(name: string, c: number): boolean {
     if (protocolMembers.has(name)) return false
     return !this.#isForSession || (name === 'structuredContent' ? c === openObject : name !== 'content')
   }
 
-  /** Inspects content that begins here, when it can contain metadata. `objects` is the object depth. */
+  /** Inspects content that begins here if it can contain metadata. `objects` is the object depth. */
   #inspect(chunk: Buffer, c: number, objects: number): void {
     if (objects > maxObjects) return
     if (c === openArray) this.#open({ kind: 'array', objects })
@@ -359,12 +356,14 @@ export class ResultSplitter {
     member.kept = undefined
   }
 
-  /** True for the id of the request. A server may return a numeric id as a string. */
+  /** True for the request's id. A server may return a numeric id as a string. */
   #isOwn(id: string | undefined): boolean {
     return id === this.#id || id === JSON.stringify(this.#id)
   }
 
-  /** Starts sending. Returns false when the response received so far may not be the one that the client waits for. */
+  /**
+   * Starts sending. Returns false if the response received so far may not be the one that the client is waiting for.
+   */
   #begin(): boolean {
     if (this.#responseId !== undefined && !this.#isOwn(this.#responseId)) return false
     if ((this.#jsonrpc ?? '"2.0"') !== '"2.0"') return false

@@ -1,7 +1,6 @@
 /**
- * Reads server-sent events as bytes, chunk by chunk. The cost of a chunk depends on its own length, regardless of the
+ * Reads server-sent events as bytes, chunk by chunk. The cost of a chunk depends only on the chunk's length, not on the
  * length of the event. The bytes of a large event are joined over several turns of the event loop.
- *
  *
  * A text parser would join all lines of an event at its end, in a single turn.
  * Source: WHATWG HTML, "Server-sent events", interpretation.
@@ -23,12 +22,11 @@ const shortLine = 32
 /** Maximum size of an `event`, `id` or `retry` value. */
 const maxValueBytes = 64 * 1024
 
-/** Receives the data of a large event as it arrives. */
+/** Receives the data of a large event while it arrives. */
 export interface SseData {
   push(part: Buffer): void
 }
 
-/** One event. */
 export class SseEvent {
   readonly id: string | undefined
   readonly event: string | undefined
@@ -67,9 +65,7 @@ export class SseEvent {
 
 const maxHeaderBytes = 4 * 1024
 
-/**
- * Converts an event id to a `Last-Event-ID` value, which is UTF-8; undefined for an id that a header cannot contain.
- */
+/** Converts an event id to a `Last-Event-ID` value, which is UTF-8; undefined if a header cannot contain the id. */
 export function lastEventIdHeader(id: string | undefined): string | undefined {
   if (id === undefined || id.length > maxHeaderBytes) return undefined
   const value = Buffer.from(id).toString('latin1')
@@ -79,14 +75,14 @@ export function lastEventIdHeader(id: string | undefined): string | undefined {
 export interface SseReader {
   /** Adds a chunk and delivers its events before it returns. Throws RangeError when an event is too large. */
   push(chunk: Buffer): void
-  /** True once an event was too large. */
+  /** True if an event was too large. */
   readonly overflowed: boolean
 }
 
 /** Called once for each large event. Returns the receiver of its data, if any. */
 export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
 
-/** Creates a reader of events. `maxBytes` limits the data of an event, complete or not. */
+/** Creates a reader of events. `maxBytes` limits an event's data, whether or not the event is complete. */
 export function sseReader(
   maxBytes: number,
   onEvent: (event: SseEvent) => void,
@@ -96,7 +92,7 @@ export function sseReader(
   return new Reader(maxBytes, onEvent, onRetry, onLarge)
 }
 
-/** Minimum size of large data. */
+/** Size from which data counts as large. */
 const largeDataBytes = 64 * 1024
 
 class Reader implements SseReader {
@@ -105,15 +101,15 @@ class Reader implements SseReader {
   readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
   readonly #onLarge: OnLarge | undefined
-  /** Number of bytes of the byte order mark that may still follow at the beginning; 0 afterwards. */
+  /** Number of bytes of the byte order mark that may still arrive at the beginning; 0 afterwards. */
   #markBytesLeft = byteOrderMark.length
-  /** True when the last chunk ended with CR, so that a following LF belongs to it. */
+  /** True if the last chunk ended with CR, so that a following LF belongs to the same line break. */
   #afterCr = false
-  /** The part of the field name that has arrived. */
+  /** The part of the field name that has arrived so far. */
   #name = ''
-  /** Field of the current line, once its colon has arrived; `skip` for a line to ignore. */
+  /** Field of the current line, once its colon has arrived; `skip` for a line to be ignored. */
   #field: string | undefined
-  /** True when the next byte is the first of the value, where one space is dropped. */
+  /** True if the next byte is the first byte of the value, where one space is dropped. */
   #atValue = false
   #value: Buffer[] = []
   #valueBytes = 0
@@ -166,7 +162,7 @@ class Reader implements SseReader {
   #skipMark(chunk: Buffer): number {
     for (let at = 0; at < chunk.length; at++) {
       if (chunk[at] !== byteOrderMark.at(-this.#markBytesLeft)) {
-        // A partial mark is the beginning of a line with an unknown field.
+        // A partial byte order mark is treated as the start of a line with an unknown field.
         if (this.#markBytesLeft < byteOrderMark.length) this.#field = 'skip'
         this.#markBytesLeft = 0
         return at
@@ -224,7 +220,7 @@ class Reader implements SseReader {
       this.#receiver = this.#onLarge?.({ id: this.#id, event: this.#event })
   }
 
-  /** Delivers the collected data, so that many lines can be delivered in one piece. */
+  /** Delivers the data collected so far, so that many lines can be delivered in one piece. */
   #deliverData(): void {
     if (!this.#receiver || this.#data.size === 0) return
     for (const piece of this.#data.take()) this.#receiver.push(piece)
@@ -272,7 +268,7 @@ class Reader implements SseReader {
   }
 }
 
-/** Returns the end of a short line; -1 for a longer one, which a search finds faster. */
+/** Returns the end of a short line, or -1 for a longer one, where a search is faster. */
 function shortLineEnd(chunk: Buffer, at: number): number {
   const until = Math.min(chunk.length, at + shortLine)
   for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i

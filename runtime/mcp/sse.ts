@@ -39,7 +39,7 @@ function headOf({ event, id, retryMs }: SseFields): Buffer {
   return Buffer.from(`${head}data: `)
 }
 
-/** Returns JSON text without line breaks. Large results of servers have none (large-message.ts). */
+/** Returns JSON text without line breaks. Large results from servers contain none (large-message.ts). */
 export function onOneLine(json: Buffer): Buffer {
   if (!json.includes(lf) && !json.includes(cr)) return json
   const copy = Buffer.from(json)

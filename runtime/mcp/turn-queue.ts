@@ -1,5 +1,5 @@
 /**
- * Handles items one at a time, within the time limit of a turn of the event loop. The remaining items wait for the
+ * Handles items one at a time, within the time limit for a turn of the event loop. The remaining items wait for the
  * next turn. Items that arrive while an item takes several turns also wait.
  */
 import { nextShare, shareIsOver, turnIsOver } from './json/turn-shares.ts'
@@ -14,7 +14,7 @@ export class TurnQueue<T extends object> {
   #busy: Promise<void> | undefined
   #closed = false
 
-  /** `onError` receives the error of an item. No more items are handled after it. */
+  /** `onError` receives an item's error. No more items are handled after it. */
   constructor(handle: Handle<T>, onError: (error: unknown) => void) {
     this.#handle = handle
     this.#onError = onError

@@ -1,6 +1,5 @@
 /**
- * Writes JSON-RPC messages: results with unchanged bytes, and errors from the error table.
- *
+ * Writes JSON-RPC messages: results with their bytes unchanged, and errors from the error table.
  *
  * An error for an unknown request has no `id` member, because strict clients reject `"id":null`.
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
@@ -34,7 +33,7 @@ export function rawErrorMessage(id: string | undefined, error: Buffer | string):
 }
 
 /**
- * Returns the `error` object of a JSON-RPC response. For any error other than a GatehouseError it only contains
+ * Returns the `error` object of a JSON-RPC response. For any error other than a GatehouseError, it contains only
  * "Internal error".
  */
 export function errorObject(error: unknown): { code: number; message: string; data?: unknown } {

@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net'
 
 /**
  * True for `localhost`, names below it, 127.0.0.0/8 and ::1. Ignores brackets and a trailing dot. For the addresses
- * that may be dialled, see schemas/addresses.ts.
+ * that Gatehouse may connect to, see schemas/addresses.ts.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = unbracket(host).toLowerCase().replace(/\.$/, '')
@@ -10,7 +10,7 @@ export function isLoopbackHost(host: string): boolean {
   return isIPv4(bare) && bare.startsWith('127.')
 }
 
-/** Drops the brackets of an IPv6 literal. */
+/** Strips the brackets from an IPv6 literal. */
 export function unbracket(host: string): string {
   return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
 }

@@ -1,6 +1,6 @@
 /**
  * Circuit breaker for one peer (a backend or a decision point). Counts consecutive failures, blocks requests while
- * open, and admits one trial request after the timeout.
+ * open, and allows one trial request after the timeout.
  * Source: docs/reference/specification/virtual-server.md#operational, operational.failureHandling.circuitBreaker.
  */
 export type CircuitState = 'closed' | 'open' | 'half-open'
@@ -38,14 +38,14 @@ export class Breaker {
     return this.#failures
   }
 
-  /** True when a request may be sent now. The half-open state allows one request at a time. */
+  /** True if a request may be sent now. The half-open state allows one request at a time. */
   allows(): boolean {
     if (this.#state === 'closed') return true
     if (this.#state === 'open') return this.#options.now() >= this.#changedAt + this.#options.timeoutMs
     return !this.#trial
   }
 
-  /** Records that a request is sent. Call it only when `allows()` returns true. */
+  /** Records that a request is being sent. Call only after `allows()` has returned true. */
   start(): void {
     if (this.#state === 'closed') return
     if (this.#state === 'open') this.#become('half-open')
@@ -53,7 +53,7 @@ export class Breaker {
   }
 
   success(): void {
-    // Ignore a request that was sent before the circuit opened: its success is out of date.
+    // Ignore a request that was sent before the circuit opened: its success is outdated.
     if (this.#state === 'open') return
     this.#failures = 0
     this.#trial = false
@@ -68,7 +68,7 @@ export class Breaker {
       this.#become('open')
   }
 
-  /** Ends a trial without a verdict on the peer, because the client cancelled it. Allows the next trial. */
+  /** Ends a trial without a verdict on the peer, because the client cancelled the request. Allows the next trial. */
   release(): void {
     this.#trial = false
   }

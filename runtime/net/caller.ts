@@ -1,29 +1,28 @@
 /**
  * The authenticated client of one request, as every module below `incoming/` sees it.
  *
- * `incoming/` creates it (JWT, introspection, anonymous, local). `token` is the presented credential; it is never
- * logged, and is not serialized.
+ * `incoming/` creates it (JWT, introspection, anonymous, local). `token` is the presented credential. It is never
+ * logged or serialized.
  *
- * A caller has two keys. `key` identifies the user: client sessions are bound to it, and survive a token refresh.
- * `identityOf` also covers the permissions of the caller: everything that callers share towards backends is keyed by
- * it.
+ * A caller has two keys. `key` identifies the user: client sessions are bound to it and therefore survive a token
+ * refresh. `identityOf` also covers the caller's permissions: every backend resource that callers share is keyed by it.
  */
 import { hash } from 'node:crypto'
 
-/** Issuer of unverified identities. No real issuer can claim it, because a real issuer is a URL. */
+/** Issuer for unverified identities. A real issuer cannot claim it, because real issuers are URLs. */
 export const localIssuer = 'gatehouse-local'
 
 export interface Caller {
   /** Issuer of the identity; localIssuer for anonymous and local callers. */
   readonly issuer: string
   readonly subject: string
-  /** All claims of the token, as received. */
+  /** All claims in the token, as received. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Display name for the audit log: name, else e-mail, else subject. */
+  /** Display name for the audit log: the name, or else the email address, or else the subject. */
   readonly displayName: string
-  /** The bearer token that was presented; undefined for anonymous and local callers. Not enumerable. */
+  /** The presented bearer token; undefined for anonymous and local callers. Not enumerable. */
   readonly token?: string | undefined
-  /** Identifies the user for session binding: issuer NUL subject. */
+  /** Identifies the user for session binding: issuer, NUL, subject. */
   readonly key: string
 }
 
@@ -47,9 +46,9 @@ export function makeCaller(from: {
 }
 
 /**
- * Claims that differ between two tokens of the same login and grant nothing. All other claims are part of the
- * identity, because any of them may determine what a backend grants: scopes, roles, groups, the client (`azp`,
- * `client_id`), the login (`sid`, `tsid`).
+ * Claims that differ between tokens from the same login and grant nothing. All other claims are part of the identity,
+ * because any of them may determine what a backend grants: scopes, roles, groups, the client (`azp`, `client_id`), the
+ * login (`sid`, `tsid`).
  */
 const perTokenClaims: ReadonlySet<string> = new Set([
   'iat',
@@ -74,8 +73,8 @@ const listClaims: ReadonlySet<string> = new Set(['scope', 'scp'])
 const identities = new WeakMap<Caller, string>()
 
 /**
- * Returns a digest of the caller and its permissions: issuer, subject, and all claims that are the same in every
- * token of a login. Tokens of one login have the same identity; tokens of one user with different scopes, roles or
+ * Returns a digest of the caller and its permissions: issuer, subject, and all claims that are the same in every token
+ * from a login. Tokens from one login have the same identity; tokens of the same user with different scopes, roles or
  * clients do not. The digest does not contain the token, and is computed once per caller.
  */
 export function identityOf(caller: Caller): string {
@@ -93,7 +92,7 @@ export function identityOf(caller: Caller): string {
   return identity
 }
 
-/** Returns the same text for equivalent values: the order of members and list items is ignored. */
+/** Returns the same string for equivalent values, ignoring the order of members and list items. */
 function claimText(name: string, value: unknown): string {
   if (typeof value === 'string' && listClaims.has(name)) return claimText('', value.split(' '))
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? ''

@@ -1,10 +1,10 @@
 /**
- * Headers of received messages: rejected repetitions, and the names listed in `Connection`. Names are lower case. For
- * the headers that a configuration may set, see schemas/headers.ts.
+ * Checks the headers of received messages: finds headers that must not be repeated, and reads the names listed in
+ * `Connection`. Names are in lower case. For the headers that a configuration may set, see schemas/headers.ts.
  * Source: RFC 9110 sections 5.3 and 7.6.1.
  */
 
-/** Request headers that must not be repeated, because two readers could use different values. */
+/** Request headers that must not be repeated, because two readers could pick different values. */
 const singletons: ReadonlySet<string> = new Set([
   'authorization',
   'content-type',
@@ -29,7 +29,7 @@ export function repeatedSingleton(rawHeaders: readonly string[]): string | undef
   let seen: string[] | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? ''
-    // Cheap filter: all singletons have one of these lengths.
+    // Cheap filter: every singleton has one of these lengths.
     const length = raw.length
     if (length !== 4 && length !== 12 && length !== 13 && length !== 14 && length !== 20) continue
     const name = raw.toLowerCase()

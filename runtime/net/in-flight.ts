@@ -1,6 +1,5 @@
 /**
- * List of the calls in flight, with insertion and removal in constant time.
- *
+ * A list of the calls in flight, with insertion and removal in constant time.
  *
  * It avoids Map and Set, because their tables chain removed entries: when V8 replaces a table, which happens
  * constantly under churn, the old table points to the new one and retains its entries. Once an old table has reached
@@ -23,7 +22,7 @@ export class InFlight<T> {
     return entry
   }
 
-  /** Returns false when the entry was already removed. */
+  /** Returns false if the entry has already been removed. */
   remove(entry: InFlightEntry<T>): boolean {
     if (!entry.isIn) return false
     const { previous, next } = entry

@@ -1,5 +1,5 @@
 /**
- * Public API of the network module: listener, pipeline, body limits, origin check, header tables, outgoing
+ * Public API of the network module: listener, pipeline, body limits, origin check, header tables and outgoing
  * connections.
  */
 export { isLoopbackHost, unbracket } from './addresses.ts'

@@ -1,21 +1,21 @@
 /**
  * Limits of the listener and of outgoing connections. Times are in milliseconds, sizes in bytes. Streams have no time
- * limit: quiet responses and upstream bodies stay open. Only a client that does not read its response is disconnected.
+ * limit: quiet responses and upstream bodies stay open. A client is disconnected only if it does not read its response.
  */
 export interface ListenerLimits {
   /** Time to receive the header block. */
   readonly headersTimeoutMs: number
-  /** Time to receive the whole request, body included. */
+  /** Time to receive the whole request, including the body. */
   readonly requestTimeoutMs: number
   /** Time after which an idle connection is closed. */
   readonly keepAliveTimeoutMs: number
-  /** Maximum size of the header block. The response to a larger one is 431. */
+  /** Maximum size of the header block. Larger ones get a 431 response. */
   readonly maxHeaderBytes: number
-  /** Maximum time in which a client reads nothing while a response is pending. */
+  /** Maximum time during which a client may read nothing while a response is pending. */
   readonly stalledMs: number
-  /** Maximum total size of incomplete header blocks on all connections. */
+  /** Maximum total size of incomplete header blocks across all connections. */
   readonly maxUnfinishedBytes: number
-  /** Interval between checks of incomplete header blocks. */
+  /** Interval between checks for incomplete header blocks. */
   readonly headersLookMs: number
   /** Interval between checks of the two request timeouts. */
   readonly checkIntervalMs: number

@@ -2,8 +2,8 @@
  * The shape of the log that every module writes to. The implementation (pino, redaction) is runtime/observe; modules
  * below it use this interface, so that they do not depend on it.
  *
- * Rule for callers: field names that hold credentials are redacted by name, but the message is printed unchanged, so
- * it must be a fixed text. Put variable data into fields.
+ * Rule for callers: fields that hold credentials are redacted by name, but the message is printed as is, so it must be
+ * a fixed string. Put variable data in fields.
  */
 export type LogFields = Readonly<Record<string, unknown>>
 
@@ -14,7 +14,7 @@ export interface Log {
   error(message: string, fields?: LogFields): void
   /** Returns a log that adds these fields to every line. */
   child(fields: LogFields): Log
-  /** When false, callers can skip building expensive fields. */
+  /** False if callers can skip building expensive fields. */
   readonly debugEnabled: boolean
   readonly infoEnabled: boolean
 }

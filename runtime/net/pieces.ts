@@ -1,13 +1,13 @@
 /**
- * Collects bytes that arrive in chunks, in about as much memory as their length. Small chunks and large underlying
- * buffers add no overhead, because the sender controls both.
+ * Collects bytes that arrive in chunks, using about as much memory as their length. The sender controls chunk sizes and
+ * the underlying buffers, so small chunks and large buffers must add no overhead.
  */
 
-/** Shorter chunks are copied into a block, so that they do not each become an object. */
+/** Shorter chunks are copied into a block, so that each does not become a separate object. */
 const minPieceBytes = 4 * 1024
 const minBlockBytes = 1024
 const maxBlockBytes = 64 * 1024
-/** Up to this length, a loop copies faster than a call. */
+/** Up to this length, a loop copies faster than a function call. */
 const fewBytes = 32
 
 export class Pieces {
@@ -34,7 +34,7 @@ export class Pieces {
     return this.#pieces
   }
 
-  /** Returns the collected bytes as one buffer. For large data, use `joined` of runtime/mcp. */
+  /** Returns the collected bytes as one buffer. For large data, use `joined` from runtime/mcp. */
   whole(): Buffer {
     if (this.#block) this.#endBlock(this.#block)
     const [first] = this.#pieces

@@ -4,10 +4,11 @@
  *   listener → built-in paths → overload → limits → origin and host → authenticate → parse once → turn (fairness
  *   between callers) → authorize → dispatch (outgoing credential, backend, response streamed back)
  *
- * The order is a security property: an unauthenticated client cannot cause parsing, and the audit log contains rejected
- * requests. A stage returns (the next stage runs), responds (the pipeline ends) or throws a GatehouseError.
- * The proxy configures one stage per step. The virtual server runs the same steps inside `dispatch`, in `serve` of
- * runtime/vmcp/server/http.ts, and authorizes single operations in the order of runtime/vmcp/call/chain.ts.
+ * The order is a security property: an unauthenticated client cannot trigger parsing, and rejected requests still
+ * appear in the audit log. A stage returns (the next stage runs), responds (the pipeline ends) or throws a
+ * GatehouseError. The proxy configures one stage per step. The virtual server runs the same steps inside `dispatch`
+ * (see `serve` in runtime/vmcp/server/http.ts) and authorizes individual operations in the order defined in
+ * runtime/vmcp/call/chain.ts.
  * Source: ARCHITECTURE.md, "A tool call".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -22,8 +23,8 @@ export interface CallerStreams {
 }
 
 /**
- * State of one HTTP request in the pipeline. Contains only what more than one stage needs. The parse stage reads the
- * body once.
+ * State of one HTTP request in the pipeline. Contains only data that more than one stage needs. The parse stage reads
+ * the body once.
  */
 export class Exchange {
   /** Paths that also match with a trailing slash. */
@@ -35,7 +36,7 @@ export class Exchange {
    * forms.
    */
   readonly path: string
-  /** Query as sent, without the question mark; '' when absent. */
+  /** Query as sent, without the question mark; '' if absent. */
   readonly query: string
   /** `performance.now()` at arrival. */
   readonly startedAt: number
@@ -63,8 +64,8 @@ export class Exchange {
   }
 
   /**
-   * Aborts when the client disconnects before the response is finished. Created on first use, because most requests
-   * need none.
+   * Aborts when the client disconnects before the response is finished. Created on first use, because most requests do
+   * not need it.
    */
   get signal(): AbortSignal {
     if (!this.#signal) {
@@ -81,16 +82,19 @@ export class Exchange {
 export type Stage<X extends Exchange> = (exchange: X) => void | Promise<void>
 
 export interface Stages<X extends Exchange> {
-  /** Built-in paths (health, well-known documents), without origin check and authentication. Undefined for other paths. */
+  /**
+   * Serves built-in paths (health, well-known documents) without an origin check or authentication. Undefined for other
+   * paths.
+   */
   readonly route?: (exchange: X) => Stage<X> | undefined
   /** Rejects requests during overload, before any other work. Built-in paths are exempt. */
   readonly admit?: Stage<X>
-  /** Rejects requests by method and headers, such as the declared size. */
+  /** Rejects requests based on their method and headers, such as the declared size. */
   readonly limits?: Stage<X>
-  /** Origin and Host rules, CORS preflight. */
+  /** Applies the Origin and Host rules and answers CORS preflight requests. */
   readonly guard?: Stage<X>
   readonly authenticate?: Stage<X>
-  /** Reads the body once and parses what later stages need. */
+  /** Reads the body once and parses the parts that later stages need. */
   readonly parse?: Stage<X>
   /** Waits for the caller's turn. Runs after `parse`, so that a slow body does not occupy a turn. */
   readonly turn?: Stage<X>
@@ -99,13 +103,13 @@ export interface Stages<X extends Exchange> {
   readonly dispatch: Stage<X>
   /** Called once per exchange after the last stage, with the error if a stage threw one. Must not throw. */
   readonly audit?: (exchange: X, error: unknown) => void
-  /** Sends an error response unless a response has begun. Must not leak internals. */
+  /** Sends an error response unless a response has begun. Must not leak internal details. */
   readonly recover: (exchange: X, error: unknown) => void
 }
 
 /**
- * Builds the request listener. `ExchangeOf` is the class with the feature's state. `more` are additional arguments of
- * the listener, such as the socket of an upgrade.
+ * Builds the request listener. `ExchangeOf` is the class that holds the feature's state. `more` holds additional
+ * listener arguments, such as the socket for an upgrade.
  */
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,

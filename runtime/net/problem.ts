@@ -1,6 +1,5 @@
 /**
- * Sends responses: RFC 9457 problem details for errors outside MCP and OAuth, and other bodies.
- *
+ * Sends responses: RFC 9457 problem details for errors outside MCP and OAuth, as well as other bodies.
  *
  * Any error that is not a GatehouseError becomes a bare 500: no message, stack or cause reaches the client.
  * Source: RFC 9457.
@@ -8,12 +7,12 @@
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** Returns the error when it is a GatehouseError, otherwise INTERNAL with the error as its cause. */
+/** Returns the error if it is a GatehouseError; otherwise INTERNAL with the error as its cause. */
 export function toGatehouseError(error: unknown): GatehouseError {
   return error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
 }
 
-/** Sends problem details. Destroys the connection when a response has already begun. */
+/** Sends problem details. Destroys the connection if a response has already begun. */
 export function sendProblem(res: ServerResponse, error: unknown): void {
   const failure = toGatehouseError(error)
   sendBody(
@@ -30,7 +29,6 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
   )
 }
 
-/** Sends a JSON response. */
 export function sendJson(
   res: ServerResponse,
   status: number,
@@ -40,7 +38,6 @@ export function sendJson(
   sendBody(res, status, 'application/json', JSON.stringify(value), headers)
 }
 
-/** Sends a plain-text response. */
 export function sendText(
   res: ServerResponse,
   status: number,
@@ -50,7 +47,10 @@ export function sendText(
   sendBody(res, status, 'text/plain; charset=utf-8', text, headers)
 }
 
-/** Sends a complete body. Destroys the connection when a response has already begun, because it cannot be corrected. */
+/**
+ * Sends a complete body. Destroys the connection if a response has already begun, because that response cannot be
+ * corrected.
+ */
 export function sendBody(
   res: ServerResponse,
   status: number,

@@ -1,13 +1,13 @@
 /**
- * Random bytes for ids, secrets and nonces. They are generated in batches, because a system call costs ten times as
- * much as the rest of an id. Each byte is used once, then erased.
+ * Random bytes for ids, secrets and nonces. Generated in batches, because a system call costs ten times as much as the
+ * rest of creating an id. Each byte is used once and then erased.
  */
 import { randomBytes, randomFillSync } from 'node:crypto'
 
 const batch = Buffer.allocUnsafeSlow(2048)
 let used = batch.length
 
-/** Like `randomBytes` of node:crypto. */
+/** Like `randomBytes` from node:crypto. */
 export function randomBuffer(bytes: number): Buffer {
   if (bytes > batch.length) return randomBytes(bytes)
   if (used + bytes > batch.length) {

@@ -1,7 +1,7 @@
-/** Waiting for promises and timers, limited by signals. */
+/** Helpers for waiting on promises and timers, limited by signals. */
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** Waits for a promise until the signal aborts, then rejects with the signal's reason. The work continues. */
+/** Waits for a promise until the signal aborts, then rejects with the signal's reason. The work itself continues. */
 export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined): Promise<T> {
   if (!signal) return promise
   if (signal.aborted) {
@@ -17,7 +17,7 @@ export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined)
 }
 
 /**
- * Waits for `ms`. Rejects with the signal's reason when the signal aborts first. The timer does not keep the process
+ * Waits for `ms`. Rejects with the signal's reason if the signal aborts first. The timer does not keep the process
  * alive.
  */
 export function pause(ms: number, signal: AnySignal): Promise<void> {
@@ -40,8 +40,8 @@ export function pause(ms: number, signal: AnySignal): Promise<void> {
 }
 
 /**
- * Waits for `work` for at most `ms`, then returns or throws the result of `late`. The work continues, and the timer
- * keeps the process alive.
+ * Waits for `work` for at most `ms`, then returns or throws the result of `late`. The work itself continues, and the
+ * timer keeps the process alive.
  */
 export async function withTimeout<T, L>(ms: number, work: Promise<T>, late: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined
@@ -61,9 +61,9 @@ export function reasonOf({ reason }: AnySignal): Error {
 }
 
 /**
- * Cheap replacement for an AbortSignal that is rarely needed. Creates a real one on the first use of `signal`. Its
- * listeners are entries in a list; a real AbortSignal and its controller would add a few microseconds to each tool
- * call.
+ * Cheap stand-in for an AbortSignal that is rarely needed. Creates a real one on the first use of `signal`. Its
+ * listeners are entries in a list, whereas a real AbortSignal and its controller would add a few microseconds to each
+ * tool call.
  */
 export class LazySignal {
   aborted = false
@@ -84,7 +84,7 @@ export class LazySignal {
     return this.#controller.signal
   }
 
-  /** Aborts the signal. Later calls have no effect. */
+  /** Aborts the signal. Further calls have no effect. */
   abort(reason: Error): void {
     if (this.aborted) return
     this.aborted = true
@@ -93,7 +93,7 @@ export class LazySignal {
     for (const listener of this.#listeners.splice(0)) listener()
   }
 
-  /** Adds a listener, which is called once. It is not called when the signal is already aborted. */
+  /** Adds a listener, which is called at most once. It is not called if the signal has already aborted. */
   addEventListener(_type: 'abort', listener: () => void, _options?: { readonly once: true }): void {
     if (!this.aborted) this.#listeners.push(listener)
   }
@@ -106,7 +106,6 @@ export class LazySignal {
 
 /**
  * Time limit of one request to a backend, combined with the client's cancellation.
- *
  *
  * The clock stops while the backend waits for the client, because users take longer than machines and prompts have
  * their own time limit.
@@ -153,7 +152,7 @@ export class Deadline extends LazySignal {
     }
   }
 
-  /** Releases the timer and the listener. Call it when the request has ended. */
+  /** Releases the timer and the listener. Call it once the request has ended. */
   end(): void {
     clearTimeout(this.#timer)
     this.#paused = Number.POSITIVE_INFINITY

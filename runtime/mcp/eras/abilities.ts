@@ -1,6 +1,6 @@
 /**
- * Capabilities that a client has declared, and the rejection of prompts beyond them. Tasks are removed from declared
- * capabilities of either era, because Gatehouse does not relay them.
+ * Capabilities that a client has declared, and the rejection of prompts that exceed them. Tasks are removed from the
+ * declared capabilities in both eras, because Gatehouse does not relay them.
  * Source: MCP 2025-11-25, lifecycle "Capability Negotiation"; MCP 2026-07-28, basic "_meta".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -17,10 +17,10 @@ export interface Abilities {
   readonly roots: boolean
 }
 
-/** Extension of the stateless era that allows servers to respond with a task instead of a result. */
+/** Stateless-era extension that allows servers to respond with a task instead of a result. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
 
-/** Reads declared capabilities. A member of the wrong type is treated as not declared. Throws JsonError. */
+/** Reads declared capabilities. A member of the wrong type is treated as undeclared. Throws JsonError. */
 export function abilitiesIn(declared: JsonObject): Abilities {
   const elicitation = declared.object('elicitation')
   const sampling = declared.object('sampling')
@@ -56,7 +56,7 @@ export function requireAbility(abilities: Abilities, { method, params }: Ask): v
   })
 }
 
-/** Returns the missing capability, in the form in which a client declares it. */
+/** Returns the missing capability, in the form that a client uses to declare it. */
 function missingAbility(
   abilities: Abilities,
   method: string,

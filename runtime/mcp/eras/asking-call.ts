@@ -1,5 +1,5 @@
 /**
- * A call for a stateless client that may ask questions. While a session-era server waits for an answer, the client
+ * A call for a stateless client, which may ask questions. While a session-era server waits for an answer, the client
  * receives `input_required`. The call continues when the client repeats the request with the answers.
  * Source: MCP 2026-07-28, patterns/mrtr.
  */
@@ -58,7 +58,7 @@ export class AskingCall<T> {
     try {
       requireAbility(this.#abilities, request)
     } catch (error) {
-      // The client must learn which capability is missing, so the whole request fails with this error.
+      // The client must be told which capability is missing, so the whole request fails with this error.
       const reason = error instanceof Error ? error : new Error('cancelled')
       this.#finish({ error: reason })
       this.#stop(reason)
@@ -86,7 +86,7 @@ export class AskingCall<T> {
     })
   }
 
-  /** Waits for the next step: the outcome, or questions to ask. Rejects when the work rejects. */
+  /** Waits for the next step: either the outcome or questions to ask. Rejects if the work rejects. */
   async step(): Promise<CallStep<T>> {
     if (!this.#finished && !this.#hasQuestions) {
       await new Promise<void>((resolve) => {

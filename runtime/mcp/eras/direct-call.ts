@@ -1,4 +1,4 @@
-/** A tool call from a Gatehouse page instead of a client, with the receivers of its notifications and questions. */
+/** A tool call from a Gatehouse page instead of a client, with handlers for its notifications and questions. */
 import type { Caller } from '../../net/index.ts'
 import type { PolicyRecord } from '../../observe/index.ts'
 import type { Era } from '../era.ts'
@@ -22,7 +22,7 @@ export interface DirectCall {
   readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
 }
 
-/** Raw JSON: the result of the tool, or the error object of the backend. */
+/** Raw JSON: the tool's result or the backend's error object. */
 export interface DirectResult {
   readonly kind: 'result' | 'error'
   readonly json: Buffer

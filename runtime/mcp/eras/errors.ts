@@ -27,8 +27,8 @@ const maxAddresses = 32
 const visitQuestion: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
 
 /**
- * Returns the URLs that the user must open, as a raw InputRequests object; undefined when the error contains none.
- * Throws CAPABILITY_REQUIRED when the client does not support URL elicitation.
+ * Returns the URLs that the user must open, as a raw InputRequests object; undefined if the error contains none. Throws
+ * CAPABILITY_REQUIRED if the client does not support URL elicitation.
  */
 export function visitRequests(error: Buffer, abilities: Abilities): Buffer | undefined {
   const object = new JsonObject(error)
@@ -52,7 +52,7 @@ function visit(key: string, elicitation: JsonObject): string | undefined {
   return `"${key}":{"method":"elicitation/create","params":${params}}`
 }
 
-/** Throws BACKEND_UNAVAILABLE when the user has declined to open a URL. */
+/** Throws BACKEND_UNAVAILABLE if the user has declined to open a URL. */
 export function requireVisits(responses: JsonObject | undefined): void {
   const isDeclined = (responses?.entries() ?? []).some(
     ([, raw]) => raw[0] === 0x7b && new JsonObject(raw).text('action') !== 'accept',
@@ -63,7 +63,7 @@ export function requireVisits(responses: JsonObject | undefined): void {
     })
 }
 
-/** Translates the error object of a stateless server for the session era. */
+/** Translates a stateless server's error object for the session era. */
 export function sessionError(method: string, error: Buffer): Buffer {
   if (method !== 'resources/read') return error
   const object = new JsonObject(error)

@@ -19,17 +19,17 @@ export interface SessionServer {
   readonly instructions: string | undefined
 }
 
-/** Returns the raw params of our own `initialize`. */
+/** Returns the raw params for our own `initialize`. */
 export function initializeParams(capabilities: Buffer, info: string): string {
   return `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
 }
 
-/** Returns the raw `_meta` of our own stateless requests. */
+/** Returns the raw `_meta` for our own stateless requests. */
 export function requestMeta(info: string, capabilities: Buffer = emptyObject.bytes): string {
   return `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":${capabilities.toString()}}`
 }
 
-/** Returns the revision to use in response to an `initialize` that requests `requested`. */
+/** Returns the revision to use when responding to an `initialize` that requests `requested`. */
 export function sessionVersionFor(requested: string): string {
   return sessionVersions.includes(requested) ? requested : latestSessionVersion
 }
@@ -40,7 +40,7 @@ export function opensSession(result: Buffer | undefined): boolean {
   return typeof version === 'string' && sessionVersions.includes(version)
 }
 
-/** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it does not open a usable session. */
+/** Reads an InitializeResult. Throws BACKEND_PROTOCOL if it does not open a usable session. */
 export function sessionServer(raw: Buffer | undefined): SessionServer {
   const detail = 'the server did not open a session'
   if (!raw || !opensSession(raw)) throw new GatehouseError('BACKEND_PROTOCOL', { detail })
@@ -61,7 +61,7 @@ export function declaresStateless(result: Buffer): boolean {
   return namesStateless(memberOf(result, 'supportedVersions'))
 }
 
-/** Returns a member of an introduction; undefined when the introduction is too large or cannot be read. */
+/** Returns a member of an introduction; undefined if the introduction is too large or unreadable. */
 function memberOf(introduction: Buffer, name: string): unknown {
   if (introduction.length > maxIntroductionBytes) return undefined
   try {
@@ -75,10 +75,10 @@ function namesStateless(versions: unknown): boolean {
   return Array.isArray(versions) && versions.includes(statelessVersion)
 }
 
-/** HTTP statuses with which servers of the session era reject stateless requests. */
+/** HTTP statuses that session-era servers use to reject stateless requests. */
 export const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
 
-/** Returns the era of a server from its error for a stateless request; undefined when the error fits both eras. */
+/** Returns a server's era, judging by its error for a stateless request; undefined if the error fits both eras. */
 export function eraOfError(error: JsonObject): 'session' | 'stateless' | undefined {
   const code = error.value('code')
   if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'

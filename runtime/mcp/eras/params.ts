@@ -1,24 +1,24 @@
 /**
  * Translates params for a server: removes members that concern only the client and Gatehouse, adds members that the
- * server's revision requires, and keeps all other bytes.
+ * server's revision requires, and leaves all other bytes unchanged.
  */
 import { type Changes, emptyObject, JsonObject } from '../json/object.ts'
 import { metaKey, statelessVersion } from '../protocol.ts'
 
-/** A client's request, and its changes for the server. */
+/** A client's request and the changes to it for the server. */
 export interface OutgoingParams {
   /** The client's params, unchanged. */
   readonly params: JsonObject
   readonly changes?: Changes | undefined
   /** False when progress is not reported, which removes the client's token. */
   readonly progress: boolean
-  /** Minimum level of log messages for the client; undefined for none. */
+  /** Minimum level of log messages for the client; undefined if it gets none. */
   readonly logLevel?: string | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
-/** Metadata with which a stateless client describes itself. */
+/** Metadata that a stateless client uses to describe itself. */
 const clientMeta: readonly string[] = [
   metaKey.protocolVersion,
   metaKey.clientInfo,
@@ -77,7 +77,7 @@ function traceMembers({ trace }: OutgoingParams): Record<string, string | undefi
 export interface StatelessIdentity {
   /** Raw JSON of the `Implementation` that sends the request. */
   readonly info: string
-  /** Raw JSON of the capabilities of the client behind the request. */
+  /** Raw JSON of the capabilities declared by the client behind the request. */
   readonly capabilities: Buffer
 }
 

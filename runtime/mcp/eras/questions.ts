@@ -1,6 +1,6 @@
 /**
- * Translates questions of a server to its client (elicitation, sampling, roots): server requests in the session era,
- * `inputRequests` of an interim result in the stateless era.
+ * Translates a server's questions to its client (elicitation, sampling, roots): server requests in the session era,
+ * `inputRequests` in an interim result in the stateless era.
  * Source: MCP 2025-11-25, client features; MCP 2026-07-28, patterns/mrtr.
  */
 import { randomUUID } from 'node:crypto'
@@ -8,14 +8,14 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
 import { protocolError } from '../message.ts'
 
-/** A question of a server to the client: elicitation/create, sampling/createMessage or roots/list. */
+/** A question from the server to the client: elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {
   readonly method: string
   /** Raw params object. */
   readonly params: Buffer | undefined
 }
 
-/** The client's answer; exactly one member is set, both are raw JSON objects. */
+/** The client's answer. Exactly one member is set; both are raw JSON objects. */
 export interface AskReply {
   readonly result?: Buffer
   readonly error?: Buffer
@@ -29,10 +29,10 @@ export const askMethods: ReadonlySet<string> = new Set([
   'sampling/createMessage',
   'roots/list',
 ])
-/** Methods of the stateless era whose response may be questions. */
+/** Stateless-era methods whose response may be a request for client input. */
 export const askingMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Maximum rounds of questions within one request. */
+/** Maximum number of question rounds within one request. */
 const maxRounds = 16
 
 /**
@@ -56,7 +56,7 @@ export async function sendInRounds<T>(
 }
 
 /**
- * True for an `input_required` result, false for a complete one. Throws BACKEND_PROTOCOL for another type, such as a
+ * True for an `input_required` result, false for a complete one. Throws BACKEND_PROTOCOL for any other type, such as a
  * task that the request did not allow.
  */
 export function isInterim(result: Buffer): boolean {
@@ -67,8 +67,8 @@ export function isInterim(result: Buffer): boolean {
 }
 
 /**
- * Asks all questions of an `input_required` result concurrently. Returns the members to add to the params of the
- * repeated request. Rejects when a question cannot be answered.
+ * Asks all questions in an `input_required` result concurrently. Returns the members to add to the params of the
+ * repeated request. Rejects if a question cannot be answered.
  */
 export async function respondToInputRequests(
   result: Buffer,
@@ -111,8 +111,8 @@ async function response(
 }
 
 /**
- * Translates the params of a question for the session era, where a question with a URL has an id. The stateless era
- * has no such id.
+ * Translates a question's params for the session era, where a question with a URL has an id. The stateless era has no
+ * such id.
  */
 function sessionQuestion(method: string, params: JsonObject | undefined): Buffer | undefined {
   if (method !== 'elicitation/create' || params?.text('mode') !== 'url') return params?.bytes

@@ -1,5 +1,5 @@
 /**
- * Removes keys of `_meta` that are reserved for the protocol. They describe one hop, so a server's keys end at the
+ * Removes `_meta` keys that are reserved for the protocol. They describe one hop, so a server's keys end at the
  * gateway. Keys with an end-to-end meaning are kept.
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
@@ -13,10 +13,10 @@ const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefi
 /** Members that contain objects with their own `_meta`. */
 export const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
 
-/** Text that every reserved key contains, unless some of its characters are escaped. */
+/** Text that every reserved key contains, unless some of the key's characters are escaped. */
 const reservedMark = 'io.modelcontextprotocol'
 const unicodeEscape = '\\u'
-/** Maximum object depth, including the result. The deepest object is the resource in the content of a message. */
+/** Maximum object depth, including the result. The deepest object is the resource in a message's content. */
 export const maxObjects = 4
 const maxElements = 100_000
 
@@ -28,7 +28,7 @@ export function withoutReservedMeta(object: Buffer): Buffer {
   return atOnce(withoutReservedMetaInTurns(object))
 }
 
-/** Like `withoutReservedMeta`, in slices. */
+/** Like `withoutReservedMeta`, but in slices. */
 export function* withoutReservedMetaInTurns(object: Buffer): TurnWork<Buffer> {
   const has = object[0] === 0x7b && (yield* new ReservedKeyFinder(object).from(0)) < object.length
   return has ? yield* cleaned(object, 1) : object
@@ -88,7 +88,7 @@ function* cleanedContainer(raw: Buffer, depth: number): TurnWork<Buffer> {
   return pieces.length === 0 ? raw : yield* joined([...pieces, raw.subarray(done)])
 }
 
-/** Finds the next text that may be a reserved key. Scans each byte once. */
+/** Finds the next text that may be a reserved key. Scans each byte only once. */
 class ReservedKeyFinder {
   readonly #text: Buffer
   #mark = -1

@@ -2,7 +2,6 @@
  * Members that stateless results contain in addition to their content: the type, the server, and cache control. They
  * are added for stateless clients and removed for session clients.
  *
- *
  * All results are marked private, regardless of the server's value, because each caller may see different data.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
@@ -31,7 +30,7 @@ export function completeResult(method: string, result: Buffer, serverInfo: strin
   return object.with(completionChanges(method, object, serverInfo))
 }
 
-/** Like `completeResult`, in slices. */
+/** Like `completeResult`, but in slices. */
 export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): TurnWork<Buffer> {
   yield* readMembers(result)
   const object = new JsonObject(result)
@@ -53,8 +52,8 @@ function completionChanges(method: string, object: JsonObject, serverInfo: strin
 }
 
 /**
- * Maximum size of a backend's `requestState` that is forwarded to a client, in bytes of JSON text. Sealing for the
- * client adds a third.
+ * Maximum size of a backend's `requestState` that is forwarded to a client, in bytes of JSON text. Sealing the state
+ * for the client adds a third.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 
@@ -91,15 +90,15 @@ export function statusOf(code: unknown): number {
 const statelessMembers: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
 
 /**
- * Translates a result for session-era clients: without members of the stateless era, without reserved `_meta` keys,
- * and with structured content as an object. Returns the same buffer when nothing changes. Throws JsonError when a
- * relevant member occurs twice.
+ * Translates a result for session-era clients: removes stateless-era members and reserved `_meta` keys, and makes
+ * structured content an object. Returns the same buffer if nothing changes. Throws JsonError when a relevant member
+ * occurs twice.
  */
 export function sessionResult(raw: Buffer): Buffer {
   return isSessionResult(raw) ? raw : atOnce(sessionResultInTurns(raw))
 }
 
-/** Texts that a result contains when it may need a change. An escape can encode any of the other texts. */
+/** Texts that a result contains if it may need a change. An escape can encode any of the other texts. */
 const indicators: readonly string[] = [
   '\\u',
   'io.modelcontextprotocol',
@@ -107,12 +106,12 @@ const indicators: readonly string[] = [
   ...statelessMembers.map((name) => `"${name}"`),
 ]
 
-/** True when a result needs no change. Detects this without parsing. */
+/** True if a result needs no change. Detects this without parsing. */
 function isSessionResult(raw: Buffer): boolean {
   return raw.length < largeBytes && !indicators.some((indicator) => raw.includes(indicator))
 }
 
-/** Like `sessionResult`, in slices. */
+/** Like `sessionResult`, but in slices. */
 export function* sessionResultInTurns(raw: Buffer): TurnWork<Buffer> {
   const own = yield* withoutReservedMetaInTurns(yield* withoutStatelessMembers(raw))
   return yield* withStructuredObject(own)

@@ -1,7 +1,6 @@
 /**
- * Requests of a session-era server to its client: answers pings, rejects unknown methods, and forwards questions to
- * the client. The number of open questions is bounded.
- * Source: MCP 2025-11-25, client features, utilities.
+ * Handles requests from a session-era server to its client: answers pings, rejects unknown methods, and forwards
+ * questions to the client. The number of open questions is bounded. Source: MCP 2025-11-25, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message } from '../message.ts'
@@ -16,7 +15,7 @@ interface Question<O> {
   readonly owner: O
 }
 
-/** `O` is the request of ours that a question belongs to. */
+/** `O` is the type of our own request that a question belongs to. */
 export class ServerRequests<O = undefined> {
   readonly #reply: (message: Buffer) => void
   readonly #open = new Map<string, Question<O>>()
@@ -30,7 +29,7 @@ export class ServerRequests<O = undefined> {
     return this.#open.size
   }
 
-  /** Answers a request that is no question, or cannot be asked. Returns the id of any other request. */
+  /** Answers a request that is not a question or that cannot be asked. Returns the id of any other request. */
   admit({ id = '', method }: Message): string | undefined {
     if (method === 'ping') this.#send(resultMessage(id, '{}'))
     else if (!askMethods.has(method)) this.refuse(id, new GatehouseError('METHOD_NOT_FOUND'))

@@ -15,8 +15,8 @@ const memberName = Buffer.from('"structuredContent"')
 const maxTextBytes = 8 * 1024 * 1024
 
 /**
- * Returns the result with structured content that is an object. Returns the same buffer when that is already the case,
- * or when there is no structured content.
+ * Returns the result with structured content that is an object. Returns the same buffer if that is already the case or
+ * if there is no structured content.
  */
 export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   if (result.length < largeBytes && isObjectEverywhere(result)) return result
@@ -33,7 +33,7 @@ export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
 }
 
-/** True when every value that could belong to the member is an object. Does not parse a large result. */
+/** True if every value that could belong to the member is an object. Does not parse a large result. */
 function isObjectEverywhere(result: Buffer): boolean {
   if (result.includes('\\u')) return false
   for (

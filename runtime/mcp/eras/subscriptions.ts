@@ -6,7 +6,7 @@ import { emptyObject, JsonObject } from '../json/object.ts'
 import { metaKey } from '../protocol.ts'
 import { notificationMessage, resultMessage } from '../write.ts'
 
-/** Lists whose changes a server announces. */
+/** Lists for which a server announces changes. */
 export type AnnouncedList = 'tools' | 'prompts' | 'resources'
 
 const lists: readonly AnnouncedList[] = ['tools', 'prompts', 'resources']
@@ -21,7 +21,7 @@ export function listChangedMethod(kind: AnnouncedList): string {
   return `notifications/${kind}/list_changed`
 }
 
-/** Returns the list that a notification announces a change of; undefined for other notifications. */
+/** Returns the list whose change a notification announces; undefined for other notifications. */
 export function changedList(method: string): AnnouncedList | undefined {
   return lists.find((kind) => method === listChangedMethod(kind))
 }
@@ -31,7 +31,7 @@ export function announcedLists(capabilities: JsonObject | undefined): readonly A
   return lists.filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
 }
 
-/** Reads the `notifications` member of a subscription, or of its acknowledgement. Ignores unknown and invalid members. */
+/** Reads the `notifications` member of a subscription or its acknowledgement. Ignores unknown and invalid members. */
 export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[]; readonly uris: string[] } {
   const value = filter.value('resourceSubscriptions')
   const uris = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
@@ -55,20 +55,20 @@ export function subscriptionOf(params: JsonObject): string | undefined {
   return params.object('_meta')?.raw(metaKey.subscriptionId)?.toString()
 }
 
-/** Returns params or a result with the raw id of a subscription in its `_meta`; undefined removes the id. */
+/** Returns params or a result with the raw subscription id in its `_meta`; undefined removes the id. */
 export function withSubscription(object: JsonObject, id: string | undefined): Buffer {
   const meta = object.object('_meta') ?? emptyObject
   const isEmpty = id === undefined && meta.names().every((name) => name === metaKey.subscriptionId)
   return object.with({ _meta: isEmpty ? undefined : meta.with({ [metaKey.subscriptionId]: id }) })
 }
 
-/** The first message of a subscription: names the part of the filter that the server accepted. */
+/** The first message of a subscription, which contains the part of the filter that the server accepted. */
 export function acknowledgement(id: string, accepted: ListenFilter): Buffer {
   const params = `{"_meta":{"${metaKey.subscriptionId}":${id}},"notifications":${filterText(accepted)}}`
   return notificationMessage('notifications/subscriptions/acknowledged', params)
 }
 
-/** The result with which a server closes a subscription. `serverInfo` is raw JSON. */
+/** The result that a server sends to close a subscription. `serverInfo` is raw JSON. */
 export function subscriptionEnd(id: string, serverInfo?: string): Buffer {
   const info = serverInfo === undefined ? '' : `,"${metaKey.serverInfo}":${serverInfo}`
   return resultMessage(id, `{"resultType":"complete","_meta":{"${metaKey.subscriptionId}":${id}${info}}}`)

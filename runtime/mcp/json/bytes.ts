@@ -1,4 +1,4 @@
-/** Bytes of JSON text (RFC 8259 section 2): structural characters, white space and runs of plain text. */
+/** Bytes in JSON text (RFC 8259 section 2): structural characters, white space and runs of plain text. */
 export const quoteByte = 0x22
 export const backslashByte = 0x5c
 export const openObject = 0x7b
@@ -10,7 +10,7 @@ export const commaByte = 0x2c
 /** The first byte of null. */
 export const nullByte = 0x6e
 
-/** Shared constants for JSON that is assembled from buffers. Do not write into them. */
+/** Shared constants for JSON assembled from buffers. Do not write to them. */
 export const comma: Buffer = Buffer.from(',')
 export const arrayStart: Buffer = Buffer.from('[')
 export const arrayEnd: Buffer = Buffer.from(']')
@@ -58,12 +58,12 @@ function skipBlankWords(text: Uint8Array, at: number): number {
   return i
 }
 
-/** Returns the complete four-byte words from `at`, which must be aligned. */
+/** Returns the complete four-byte words starting at `at`, which must be aligned. */
 function wordsFrom(text: Uint8Array, at: number): Int32Array {
   return new Int32Array(text.buffer, text.byteOffset + at, (text.length - at) >> 2)
 }
 
-/** Skips whole words of four bytes that contain no quote, no backslash and no control character. */
+/** Skips whole four-byte words that contain no quote, no backslash and no control character. */
 function skipPlain(text: Uint8Array, at: number): number {
   let i = at
   while (((text.byteOffset + i) & 3) !== 0) {
@@ -82,7 +82,7 @@ function skipPlain(text: Uint8Array, at: number): number {
 }
 
 /**
- * Returns 0 when none of the four bytes is special. Uses the well-known tests for "has a byte below n" and "has a zero
+ * Returns 0 if none of the four bytes is special. Uses the well-known tests for "has a byte below n" and "has a zero
  * byte". With one bit flipped, control characters and the quote are the bytes below 0x21.
  */
 function special(word: number): number {
@@ -102,17 +102,17 @@ export const plainBytes: Uint8Array = new Uint8Array(256).fill(1, 0x20)
 plainBytes[quoteByte] = 0
 plainBytes[backslashByte] = 0
 
-/** 1 for the hexadecimal digits. */
+/** 1 for hexadecimal digits. */
 export const hexDigits = new Uint8Array(256)
 for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
 
-/** 1 for characters that form an escape with the backslash alone. */
+/** 1 for characters that form an escape together with just the backslash. */
 export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
  * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
- * escape that is invalid or not complete, or of the end of the chunk.
+ * invalid or incomplete escape, or of the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
@@ -136,7 +136,7 @@ export function skipText(chunk: Buffer, from: number): number {
 
 /**
  * Returns the index after the escape at `at`; `at` when the escape is invalid or incomplete. Reads only within bounds,
- * which halves the time for a text of escapes.
+ * which halves the time for text that consists of escapes.
  */
 function afterEscape(chunk: Buffer, at: number): number {
   // Too close to the end for a unicode escape.
@@ -151,13 +151,13 @@ function afterEscape(chunk: Buffer, at: number): number {
   return areDigits ? at + 6 : at
 }
 
-// States of a number or word that is being read. From `zero` on, it may end here.
+// States of a number or word that is being read. From `zero` on, the value may end in this state.
 export const scalarStart = 1
 const minus = 2
 const point = 3
 const exponent = 4
 const exponentSign = 5
-/** The first of ten states within `true`, `false` and `null`. */
+/** The first of ten states inside `true`, `false` and `null`. */
 export const firstInWord = 6
 export const zero = 16
 const whole = 17
@@ -167,7 +167,7 @@ const wordEnd = 20
 
 /**
  * The grammar of numbers and of `true`, `false` and `null` (RFC 8259 sections 3 and 6): the state after a byte is
- * `scalarSteps[state * 256 + byte]`. It is 0 when the byte does not belong to the value.
+ * `scalarSteps[state * 256 + byte]`. It is 0 if the byte does not belong to the value.
  */
 export const scalarSteps = new Uint8Array((wordEnd + 1) * 256)
 

@@ -1,7 +1,6 @@
 /**
- * Returns one text per JSON value, regardless of its formatting: the JSON Canonicalization Scheme, with exact decimals
- * for numbers that a double cannot distinguish. Strings are not normalised: texts that look equal may differ.
- *
+ * Returns the same text for a JSON value regardless of its formatting: the JSON Canonicalization Scheme, with exact
+ * decimals for numbers that a double cannot distinguish. Strings are not normalised: texts that look equal may differ.
  *
  * In a JSON Schema, the order of `required` has no meaning and is sorted. Every other order is significant.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
@@ -12,7 +11,7 @@ import { JsonScanner } from './scanner.ts'
 import type { TurnWork } from './turns.ts'
 
 export interface CanonicalOptions {
-  /** The value is a JSON Schema. */
+  /** True if the value is a JSON Schema. */
   readonly schema?: boolean
   readonly maxValues?: number
 }
@@ -33,7 +32,7 @@ interface Frame {
 }
 
 /**
- * Returns the canonical text. Throws JsonError for invalid JSON, for a member that occurs twice, and when a limit is
+ * Returns the canonical text. Throws JsonError for invalid JSON, for a member that occurs twice, and if a limit is
  * exceeded.
  */
 export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
@@ -58,7 +57,7 @@ export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): T
     }
   }
   if (!scanner.end()) throw new JsonError('unfinished value', bytes.length)
-  // Only a number can end with the text.
+  // Only a number can end at the end of the text.
   return text === '' ? scalarText(bytes, from, bytes.length) : text
 }
 
@@ -97,7 +96,7 @@ function textOf(frame: Frame | undefined): string {
   return `{${text}}`
 }
 
-/** Compares by UTF-16 code units, the name order of RFC 8785. */
+/** Compares by UTF-16 code units, which is the name order in RFC 8785. */
 function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
@@ -149,7 +148,7 @@ function scalarText(bytes: Buffer, from: number, to: number): string {
   return numberText(bytes.toString('latin1', from, to), from)
 }
 
-/** Returns the RFC 8785 text of a number that a double represents exactly as written; otherwise an exact decimal. */
+/** Returns the RFC 8785 text of a number that a double represents exactly as written, otherwise an exact decimal. */
 function numberText(raw: string, at: number): string {
   const exact = decimalOf(raw, at)
   const plain = Number(raw)

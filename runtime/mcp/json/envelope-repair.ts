@@ -1,6 +1,6 @@
 /**
- * Repairs the envelope of a server's message when the message has only one possible meaning. An ambiguous message
- * stays invalid: another JSON-RPC version, a list of several messages, or both a result and an error.
+ * Repairs the envelope of a server's message if the message has only one possible meaning. An ambiguous message stays
+ * invalid: one with another JSON-RPC version, a list of several messages, or one with both a result and an error.
  */
 import { closeArray, isNull, openArray, skipWhitespace } from './bytes.ts'
 import type { Changes, JsonObject } from './object.ts'
@@ -18,7 +18,7 @@ const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const space = 0x20
 
 /**
- * Returns the message without a byte order mark and without the list around it. A list of several messages yields
+ * Returns the message without a byte order mark and without an enclosing list. A list of several messages yields
  * invalid JSON.
  */
 export function unwrapMessage(body: Buffer, onRepair: OnRepair): Buffer {

@@ -1,4 +1,4 @@
-/** JSON errors and limits of all readers. */
+/** JSON errors and the limits of all readers. */
 import { ModuleError } from '../../../schemas/index.ts'
 
 export class JsonError extends ModuleError {
@@ -7,16 +7,16 @@ export class JsonError extends ModuleError {
   }
 }
 
-/** The same member twice in one object. */
+/** The same member occurs twice in one object. */
 export class DuplicateMember extends JsonError {
   constructor() {
     super('duplicate member', 0)
   }
 }
 
-/** Valid JSON beyond a bound of the readers. */
+/** Valid JSON that exceeds a limit of the readers. */
 export class JsonBoundError extends JsonError {
-  /** The bound as a clause for messages of errors. */
+  /** The limit as a clause for error messages. */
   readonly bound: string
 
   constructor(bound: string, offset: number) {
@@ -28,13 +28,13 @@ export class JsonBoundError extends JsonError {
 /** Maximum depth of a member of the outermost object: later readers may be recursive. */
 export const maxDepth = 256
 
-/** Maximum number of members of an object whose names are compared: comparing more blocks the event loop. */
+/** Maximum number of members of an object whose names are compared. Comparing more would block the event loop. */
 export const maxMembers = 10_000
 
 /** Maximum length of a number. */
 export const maxNumberBytes: number = 64 * 1024
 
-/** Maximum length of a name, with its quotes. */
+/** Maximum length of a name, including its quotes. */
 export const maxNameBytes: number = 64 * 1024
 
 export function tooManyMembers(offset: number): JsonBoundError {

@@ -2,9 +2,8 @@
  * A JSON object in its original bytes. Reads single members, and returns changed copies in which all other bytes stay
  * the same.
  *
- *
  * An object with a duplicate member is rejected: two readers could use different values, so a policy decision could
- * apply to another value than the backend uses.
+ * apply to a value other than the one that the backend uses.
  */
 import {
   closeArray,
@@ -35,10 +34,10 @@ export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 export class JsonObject {
   readonly bytes: Buffer
   readonly #members = new Map<string, JsonMember>()
-  /** The latest member that `object` returned, because the metadata of a message is read repeatedly. */
+  /** The last member that `object` returned, cached because a message's metadata is read repeatedly. */
   #object: { readonly name: string; readonly value: JsonObject } | undefined
 
-  /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
+  /** Throws JsonError if `bytes` is not one complete object with distinct member names. */
   constructor(
     bytes: Buffer,
     { ignoreCase, maxValues }: { ignoreCase?: boolean; maxValues?: number | undefined } = {},
@@ -69,7 +68,7 @@ export class JsonObject {
     return raw === undefined ? undefined : JSON.parse(raw.toString())
   }
 
-  /** Returns a member that is a string, decoded; undefined for other types. */
+  /** Returns a string member, decoded; undefined for other types. */
   text(name: string): string | undefined {
     const member = this.#members.get(name)
     if (!member || this.bytes[member.from] !== quoteByte) return undefined
@@ -77,7 +76,7 @@ export class JsonObject {
     return text.includes('\\') ? readString(this.bytes, member.from, member.to) : text
   }
 
-  /** Returns a member that is an object; undefined for other types. */
+  /** Returns an object member; undefined for other types. */
   object(name: string): JsonObject | undefined {
     if (this.#object?.name === name) return this.#object.value
     const raw = this.raw(name)
@@ -124,7 +123,7 @@ function toBuffer(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-// Tokens that may come next, as bit flags.
+// Bit flags for the tokens that may come next.
 const aName = 1
 const aColon = 2
 const aValue = 4
@@ -135,8 +134,8 @@ const anEnd = 16
 const shortBytes = 64
 
 /**
- * Returns the members of the object that `bytes` consists of. Accepts the same texts as the scanner, in a single pass
- * that cannot be resumed. Returns undefined for a large text, and for one that the scanner rejects: the scanner
+ * Returns the members of the object that `bytes` consists of. Accepts the same text as the scanner, but in a single
+ * pass that cannot be resumed. Returns undefined for large text and for text that the scanner rejects; the scanner then
  * reports the reason.
  */
 export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly JsonMember[] | undefined {
@@ -160,7 +159,7 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
       continue
     }
     if (c === quoteByte) {
-      // Reads past the end, in truncated texts, would make all later calls slower.
+      // Reading past the end of a truncated text would make all later calls slower.
       const short = Math.min(begin + shortBytes, bytes.length)
       while (at < short && plainBytes[bytes[at] ?? 0] === 1) at++
       const isPlain = at < short && bytes[at] === quoteByte
@@ -213,8 +212,8 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
 const maxReadAhead = 4
 
 /**
- * Reads the members of large objects in an object ahead, so that the same objects are read at once later. Leaves errors
- * to later readers.
+ * Reads ahead the members of large objects in an object, so that later reads of these objects are immediate. Leaves
+ * errors to later readers.
  */
 export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
   if (object.bytes.length < largeBytes || depth > maxReadAhead) return

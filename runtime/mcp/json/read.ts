@@ -2,7 +2,7 @@
  * Reads the members of an object or the elements of an array, in slices that yield to the event loop. JsonObject reads
  * small objects faster.
  *
- * The members of a large object are cached for as long as its buffer lives, so that several JsonObjects of the same
+ * The members of a large object are cached for as long as its buffer lives, so that several JsonObjects for the same
  * buffer cost no more than one.
  */
 import { openArray, openObject } from './bytes.ts'
@@ -22,7 +22,7 @@ export interface JsonMember {
 
 /**
  * Calls `visit` with each member or element of the object or array that `text` consists of. Completes the work that
- * `visit` returns before it continues. Throws JsonError, also when a member has more than `maxValues` values.
+ * `visit` returns before continuing. Throws JsonError, including when a member has more than `maxValues` values.
  */
 function* visitChildren(
   text: Buffer,
@@ -57,13 +57,17 @@ const membersRead = new WeakMap<Uint8Array, readonly JsonMember[]>()
 
 /**
  * Returns the members of the object that `bytes` consists of. Checks the whole text, but does not compare names (see
- * JsonObject). Throws JsonError, also for more than `maxMembers`, or when one member has more than `maxValues` values.
+ * JsonObject). Throws JsonError, including for more than `maxMembers` members or more than `maxValues` values in one
+ * member.
  */
 export function scannedMembers(bytes: Buffer, maxValues?: number): readonly JsonMember[] {
   return membersRead.get(bytes) ?? atOnce(scanMembers(bytes, maxValues))
 }
 
-/** Reads the members of a large object ahead of `scannedMembers`. Does nothing for a small one. Throws JsonError. */
+/**
+ * Reads the members of a large object before `scannedMembers` needs them. Does nothing for a small object. Throws
+ * JsonError.
+ */
 export function* readMembers(bytes: Buffer, maxValues?: number): TurnWork<void> {
   if (bytes.length < largeBytes || membersRead.has(bytes)) return
   membersRead.set(bytes, yield* scanMembers(bytes, maxValues))
@@ -81,7 +85,7 @@ function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly Json
 
 /**
  * Calls `visit` with the range of each element of the array that `text` consists of. Completes the work that `visit`
- * returns before it continues.
+ * returns before continuing.
  */
 export function visitElementsInTurns(
   text: Buffer,

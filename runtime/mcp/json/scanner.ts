@@ -27,10 +27,7 @@ import {
 } from './bytes.ts'
 import { JsonBoundError, JsonError, maxDepth, maxNameBytes, maxNumberBytes } from './errors.ts'
 
-/**
- * Position at which the scanner stopped: at the end of the chunk, after a name, at the first byte of a value, or after
- * a value.
- */
+/** Where the scanner stopped: at the end of the chunk, after a name, at the first byte of a value, or after a value. */
 export type Stop = 'chunk' | 'name' | 'value' | 'end'
 
 // What the scanner expects next.
@@ -51,26 +48,26 @@ const inName = 9
 const noBytes = Buffer.alloc(0)
 
 export interface ScannerOptions {
-  /** Reports names and values of containers that are nested at most so deep. Default 0: only the value itself. */
+  /** Maximum nesting depth at which names and values are reported. Default: 0, only the value itself. */
   readonly watched?: number
-  /** Throws JsonBoundError when `values` exceeds this. Default: no limit. */
+  /** Throws JsonBoundError if the number of values exceeds this. Default: no limit. */
   readonly values?: number | undefined
 }
 
 export class JsonScanner {
-  /** Reports names and values of containers that are nested at most so deep. */
+  /** Maximum nesting depth at which names and values are reported. */
   watched: number
   /** Number of open containers. */
   depth = 0
   /** Number of values that have begun. Callers may reset it. */
   values = 0
-  /** The latest name that was reported, decoded. */
+  /** The last name that was reported, decoded. */
   name = ''
-  /** Length of the latest name as it was written, with its quotes. */
+  /** Length of the last name as written, including its quotes. */
   nameBytes = 0
   readonly #maxValues: number
   #chunk: Buffer = noBytes
-  /** Offset of the chunk, for errors. */
+  /** Offset of the chunk, for error messages. */
   #offset = 0
   #at = 0
   #next = anyValue
@@ -81,12 +78,12 @@ export class JsonScanner {
   #nameFrom = 0
   #nameTo = 0
   #nameBefore: Buffer | undefined
-  /** Hexadecimal digits that an escape still needs; -1 after a backslash. */
+  /** Number of hexadecimal digits that an escape still needs; -1 after a backslash. */
   #escape = 0
-  /** How much of a number or a word has been read: a state of `scalarSteps`. */
+  /** State of a partially read number or word; see `scalarSteps`. */
   #scalar = scalarStart
   #scalarBytes = 0
-  /** The value at `at` was reported. */
+  /** True once the value at `at` has been reported. */
   #isReported = false
 
   constructor({ watched = 0, values = Infinity }: ScannerOptions = {}) {
@@ -99,18 +96,18 @@ export class JsonScanner {
     return this.#at
   }
 
-  /** True when the value has ended; only white space may follow. */
+  /** True once the value has ended. Only white space may follow. */
   get isDone(): boolean {
     return this.#next === done
   }
 
-  /** The latest name that was reported, as it was written, with its quotes. */
+  /** The last name that was reported, as written, including its quotes. */
   get rawName(): Buffer {
     const part = this.#nameChunk.subarray(this.#nameFrom, this.#nameTo)
     return this.#nameBefore ? Buffer.concat([this.#nameBefore, part]) : part
   }
 
-  /** Ends the text. Returns true when the value is complete. */
+  /** Ends the text. Returns true if the value is complete. */
   end(): boolean {
     if (this.#next === inScalar && this.depth === 0 && this.#scalar >= zero) this.#next = done
     return this.isDone
@@ -269,7 +266,7 @@ export class JsonScanner {
     return 'name'
   }
 
-  /** Reads the rest of a string. Returns true when it has ended, and false when the chunk has. */
+  /** Reads the rest of a string. Returns true if the string has ended, false if the chunk has. */
   #isAfterText(chunk: Buffer): boolean {
     let i = this.#escape === 0 ? this.#at : this.#restOfEscape(chunk, this.#at)
     for (;;) {
@@ -287,7 +284,7 @@ export class JsonScanner {
     }
   }
 
-  /** Reads the rest of an escape. Returns the index after the part of it that is in the chunk. */
+  /** Reads the rest of an escape. Returns the index after the part that is in the chunk. */
   #restOfEscape(chunk: Buffer, at: number): number {
     let i = at
     for (; this.#escape !== 0 && i < chunk.length; i++) {

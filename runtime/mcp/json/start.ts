@@ -1,19 +1,18 @@
 /**
  * Classifies a body by its first bytes, for a reader that forwards it without parsing it.
  *
- *
  * The next parser may be more tolerant than RFC 8259: it may skip a byte order mark, control characters or Unicode
  * spaces, or decode another charset. So the search for a batch skips everything that such a parser could skip, and a
  * JSON body must begin like JSON text in UTF-8.
  */
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
-/** True when the first byte that no parser skips opens an array: a batch, even if malformed. */
+/** True if the first byte that no parser skips opens an array, which indicates a batch, even if malformed. */
 export function isBatch(body: Buffer): boolean {
   return body[skipTolerated(body)] === openArray
 }
 
-/** True when the body begins like JSON text that is not an array: an object, a string, a number or a literal. */
+/** True if the body begins like JSON text that is not an array: an object, a string, a number or a literal. */
 export function startsAsJson(body: Buffer): boolean {
   const first = body[skipWhitespace(body, 0)]
   return first !== undefined && (first === openObject || first === quoteByte || isAlphanumeric(first))

@@ -1,19 +1,19 @@
 /**
- * Shares the turns of the event loop among all work that is split into steps. All such work together has a time limit
- * per turn, and work that has had a share waits behind other work. A client with many streams or large results does
- * not make turns longer.
+ * Shares the turns of the event loop among all work that is split into steps. All such work has a common time limit per
+ * turn, and work that has had its share waits behind other work. As a result, a client with many streams or large
+ * results does not make turns longer.
  */
 import { nextTick } from 'node:process'
 import { setImmediate } from 'node:timers'
 
-/** Time limit for all work of one turn. */
+/** Time limit for all such work in one turn. */
 const turnMs = 5
 
 let turnEnd: number | undefined
 const waiting: (() => void)[] = []
 let isRunning = false
 
-/** True when the time limit of this turn is reached. */
+/** True once the time limit for this turn has been reached. */
 export function turnIsOver(): boolean {
   const now = performance.now()
   if (turnEnd === undefined) {
@@ -25,7 +25,7 @@ export function turnIsOver(): boolean {
   return now > turnEnd
 }
 
-/** True when work must wait for its next share. */
+/** True if work must wait for its next share. */
 export function shareIsOver(): boolean {
   return waiting.length > 0 || turnIsOver()
 }
@@ -43,7 +43,7 @@ export function nextShare(): Promise<void> {
 function share(): void {
   turnIsOver()
   waiting.shift()?.()
-  // Continue after the step and its follow-up work, which is included in the time limit.
+  // Continue after the step and its follow-up work, which counts towards the time limit.
   queueMicrotask(() => nextTick(continueSharing))
 }
 

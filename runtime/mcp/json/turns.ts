@@ -6,13 +6,13 @@ import { nextShare, shareIsOver } from './turn-shares.ts'
 /** Work that yields at points where other work may run. */
 export type TurnWork<T> = Generator<undefined, T, undefined>
 
-/** Texts below this size are read in one turn. */
+/** Text below this size is read in one turn. */
 export const largeBytes: number = 256 * 1024
 /** Bytes between two yields: at most 40,000 values, about 2 ms. */
 export const sliceBytes: number = 128 * 1024
 const utf8SliceBytes = 1024 * 1024
 
-/** Runs work to its end in this turn. */
+/** Runs work to completion in this turn. */
 export function atOnce<T>(work: TurnWork<T>): T {
   for (;;) {
     const step = work.next()
@@ -31,16 +31,16 @@ export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   }
 }
 
-/** Runs work in this turn for a small text, otherwise over later turns. */
+/** Runs work in this turn for small text, otherwise over later turns. */
 export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
   return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }
 
-/** Returns false when the bytes are not UTF-8. */
+/** Returns false if the bytes are not UTF-8. */
 export function* checkUtf8(bytes: Buffer): TurnWork<boolean> {
   for (let from = 0; from < bytes.length; ) {
     let to = Math.min(from + utf8SliceBytes, bytes.length)
-    // Do not split a character: its second to fourth bytes begin with the bits 10.
+    // Do not split a character. Its second to fourth bytes begin with the bits 10.
     for (let k = 0; k < 3 && to < bytes.length && ((bytes[to] ?? 0) & 0xc0) === 0x80; k++) to--
     if (!isUtf8(bytes.subarray(from, to))) return false
     from = to
@@ -49,7 +49,7 @@ export function* checkUtf8(bytes: Buffer): TurnWork<boolean> {
   return true
 }
 
-/** Returns the same bytes when they are UTF-8. Otherwise replaces invalid sequences with U+FFFD. */
+/** Returns the same bytes if they are valid UTF-8. Otherwise replaces invalid sequences with U+FFFD. */
 export function* madeUtf8(bytes: Buffer): TurnWork<Buffer> {
   if (yield* checkUtf8(bytes)) return bytes
   const decoder = new StringDecoder('utf8')
@@ -86,7 +86,7 @@ function sizeOf(pieces: readonly Buffer[]): number {
   return pieces.reduce((sum, piece) => sum + piece.length, 0)
 }
 
-/** Like `indexOf`. */
+/** Like `indexOf`, but in slices. */
 export function* indexIn(bytes: Buffer, what: string, at: number): TurnWork<number> {
   for (let from = at; from < bytes.length; from += sliceBytes) {
     const found = bytes.subarray(from, from + sliceBytes + what.length - 1).indexOf(what)

@@ -6,15 +6,15 @@ const nothing = Buffer.alloc(0)
 
 export class Utf8Parts {
   readonly #replaces: boolean
-  /** The first bytes of an incomplete character. */
+  /** The first bytes of a character that is still incomplete. */
   #incomplete: Buffer = nothing
 
-  /** `replaces`: replace invalid UTF-8 with U+FFFD instead of rejecting it. */
+  /** `replaces`: if true, replaces invalid UTF-8 with U+FFFD instead of rejecting it. */
   constructor(replaces: boolean) {
     this.#replaces = replaces
   }
 
-  /** True when no character is incomplete. */
+  /** True if no character is incomplete. */
   get isWhole(): boolean {
     return this.#incomplete.length === 0
   }
@@ -43,7 +43,7 @@ export class Utf8Parts {
   }
 }
 
-/** Returns the length of a character from its first byte. */
+/** Returns the length of a character, given its first byte. */
 function widthOf(c: number): number {
   if (c < 0xc0 || c >= 0xf8) return 1
   return c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2

@@ -1,5 +1,5 @@
 /**
- * Connects one client's session to a server of either era. `initialize` goes to the server first. If the server
+ * Connects one client's session to a server of either era. `initialize` is sent to the server first. If the server
  * rejects it and supports the stateless era, the session continues through a translator.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
@@ -32,7 +32,7 @@ export class InitializeFallback {
     this.#options = options
   }
 
-  /** True when messages are translated. */
+  /** True if messages are translated. */
   get isTranslated(): boolean {
     return this.#translator !== undefined
   }

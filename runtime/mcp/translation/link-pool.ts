@@ -1,12 +1,11 @@
 /**
- * Pool of links to one server: one link is shared by the requests that can share, and each concurrent request that
- * needs an exclusive link has one. Each link belongs to a lane; requests of one lane never share a link with requests
- * of another.
+ * Pool of links to one server. Requests that can share a link use the same one, and each concurrent request that needs
+ * an exclusive link has its own. Each link belongs to a lane; requests in one lane never share a link with requests in
+ * another.
  *
- *
- * A request gets the oldest free link of its lane, so that consecutive requests of a client use the same one. The
- * number of links over all lanes is limited. At the limit, an idle link of another lane is closed, or one that waits
- * for a client.
+ * A request gets the oldest free link in its lane, so that a client's consecutive requests use the same one. The total
+ * number of links across all lanes is limited. At the limit, an idle link in another lane, or one that is waiting for a
+ * client, is closed.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -14,9 +13,9 @@ import { GatehouseError } from '../../../schemas/index.ts'
 export interface PooledLink {
   users: number
   exclusive: boolean
-  /** Time of the last use, in milliseconds of the pool's clock. */
+  /** Time of the last use, in milliseconds on the pool's clock. */
   usedAt: number
-  /** Number of listeners that keep the link open. A link with listeners is not idle. */
+  /** Number of listeners keeping the link open. A link with listeners is not idle. */
   pins: number
   readonly over: boolean
   readonly ended: Promise<string>
@@ -27,7 +26,7 @@ export interface LinkPoolOptions<L> {
   readonly make: (lane: string) => L
   readonly maxLinks: () => number
   readonly now: () => number
-  /** Frees a link that waits for a client's answer. Returns false when there is none. */
+  /** Frees a link that is waiting for a client's answer. Returns false if there is none. */
   readonly freeWaiting?: () => boolean
 }
 
@@ -45,12 +44,12 @@ export class LinkPool<L extends PooledLink> {
     return sum
   }
 
-  /** Returns all links of a lane. */
+  /** Returns all links in a lane. */
   links(lane: string): readonly L[] {
     return this.#lanes.get(lane) ?? []
   }
 
-  /** Returns a link, to be returned with `release`. Throws TOO_MANY_SESSIONS. */
+  /** Returns a link, which must be returned with `release`. Throws TOO_MANY_SESSIONS. */
   acquire(lane: string, { exclusive }: { readonly exclusive: boolean }): L {
     const free = this.links(lane).find(
       (link) => !link.over && !link.exclusive && (!exclusive || link.users === 0),
@@ -94,7 +93,7 @@ export class LinkPool<L extends PooledLink> {
     else this.#lanes.delete(lane)
   }
 
-  /** Closes the least recently used idle link. Returns false when all links are in use. */
+  /** Closes the least recently used idle link. Returns false if all links are in use. */
   #makeRoom(): boolean {
     let oldest: { lane: string; link: L } | undefined
     for (const [lane, links] of this.#lanes) {

@@ -1,12 +1,12 @@
-/** A connection to a server in the server's own era, over any transport: standard streams of a process, or HTTP. */
+/** A connection to a server in the server's own era, over any transport: a process's standard streams, or HTTP. */
 import type { Message } from '../message.ts'
 
 export interface ServerLink {
-  /** Sends one message. Throws BACKEND_UNREACHABLE when the connection has ended. */
+  /** Sends one message. Throws BACKEND_UNREACHABLE if the connection has ended. */
   send(message: Buffer): void
   /** Resolves with the reason when the connection ends. */
   readonly ended: Promise<string>
-  /** Closes the connection. Resolves when all its resources are released. */
+  /** Closes the connection. Resolves once all its resources have been released. */
   close(): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps one `subscriptions/listen` open at a stateless server for a session client: for list changes and watched
- * resources. When these change, it opens a new subscription before it cancels the old one, so that no notification is
- * lost. Only one of them forwards notifications.
+ * Keeps one `subscriptions/listen` open at a stateless server on behalf of a session client, for list changes and
+ * watched resources. When these change, opens a new subscription before cancelling the old one, so that no notification
+ * is lost. Only one of the two forwards notifications.
  * Source: MCP 2026-07-28, patterns/subscriptions, stdio.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,14 +23,14 @@ import type { LinkRequester } from './requester.ts'
 
 const maxResources = 1_000
 const acknowledgeMs = 30_000
-/** Number of pauses, each twice as long as the one before, while the server acknowledges no subscription. */
+/** Number of pauses, each twice as long as the previous one, while the server acknowledges no subscription. */
 const maxPauses = 6
 
 export interface ListenFeedOptions {
-  /** Returns the raw `_meta` of a request. */
+  /** Returns the raw `_meta` for a request. */
   readonly meta: () => string
   readonly log: Log
-  /** First pause before a retry. Default 1 s. */
+  /** First pause before a retry. Default: 1 s. */
   readonly firstPauseMs?: number | undefined
 }
 
@@ -53,7 +53,7 @@ export class ListenFeed {
   #forwarding: Subscription | undefined
   #newest: Subscription | undefined
   #changes: Promise<unknown> = Promise.resolve()
-  /** Pauses since the last acknowledgement. */
+  /** Number of pauses since the last acknowledgement. */
   #pauses = 0
 
   constructor(requester: LinkRequester, options: ListenFeedOptions) {
@@ -67,7 +67,7 @@ export class ListenFeed {
     if (lists.length > 0) void this.#change()
   }
 
-  /** Watches a resource. Returns false when the server does not support it. Throws RATE_LIMITED. */
+  /** Watches a resource. Resolves to false if the server does not support it. Throws RATE_LIMITED. */
   async add(uri: string): Promise<boolean> {
     if (!this.#uris.has(uri) && this.#uris.size >= maxResources)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
@@ -87,7 +87,7 @@ export class ListenFeed {
     for (const { stop } of this.#live.values()) stop.abort(new Error('closed'))
   }
 
-  /** Applies changes one at a time. Resolves with the watched resources. */
+  /** Applies changes one at a time. Resolves to the watched resources. */
   #change(): Promise<ReadonlySet<string>> {
     const changed = this.#changes.then(() => this.#open())
     this.#changes = changed
@@ -106,7 +106,7 @@ export class ListenFeed {
     return noResources
   }
 
-  /** Resolves when the server acknowledges the subscription, or after a timeout or failure. */
+  /** Resolves once the server acknowledges the subscription, or after a timeout or failure. */
   #listen(): Promise<ReadonlySet<string>> {
     const { promise, resolve } = Promise.withResolvers<ReadonlySet<string>>()
     const id = this.#requester.newId()
@@ -134,7 +134,7 @@ export class ListenFeed {
     if (this.#newest === subscription && !this.#closed.signal.aborted) void this.#resume()
   }
 
-  /** Opens the subscription again after a pause. Gives up when the server has acknowledged none for a while. */
+  /** Opens the subscription again after a pause. Gives up if the server has acknowledged none for a while. */
   async #resume(): Promise<void> {
     const { log, firstPauseMs = 1_000 } = this.#options
     const pauses = this.#pauses++
@@ -149,8 +149,8 @@ export class ListenFeed {
   }
 
   /**
-   * Translates a notification of a subscription. Returns the message for the client, without the subscription id;
-   * `handled` when there is no message for the client; undefined when the message does not belong to a subscription.
+   * Translates a subscription's notification. Returns the message for the client, without the subscription id;
+   * `handled` if there is no message for the client; undefined if the message does not belong to a subscription.
    */
   take(message: Message): Buffer | 'handled' | undefined {
     const params = paramsOf(message)

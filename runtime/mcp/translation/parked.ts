@@ -1,6 +1,6 @@
 /**
- * Values that wait for the answers of a stateless client. The state that identifies a value is random, given only to
- * this client, and valid once, for ten minutes and for the same request.
+ * Values waiting for a stateless client's answers. The state that identifies a value is random, is given only to this
+ * client, and is valid only once, for ten minutes, and for the same request.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { hash, randomBytes } from 'node:crypto'
@@ -41,9 +41,7 @@ export class Parked<T> {
     return state
   }
 
-  /**
-   * Removes and returns the value for a state. Throws INVALID_PARAMS when the state does not belong to this request.
-   */
+  /** Removes and returns the value for a state. Throws INVALID_PARAMS if the state does not belong to this request. */
   take(state: string, request: StatelessRequest): T {
     const entry = this.#entries.get(state)
     if (entry?.request !== bindingOf(request)) {
@@ -57,8 +55,8 @@ export class Parked<T> {
   }
 
   /**
-   * Expires the oldest matching value of the scope that has the most, so that a client that leaves many unanswered
-   * loses its own. Returns false when no value matches.
+   * Expires the oldest matching value of the scope that has the most, so that a client that leaves many values
+   * unanswered loses its own. Returns false if no value matches.
    */
   expireOne(matches: (value: T) => boolean): boolean {
     const found = [...this.#entries].filter(([, { value }]) => matches(value))
@@ -83,7 +81,7 @@ export class Parked<T> {
   }
 }
 
-/** Returns the hash by which two requests are the same: scope, method, subject, and arguments as written. */
+/** Returns a hash that is equal for equal requests: scope, method, subject, and arguments as written. */
 function bindingOf({ scope, method, params }: StatelessRequest): string {
   const parts = [scope, method, rawOf(params, 'name'), rawOf(params, 'uri'), rawOf(params, 'arguments')]
   return hash('sha256', JSON.stringify(parts), 'base64url')

@@ -1,17 +1,15 @@
 /**
- * Checks whether a server supports the stateless era, with one `server/discover`. Any response other than a result
- * that contains the revision means no; so does a timeout.
+ * Checks, with one `server/discover`, whether a server supports the stateless era. Any response other than a result
+ * that contains the revision means that it does not; so does a timeout.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import { declaresStateless, requestMeta } from '../eras/introduction.ts'
 import type { LinkRequester } from './requester.ts'
 
-/** A server that has not responded within this time does not support the method. */
+/** A server that has not responded within this time is assumed not to support the method. */
 const probeTimeoutMs = 10_000
 
-/**
- * Returns the raw DiscoverResult; undefined when the server does not support the era. Rejects when the link has ended.
- */
+/** Returns the raw DiscoverResult; undefined if the server does not support the era. Rejects if the link has ended. */
 export async function discover(
   requester: LinkRequester,
   clientInfo: string,

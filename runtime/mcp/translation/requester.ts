@@ -18,7 +18,7 @@ export class LinkRequester {
   readonly #pending = new Map<string, Pending>()
   #nextId = 1
 
-  /** `idPrefix` makes ids unique on the link. Default: ids are numbers. */
+  /** `idPrefix` makes ids unique on the link. By default, ids are numbers. */
   constructor(send: (message: Buffer) => void, idPrefix?: string) {
     this.#send = send
     this.#idPrefix = idPrefix
@@ -73,17 +73,17 @@ export class LinkRequester {
     this.notify('notifications/cancelled', `{"requestId":${id},"reason":"cancelled"}`)
   }
 
-  /** Sends a notification. Does nothing when the server has ended. */
+  /** Sends a notification. Does nothing if the server has ended. */
   notify(method: string, params?: Buffer | string): void {
     try {
       this.#send(notificationMessage(method, params))
     } catch {
-      // The end of the link fails all requests anyway.
+      // When the link ends, all requests fail anyway.
     }
   }
 
   /**
-   * Handles a response. Returns true when the message is a response to a request of this program, even a cancelled
+   * Handles a response. Returns true if the message is a response to one of this program's requests, even a cancelled
    * one.
    */
   take(message: Message): boolean {

@@ -2,10 +2,9 @@
  * A session with a session-era server: `initialize` once, then concurrent requests. Server messages are routed to the
  * request that they belong to.
  *
- *
- * Only progress notifications identify their request. Server requests and log messages are assigned to the only
- * request in flight, so a request whose client accepts server requests has the link to itself. Without a single
- * request in flight, the list of roots is empty, other server requests are rejected, and log messages are dropped.
+ * Only progress notifications identify their request. Server requests and log messages are assigned to the only request
+ * in flight, so a request whose client accepts server requests has the link to itself. Unless exactly one request is in
+ * flight, the list of roots is empty, other server requests are rejected, and log messages are dropped.
  * Source: MCP 2025-11-25, lifecycle, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -22,7 +21,7 @@ import { linkEnded, LinkRequester } from './requester.ts'
 
 /** The client's side of one request. */
 export interface CallSide {
-  /** Raw progress token; undefined when the client does not request progress. */
+  /** Raw progress token; undefined if the client does not request progress. */
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   send(message: Buffer): void | Promise<void>
@@ -41,14 +40,14 @@ export interface SessionLinkOptions {
 }
 
 export class SessionLink {
-  /** The server's introduction. Rejects when the server refuses the session. */
+  /** The server's introduction. Rejects if the server rejects the session. */
   readonly opened: Promise<SessionServer>
   readonly ended: Promise<string>
-  /** Number of requests that use the link. */
+  /** Number of requests using the link. */
   users = 0
   exclusive = false
   usedAt = 0
-  /** Number of listeners that keep the link open. */
+  /** Number of listeners keeping the link open. */
   pins = 0
   readonly #options: SessionLinkOptions
   readonly #link: ServerLink
@@ -69,7 +68,7 @@ export class SessionLink {
       this.#serverRequests.withdraw(linkEnded(why))
     })
     this.opened = this.#open()
-    // A link without a session is useless.
+    // A link without a session is of no use.
     this.opened.catch(() => void this.close())
   }
 
@@ -96,7 +95,7 @@ export class SessionLink {
     }
   }
 
-  /** Sends a request. Rejects with BACKEND_UNREACHABLE, or the signal's reason. */
+  /** Sends a request. Rejects with BACKEND_UNREACHABLE or the signal's reason. */
   async request(
     method: string,
     outgoing: Omit<OutgoingParams, 'progress'>,
@@ -115,7 +114,7 @@ export class SessionLink {
     }
   }
 
-  /** Sets the log level of the session. Only a request with an exclusive link specifies a level. */
+  /** Sets the session's log level. Only a request with an exclusive link specifies a level. */
   async #setLevel({ capabilities }: SessionServer, level: string | undefined): Promise<void> {
     if (level === undefined || level === this.#level || !capabilities.raw('logging')) return
     this.#level = level
@@ -132,7 +131,7 @@ export class SessionLink {
     else this.#options.onNotification(message)
   }
 
-  /** Returns the only request in flight; undefined when there are several. */
+  /** Returns the only request in flight; undefined if there are none or several. */
   #only(): CallSide | undefined {
     const [side, another] = this.#sides.values()
     return another ? undefined : side

@@ -2,7 +2,6 @@
  * Translates between a session-era client and a stateless server: answers `initialize` with the server's discovery
  * result, adds the client's identity to every request, and turns input requests in results into server requests.
  *
- *
  * Source: MCP 2025-11-25, lifecycle and utilities; MCP 2026-07-28, basic, stdio, patterns.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -50,7 +49,7 @@ export interface ClientSide {
 }
 
 export interface SessionTranslatorOptions {
-  /** Sends a message to the server. Throws when the link has ended. */
+  /** Sends a message to the server. Throws if the link has ended. */
   readonly toServer: (message: Buffer) => void
   readonly client: ClientSide
   readonly log: Log
@@ -58,11 +57,10 @@ export interface SessionTranslatorOptions {
   readonly discovered?: Buffer | undefined
 }
 
-/** A client request in flight. */
 interface Call {
   readonly clientId: string
   readonly stop: AbortController
-  /** Raw progress token of the client. */
+  /** The client's raw progress token. */
   readonly progressToken: string | undefined
 }
 
@@ -73,7 +71,7 @@ export class SessionTranslator {
   readonly #options: SessionTranslatorOptions
   readonly #requester: LinkRequester
   readonly #feed: ListenFeed
-  /** Calls by the client's raw id. */
+  /** Calls by the client's raw request id. */
   readonly #calls = new Map<string, Call>()
   /** Calls by the id of their current server request. */
   readonly #rounds = new Map<string, Call>()
@@ -95,7 +93,7 @@ export class SessionTranslator {
     return requestMeta(this.#info, this.#capabilities)
   }
 
-  /** Handles a client message. Resolves when the message is fully processed. Never rejects. */
+  /** Handles a client message. Resolves once the message has been fully processed. Never rejects. */
   async fromClient(message: Message): Promise<void> {
     try {
       if (message.kind === 'notification') this.#onNotification(message)
@@ -241,7 +239,6 @@ export class SessionTranslator {
     })
   }
 
-  /** Handles a server message. */
   fromServer(message: Message): void | Promise<void> {
     if (this.#requester.take(message)) return undefined
     if (message.kind === 'request') {
@@ -251,7 +248,7 @@ export class SessionTranslator {
     const { client } = this.#options
     if (message.method === 'notifications/progress') return this.#progress(message)
     if (message.method === 'notifications/message') {
-      // The message does not identify its request. Use the newest one that accepts messages.
+      // The message does not identify its request, so use the newest one that accepts messages.
       return client.send(message.bytes, [...this.#calls.keys()].at(-1))
     }
     const discovery = this.#feed.take(message)

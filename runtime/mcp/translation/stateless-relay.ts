@@ -1,9 +1,8 @@
 /**
- * Relays stateless requests of many clients to a stateless server over shared channels. Ids, progress tokens and
- * subscriptions are replaced by unique ones on the channel, and restored for the client.
+ * Relays stateless requests from many clients to a stateless server over shared channels. Ids, progress tokens and
+ * subscriptions are replaced with ones that are unique on the channel, and are restored for the client.
  *
- *
- * Log messages do not identify their request, so a request that wants them has an exclusive channel.
+ * Log messages do not identify their request, so a request that asks for them has an exclusive channel.
  * Source: MCP 2026-07-28, stdio.
  */
 import { subscriptionOf, withSubscription } from '../eras/subscriptions.ts'
@@ -17,10 +16,9 @@ import { LinkPool, type PooledLink } from './link-pool.ts'
 import { linkEnded, LinkRequester } from './requester.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 
-/** A request in flight. */
 interface Sent {
   readonly clientId: string
-  /** Raw progress token of the client. */
+  /** The client's raw progress token. */
   readonly progressToken: string | undefined
   readonly reply: StatelessReply
   readonly wantsLogs: boolean
@@ -49,7 +47,7 @@ export class StatelessLink implements PooledLink {
     })
   }
 
-  /** Sends a request and its response. Rejects when the link ends or the client cancels the request. */
+  /** Sends a request and forwards its response. Rejects if the link ends or the client cancels the request. */
   async carry(
     { id: clientId, method, params, meta }: StatelessRequest,
     reply: StatelessReply,
@@ -138,7 +136,7 @@ export class StatelessRelay {
     return this.#pool.size
   }
 
-  /** Sends a request and its response. Never rejects. */
+  /** Sends a request and forwards its response. Never rejects. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     try {
       const link = this.#pool.acquire(request.scope, { exclusive: request.meta.logLevel !== undefined })

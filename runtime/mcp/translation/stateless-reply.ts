@@ -4,11 +4,11 @@ import type { JsonObject } from '../json/object.ts'
 
 /** Sends the response to a request. */
 export interface StatelessReply {
-  /** True when messages can be sent before the response. */
+  /** True if messages can be sent before the response. */
   readonly streams: boolean
   /** Sends a message before the response. */
   send(message: Buffer): void | Promise<void>
-  /** Sends the response and ends the exchange. `code` is the code of a JSON-RPC error. */
+  /** Sends the response and ends the exchange. `code` is the code if the response is a JSON-RPC error. */
   end(message: Buffer, code?: unknown): void | Promise<void>
   /** Sends `{…,"result":…}` without copying a large result, and ends the exchange. */
   endResult(id: string, result: Buffer): void | Promise<void>
@@ -24,6 +24,6 @@ export interface StatelessRequest {
   readonly method: string
   readonly params: JsonObject
   readonly meta: StatelessMeta
-  /** Requests of one scope may share a server process; requests of different scopes never do. */
+  /** Requests in the same scope may share a server process; requests in different scopes never do. */
   readonly scope: string
 }

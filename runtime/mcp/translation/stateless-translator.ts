@@ -1,10 +1,9 @@
 /**
  * Translates between stateless clients and a session-era server. Requests share sessions. A server request becomes an
- * interim result, and its state identifies the call that continues when the client returns.
- *
+ * interim result whose state identifies the call to continue when the client returns.
  *
  * A request whose client accepts server requests or log messages has an exclusive session while it runs or waits for
- * the client's answers, so that a server request can only be for this client.
+ * the client's answers, so that a server request can only be meant for this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
  */
 import { hash } from 'node:crypto'
@@ -30,7 +29,7 @@ import { Watchers } from './watchers.ts'
 
 export interface StatelessTranslatorOptions {
   readonly open: OpenLink
-  /** Returns the raw JSON `Implementation` to present to the server for a client. */
+  /** Returns the raw JSON `Implementation` that represents a client to the server. */
   readonly infoFor: (clientInfo: Buffer | undefined) => string
   readonly maxLinks: () => number
   readonly now: () => number
@@ -39,7 +38,7 @@ export interface StatelessTranslatorOptions {
   readonly introduction?: () => SessionServer | undefined
 }
 
-/** A running call, which continues under another request after an interim result. */
+/** A running call, which continues under a different request after an interim result. */
 interface RunningCall {
   readonly link: SessionLink
   readonly asking: AskingCall<LinkOutcome>
@@ -47,8 +46,8 @@ interface RunningCall {
 }
 
 /**
- * Work that waits for a client: a call to continue, or `again` for a request that is repeated after the user has
- * opened a URL.
+ * Work that is waiting for a client: a call to continue, or `again` for a request to repeat once the user has opened a
+ * URL.
  */
 type WaitingWork = RunningCall | 'again'
 
@@ -91,7 +90,7 @@ export class StatelessTranslator {
     return this.#pool.size
   }
 
-  /** Opens a session before the first request. Rejects when the server refuses it. */
+  /** Opens a session before the first request. Rejects if the server rejects it. */
   async open(request: StatelessRequest): Promise<void> {
     const link = this.#pool.acquire(this.#laneOf(request), { exclusive: false })
     try {
@@ -139,7 +138,7 @@ export class StatelessTranslator {
     return this.#follow(waiting, request, reply)
   }
 
-  /** Returns the lane of a request: one for each scope and set of capabilities. */
+  /** Returns a request's lane: one for each scope and set of capabilities. */
   #laneOf({ scope, meta }: StatelessRequest): string {
     const { clientCapabilities } = meta
     if (clientCapabilities.length > maxCapabilityBytes)
@@ -171,7 +170,7 @@ export class StatelessTranslator {
     return link
   }
 
-  /** Removes a lane without sessions and listeners. */
+  /** Removes a lane that has no sessions or listeners. */
   #removeIdleLane(lane: string): void {
     setImmediate(() => {
       const known = this.#lanes.get(lane)
@@ -230,7 +229,7 @@ export class StatelessTranslator {
     return call
   }
 
-  /** Runs a call on behalf of one request until it ends or asks. */
+  /** Runs a call on behalf of one request until the call ends or asks a question. */
   async #follow(call: RunningCall, request: StatelessRequest, reply: StatelessReply): Promise<void> {
     const { asking, link } = call
     call.reply = reply
@@ -251,7 +250,7 @@ export class StatelessTranslator {
     }
   }
 
-  /** Parks the call. Throws when too many calls are waiting, after cancelling this one. */
+  /** Parks the call. If too many calls are waiting, cancels this one and throws. */
   #park(call: RunningCall, request: StatelessRequest): string {
     call.reply = undefined
     try {
@@ -298,7 +297,7 @@ export class StatelessTranslator {
 }
 
 /**
- * Asks the client. Only some methods support interim results; during others, the client does not accept server
+ * Asks the client. Only some methods support interim results; during the others, the client does not accept server
  * requests.
  */
 function askWith(
@@ -312,7 +311,7 @@ function askWith(
   return Promise.reject(noClientError)
 }
 
-/** Reads the declared capabilities. Throws INVALID_PARAMS when a member occurs twice. */
+/** Reads the declared capabilities. Throws INVALID_PARAMS if a member occurs twice. */
 function declaredIn({ clientCapabilities }: StatelessMeta): JsonObject {
   try {
     return new JsonObject(clientCapabilities)

@@ -1,7 +1,7 @@
 /**
- * Serves `subscriptions/listen` of stateless clients from the sessions of one lane. Announces list changes to the
- * clients that requested them, and resource updates to those that watch them. Every session of the lane subscribes to
- * all resources that a client watches.
+ * Serves `subscriptions/listen` of stateless clients from the sessions in one lane. Announces list changes to the
+ * clients that requested them and resource updates to the clients that watch the resources. Every session in the lane
+ * subscribes to all resources that a client watches.
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -28,7 +28,7 @@ const maxResources = 100
 interface Watcher {
   readonly id: string
   readonly reply: StatelessReply
-  /** Methods of the requested notifications. Empty until the subscription is acknowledged. */
+  /** Methods of the requested notifications. Empty until the subscription has been acknowledged. */
   methods: ReadonlySet<string>
   uris: ReadonlySet<string>
 }
@@ -40,7 +40,7 @@ export class Watchers {
   readonly #log: Log
   readonly #watchers = new Set<Watcher>()
 
-  /** `links` returns the current sessions of the lane. */
+  /** `links` returns the lane's current sessions. */
   constructor(links: () => readonly SessionLink[], log: Log) {
     this.#links = links
     this.#log = log
@@ -50,7 +50,7 @@ export class Watchers {
     return this.#watchers.size
   }
 
-  /** Keeps a subscription open until the client or the session ends. Rejects when it cannot be opened. */
+  /** Keeps a subscription open until the client or the session ends. Rejects if it cannot be opened. */
   async listen(request: StatelessRequest, reply: StatelessReply, link: SessionLink): Promise<void> {
     const filter = request.params.object('notifications')
     if (!filter)
@@ -72,7 +72,7 @@ export class Watchers {
     if (!reply.gone.aborted) reply.drop()
   }
 
-  /** Resolves when the client or the session has ended. */
+  /** Resolves once the client or the session has ended. */
   async #watch(watcher: Watcher, wanted: ReturnType<typeof readFilter>, link: SessionLink): Promise<void> {
     const { id, reply } = watcher
     const announced = announcedLists((await link.opened).capabilities)
@@ -88,7 +88,7 @@ export class Watchers {
     await Promise.race([link.ended, gone(reply.gone)])
   }
 
-  /** Subscribes every session of the lane; returns the resources that the watcher's own session accepted. */
+  /** Subscribes every session in the lane. Returns the resources that the watcher's own session accepted. */
   async #subscribe(own: SessionLink, uris: readonly string[]): Promise<string[]> {
     for (const link of this.#links())
       if (link !== own) for (const uri of uris) sendSubscription(link, 'subscribe', uri)
@@ -110,12 +110,12 @@ export class Watchers {
     return new Set([...this.#watchers].flatMap(({ uris }) => [...uris]))
   }
 
-  /** Subscribes a new session of the lane. */
+  /** Subscribes a new session in the lane. */
   addSession(link: SessionLink): void {
     for (const uri of this.#watched()) sendSubscription(link, 'subscribe', uri)
   }
 
-  /** Forwards a notification of a session that does not belong to a request. */
+  /** Forwards a session notification that does not belong to a request. */
   forward(message: Message): void {
     const params = paramsOf(message)
     const uri = message.method === updatedMethod ? params.text('uri') : undefined

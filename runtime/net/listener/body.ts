@@ -1,17 +1,14 @@
 /**
  * Reads a request body of at most `maxBytes` into memory.
  *
- *
  * A body that is too large, by its declared or actual length, fails with REQUEST_TOO_LARGE before anything is
- * forwarded. A truncated or malformed body fails with BAD_REQUEST. The response to a body that is too large contains
- * `Connection: close`, and the listener closes the connection in stages so that the client can read it. The HTTP
- * parser rejects invalid framing (conflicting lengths, bad chunks), see listen.ts.
+ * forwarded. A truncated or malformed body fails with BAD_REQUEST. The response to an oversized body contains
+ * `Connection: close`, and the listener closes the connection in stages so that the client can read it. The HTTP parser
+ * rejects invalid framing (conflicting lengths, bad chunks); see listen.ts.
  *
+ * The total memory for all request bodies is also limited (error OVERLOADED; see ../load/body-memory.ts).
  *
- * The memory for the bodies of all requests is also limited, see ../load/body-memory.ts: OVERLOADED.
- *
- *
- * Encoded bodies are rejected, because the bytes that were checked must be the bytes that the next server reads. A
+ * Encoded bodies are rejected, because the bytes that are checked must be the bytes that the next server reads. A
  * content coding fails with UNSUPPORTED_MEDIA_TYPE, and a transfer coding other than chunked with NOT_IMPLEMENTED.
  * Source: docs/reference/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC
  * 9112 sections 6.1 and 9.6.
@@ -33,8 +30,8 @@ export interface BodyOptions {
 }
 
 /**
- * Sets `exchange.body`. Returns no promise when the request has no body. Throws or rejects with BAD_REQUEST,
- * OVERLOADED or an error of `rejectBodyByHeaders`.
+ * Sets `exchange.body`. Returns undefined instead of a promise if the request has no body. Throws or rejects with
+ * BAD_REQUEST, OVERLOADED or an error from `rejectBodyByHeaders`.
  */
 export function readBody(exchange: Exchange, options: BodyOptions = {}): void | Promise<void> {
   const { maxBytes = maxBodyBytes, memory } = options
@@ -45,7 +42,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
     return
   }
   rejectBodyByHeaders(exchange, maxBytes)
-  // Permit the client to send the body only now, so that a rejected request never sends it.
+  // Only now allow the client to send the body, so that it is never sent for a rejected request.
   if (headers.expect?.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
 
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -57,7 +54,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
   function fail(error: unknown): void {
     isOver = true
     pieces = new Pieces()
-    // Skip the rest of the body.
+    // Discard the rest of the body.
     res.shouldKeepAlive = false
     reject(error)
   }
@@ -86,8 +83,8 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
     resolve()
   }
 
-  // Keep the listeners, because removing them costs as much as adding them. Node emits only 'close' for a truncated
-  // request.
+  // Keep the listeners, because removing them costs as much as adding them. For a truncated request, Node emits only
+  // 'close'.
   req.on('data', onData)
   req.on('end', onEnd)
   req.on('close', onEnd)
@@ -112,7 +109,7 @@ export function rejectBodyByHeaders({ req, res }: Exchange, maxBytes: number = m
   })
 }
 
-/** Checks the transfer codings. The length of a request is unknown unless `chunked` is the last coding. */
+/** Checks the transfer codings. The length of a request is known only if `chunked` is the last coding. */
 function checkTransfer(codings: string): void {
   const final = codings.toLowerCase().split(',').at(-1)?.trim()
   if (final !== 'chunked') throw new GatehouseError('BAD_REQUEST')
@@ -122,7 +119,7 @@ function checkTransfer(codings: string): void {
 }
 
 /**
- * Returns the error, and marks the connection for closing: the unread rest of the body must not be parsed as a
+ * Returns the error and marks the connection for closing, because the unread rest of the body must not be parsed as a
  * request.
  */
 function tooLarge(res: ServerResponse): GatehouseError {

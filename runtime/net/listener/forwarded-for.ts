@@ -1,9 +1,8 @@
 /**
  * Determines the network address of a request's client, with or without proxies in front of this server.
  *
- *
- * Reads X-Forwarded-For from the right while the entries are themselves proxies. Entries to the left of the first
- * other address are supplied by the client and cannot be trusted. Ignores other headers (Forwarded, X-Real-IP).
+ * Reads X-Forwarded-For from the right for as long as the entries are themselves proxies. Entries to the left of the
+ * first other address are supplied by the client and cannot be trusted. Ignores other headers (Forwarded, X-Real-IP).
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
@@ -11,7 +10,7 @@ import { unbracket } from '../addresses.ts'
 
 const maxHops = 32
 
-/** Peer addresses of requests whose connection belongs to another process or no longer exists. */
+/** Peer addresses for requests whose connection belongs to another process or no longer exists. */
 const noted = new WeakMap<IncomingMessage, string>()
 
 /**
@@ -41,14 +40,14 @@ export function addressBehindProxies(req: IncomingMessage, isProxy: (address: st
   return nearest
 }
 
-/** Returns the address in an entry, without a port. Returns undefined for an invalid entry, which ends the search. */
+/** Returns the address from an entry, without a port. Returns undefined for an invalid entry, which ends the search. */
 function addressIn(entry: string): string | undefined {
   const text = entry.trim()
   const bare = isIP(text) > 0 ? text : unbracket(text.replace(/:\d{1,5}$/, ''))
   return isIP(bare) > 0 ? plain(bare) : undefined
 }
 
-/** Converts an IPv4-mapped IPv6 address to its IPv4 form. */
+/** Converts an IPv4-mapped IPv6 address to IPv4 form. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }

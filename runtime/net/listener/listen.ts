@@ -2,12 +2,11 @@
  * The HTTP/1.1 listener: socket limits, responses to malformed requests, upgrades and graceful shutdown. A connection
  * that is closed before its request was read completely is closed in stages.
  *
- *
- * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). With a certificate it serves TLS
+ * Does not route, authenticate or read bodies; `handler` does that (see pipeline.ts). With a certificate it serves TLS
  * only; a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end event
- * streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close
- * connections that stay idle after a short delay, because a request may be in transit; destroy the remaining
- * connections at the end of the grace period.
+ * streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close connections
+ * that stay idle after a short delay, because a request may be in transit; destroy the remaining connections at the end
+ * of the grace period.
  * Source: docs/reference/specification/proxy-command.md#listener (listener flags), limits; RFC 9112 section 9.6.
  */
 import { once } from 'node:events'
@@ -32,12 +31,12 @@ export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 export type UpgradeHandler = (req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer) => void
 
 export interface ListenOptions {
-  /** IP address or name to bind. */
+  /** IP address or name to bind to. */
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
   readonly handler: RequestHandler
-  /** Handles WebSocket upgrades. Without it, and for other protocols, `Upgrade` is ignored. */
+  /** Handles WebSocket upgrades. `Upgrade` is ignored for other protocols, and always if this is undefined. */
   readonly onUpgrade?: UpgradeHandler
   readonly log: Log
   readonly limits?: Partial<ListenerLimits>
@@ -47,7 +46,7 @@ export interface ListenOptions {
   readonly certificate?: ServedCertificate | undefined
 }
 
-/** Connections to an address that another process has bound. */
+/** Supplies connections to an address that another process has bound. */
 export interface ConnectionSource {
   readonly address: string
   readonly port: number
@@ -62,7 +61,7 @@ export interface Listener {
   /** The address that was bound. */
   readonly address: string
   /**
-   * Resolves when every connection is closed, at the latest after `graceMs`. Repeated calls return the same promise.
+   * Resolves once every connection is closed, after `graceMs` at the latest. Repeated calls return the same promise.
    */
   close(options?: { graceMs?: number }): Promise<void>
 }
@@ -73,7 +72,7 @@ interface Connection extends HeaderState {
   endStream: (() => void) | undefined
   /** Shared with the listener. When set, each response is the last one on its connection. */
   readonly end: { isClosing: boolean }
-  /** Request and response of the latest exchange. */
+  /** Request and response of the most recent exchange. */
   req: IncomingMessage | undefined
   res: ServerResponse | undefined
   /** Unanswered requests that arrived before the previous response was sent. */
@@ -92,7 +91,7 @@ export function registerStream(res: ServerResponse, end: () => void): void {
   const connection = res.socket ? connections.get(res.socket) : undefined
   if (!connection) return
   if (connection.end.isClosing) {
-    // Run after the caller has written the response head and its first message.
+    // Run after the caller has written the response head and the first message.
     setImmediate(end)
     return
   }
@@ -143,7 +142,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
-    // Only WebSocket upgrades take over the connection. h2c and unknown protocols are answered as plain requests.
+    // Only WebSocket upgrades take over the connection. Requests that ask for h2c or an unknown protocol are answered
+    // as plain requests.
     shouldUpgradeCallback: (req: IncomingMessage) => onUpgrade !== undefined && isWebSocket(req),
   }
   const server = certificate
@@ -154,12 +154,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     : createServer(http, onRequest)
   if ('setSecureContext' in server) certificate?.follow(server)
   server.on('connection', (socket: Socket) => {
-    // With TLS, this is the underlying connection, which carries no requests.
+    // With TLS, this is the underlying connection, which carries no HTTP requests itself.
     if (certificate) track(sockets, socket)
     else accept(sockets, socket, end)
   })
   server.on('secureConnection', (socket: Socket) => accept(sockets, socket, end))
-  // The body reader sends "100 Continue" after the request has passed the earlier stages.
+  // The body reader sends "100 Continue" once the request has passed the earlier stages.
   server.on('checkContinue', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) =>
     rejectMalformed(error, socket, log),
@@ -172,7 +172,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       }
       upgraded.add(socket)
       socket.once('close', () => upgraded.delete(socket))
-      // Node removes its error listener on upgrade. Without this one, a reset would be an uncaught error.
+      // Node removes its error listener on upgrade. Without this listener, a reset would be an uncaught error.
       socket.on('error', () => socket.destroy())
       const res = new ServerResponse(req)
       res.shouldKeepAlive = false
@@ -223,7 +223,7 @@ async function open(
 ): Promise<Opened> {
   if (source) {
     const stop = source.take((socket) => void server.emit('connection', socket))
-    // Starts the server's timer, which enforces the timeouts.
+    // Starts the server's internal timer, which enforces the timeouts.
     server.emit('listening')
     return { address: source.address, port: source.port, stop }
   }
@@ -267,12 +267,12 @@ function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): v
   socket.destroySoon = destroySoon
 }
 
-/** Clients that pipeline send only a few requests ahead. */
+/** Clients that pipeline requests send only a few ahead. */
 const maxPipelined = 512
 
 /**
- * Closes a connection with too many unanswered requests. All requests that have arrived start in one turn of the event
- * loop, possibly thousands, and each stays in memory until the earlier ones are answered.
+ * Closes a connection with too many unanswered requests. All requests that have arrived, possibly thousands, start in
+ * one turn of the event loop, and each stays in memory until the earlier ones have been answered.
  */
 function limitPipelining(connection: Connection, socket: Socket, res: ServerResponse, log: () => void): void {
   if (++connection.pipelined > maxPipelined) {
@@ -285,12 +285,12 @@ function limitPipelining(connection: Connection, socket: Socket, res: ServerResp
   })
 }
 
-/** True when no byte of a request has arrived. */
+/** True if no byte of a request has arrived. */
 function isUnused(socket: Socket): boolean {
   return socket.bytesRead <= (connections.get(socket)?.handshakeBytes ?? 0)
 }
 
-/** Replaces `destroySoon`, with which Node closes a connection after its last response. */
+/** Replaces `destroySoon`, which Node uses to close a connection after its last response. */
 function closeAfterResponse(socket: Socket): void {
   const connection = connections.get(socket)
   if (connection?.req?.complete !== false) {
@@ -308,7 +308,7 @@ function isWebSocket(req: IncomingMessage): boolean {
 
 /** Minimum time that a closing listener waits for the first byte on a connection. */
 const unusedMs = 250
-/** Divisor of the grace period: the time for which idle connections stay open during shutdown. */
+/** Divisor of the grace period that gives the time idle connections stay open during shutdown. */
 const idleShare = 20
 const maxIdleMs = 2_500
 
@@ -320,7 +320,7 @@ async function shutDown(
 ): Promise<void> {
   const idleMs = Math.min(graceMs / idleShare, maxIdleMs)
   const closed = once(server, 'close')
-  // The method of the HTTP server would close idle connections immediately and lose requests in transit.
+  // The HTTP server's own method would close idle connections immediately and lose requests in transit.
   NetServer.prototype.close.call(server)
   for (const socket of sockets) {
     const connection = connections.get(socket)
@@ -333,7 +333,7 @@ async function shutDown(
   const idle = setTimeout(() => {
     timer = setInterval(() => server.closeIdleConnections(), 20)
   }, idleMs)
-  // Node does not treat a connection without a first request as idle. A request may be in transit.
+  // Node does not count a connection as idle before its first request, which may be in transit.
   const unused = setTimeout(
     () => {
       for (const socket of sockets) if (connections.has(socket) && isUnused(socket)) socket.destroy()
@@ -344,7 +344,7 @@ async function shutDown(
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
-  // The server does not track connections that another process accepted.
+  // The server does not track connections accepted by another process.
   await Promise.all(Array.from(sockets, (socket) => new Promise((resolve) => socket.once('close', resolve))))
   // Stops the server's internal timer.
   server.close()
@@ -356,18 +356,18 @@ async function shutDown(
 }
 
 /**
- * Answers a request that the parser rejected. Clients get fixed texts; the parser's error code is written to the debug
+ * Answers a request that the parser rejected. Clients get fixed messages; the parser's error code goes to the debug
  * log.
  */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // Without a request, a client would treat this response as the one to its next request. After a failed TLS
-  // handshake, it cannot read the response.
+  // Without a pending request, a client would treat this response as the one to its next request. After a failed TLS
+  // handshake, the client cannot read the response.
   if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
     if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
     socket.destroy()
     return
   }
-  // The same applies when a request was answered before its body was complete.
+  // The same applies if a request was answered before its body was complete.
   const { req, res } = connections.get(socket) ?? {}
   if (error.code === 'ECONNRESET' || (req?.complete === false && res?.headersSent === true)) {
     socket.destroy()

@@ -1,11 +1,11 @@
 /**
  * Decides whether a browser may access this listener (DNS rebinding protection), and answers its preflight requests.
  *
- *
  * Origin: the configured values; otherwise the loopback origins for a loopback bind; otherwise no check. Host: on a
- * loopback bind it must be a loopback name or a host that the operator listed, because a same-origin GET has no Origin
- * header. A request without an Origin header does not come from a browser and is allowed. Credentials are not checked.
- * A preflight response lists the standard headers, and those of the requested headers that are allowed; never `*`.
+ * loopback bind, it must be a loopback name or a host listed by the operator, because a same-origin GET has no Origin
+ * header. A request without an Origin header is allowed, because it does not come from a browser page. Credentials are
+ * not checked. A preflight response lists the standard headers and the requested headers that are allowed, but never
+ * `*`.
  * Source: docs/reference/specification/proxy-command.md (--allowed-origins); MCP 2025-11-25 transports, "Security
  * Warning"; RFC 6454 section 4; Fetch, "CORS protocol".
  */
@@ -18,31 +18,32 @@ export interface OriginCheckOptions {
   readonly host: string
   /** The port that was actually bound. */
   readonly port: number
-  /** True when the listener serves TLS. */
+  /** True if the listener serves TLS. */
   readonly secure?: boolean | undefined
   readonly allowedOrigins: readonly string[]
   /**
-   * Additional host names of a loopback bind, in lower case, without port and brackets. The set may change while the
-   * check is in use.
+   * Additional host names allowed on a loopback bind, in lower case, without port or brackets. The set may change while
+   * the check is in use.
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
   /**
-   * Returns the lower-case names of additional request headers that a page may send, from the current configuration.
+   * Returns the lower-case names of additional request headers that a page may send, according to the current
+   * configuration.
    */
   readonly requestHeaders?: (() => readonly string[]) | undefined
 }
 
 export interface OriginCheck {
-  /** Normalised allowlist; undefined when origins are not checked. */
+  /** Normalised allowlist; undefined if origins are not checked. */
   readonly origins: ReadonlySet<string> | undefined
-  /** Throws ORIGIN_DENIED or HOST_DENIED, answers preflights, and adds CORS headers for allowed origins. */
+  /** Throws ORIGIN_DENIED or HOST_DENIED, answers preflight requests, and adds CORS headers for allowed origins. */
   readonly check: (exchange: Exchange) => void
 }
 
 /** Matches an IP address in brackets, an IPv4 address or a name. Lists and wildcards do not match. */
 const originHost = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?\.?)$/i
 
-/** Describes the values that `parseOrigin` accepts, for messages. */
+/** Describes the values that `parseOrigin` accepts, for use in messages. */
 export const originRule = 'must be a single origin, scheme://host[:port], without wildcards'
 
 /**
@@ -59,7 +60,7 @@ export function parseOrigin(value: string): string | undefined {
   return `${url.protocol}//${url.host}`
 }
 
-/** Creates the origin check. Throws INVALID_CONFIG, which lists all malformed entries. */
+/** Creates the origin check. Throws INVALID_CONFIG, listing all malformed entries. */
 export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const loopback = isLoopbackHost(options.host)
   const explicit = normalise(options.allowedOrigins)
@@ -69,8 +70,8 @@ export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const hosts = loopback ? hostsOf(explicit) : undefined
 
   /**
-   * The latest allowed `Host`, unless it was allowed by `allowedHosts`, which may change. Most requests have the same
-   * one.
+   * The latest allowed `Host`, cached because most requests have the same one. A host allowed by `allowedHosts` is not
+   * cached, because that set may change.
    */
   let allowed: string | undefined
 
@@ -83,7 +84,7 @@ export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
         throw new GatehouseError('HOST_DENIED')
     }
     if (origin === undefined || origins === undefined) return
-    // Node joins repeated Origin headers with a comma, which is not a valid origin.
+    // Node joins repeated Origin headers with a comma, and the result is not a valid origin.
     const parsed = parseOrigin(origin)
     if (
       parsed === undefined ||
@@ -115,13 +116,13 @@ function hostsOf(origins: readonly string[]): ReadonlySet<string> {
   return new Set(origins.map((origin) => unbracket(new URL(origin).hostname).toLowerCase()))
 }
 
-/** Returns the name in a `Host` header, in lower case, without port and brackets; undefined when it is malformed. */
+/** Returns the name from a `Host` header, in lower case, without port or brackets; undefined if it is malformed. */
 function hostName(header: string | undefined): string | undefined {
   const name = /^(\[[0-9a-f:.]+\]|[^:@/\s]+)(?::\d{1,5})?$/i.exec(header ?? '')?.[1]
   return name === undefined ? undefined : unbracket(name).toLowerCase()
 }
 
-/** Request headers that pages of allowed origins may always send. */
+/** Request headers that pages from allowed origins may always send. */
 const requestHeaders: readonly string[] = [
   'Authorization',
   'Content-Type',

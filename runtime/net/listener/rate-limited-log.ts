@@ -1,4 +1,4 @@
-/** Limits log messages that untrusted clients can trigger arbitrarily often. */
+/** Rate-limits log messages that untrusted clients can trigger arbitrarily often. */
 const intervalMs = 60_000
 
 export function limitToOncePerMinute<Args extends unknown[]>(

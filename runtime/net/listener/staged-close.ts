@@ -2,15 +2,14 @@
  * Closes a connection in stages: ends the sending side, then reads and discards data from the client until the client
  * closes its side or a limit is reached.
  *
- *
- * Closing a connection with unread bytes resets it, and a reset discards the response that the client has not read
- * yet. A client that sends its whole body before it reads would never see why the request was rejected.
+ * Closing a connection with unread bytes resets it, and a reset discards the response that the client has not read yet.
+ * A client that sends its whole body before reading would never see why its request was rejected.
  * Source: RFC 9112 section 9.6.
  */
 import type { Socket } from 'node:net'
 
 export interface StagedCloseLimits {
-  /** Time from the end of the sending side until the connection is destroyed. */
+  /** Time from closing the sending side until the connection is destroyed. */
   readonly totalMs: number
   /** Like `totalMs`, for a client that sends nothing. */
   readonly idleMs: number
@@ -24,7 +23,7 @@ export const stagedCloseLimits: StagedCloseLimits = {
   maxBytes: 268_435_456,
 }
 
-/** Takes over the socket. Further data does not reach the HTTP parser; pending writes are still sent. */
+/** Takes over the socket. Further data no longer reaches the HTTP parser; pending writes are still sent. */
 export function closeInStages(socket: Socket, limits: StagedCloseLimits = stagedCloseLimits): void {
   if (socket.destroyed) return
   const cut = (): void => {

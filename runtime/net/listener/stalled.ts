@@ -1,15 +1,14 @@
 /**
- * Closes connections whose client does not read: a response is pending, and no byte of it has left for half a minute.
+ * Closes connections whose client does not read: a response is pending, but none of it has been sent for half a minute.
  *
- *
- * Unread data stays in memory, up to the largest result for each client. Slow readers and quiet streams are not
+ * Unread data stays in memory, up to the size of the largest result per client. Slow readers and quiet streams are not
  * affected. Connections are checked at intervals, so that writes have no overhead. Node's socket timeout then detects
- * whether bytes leave.
+ * whether data is being sent.
  */
 import type { Socket } from 'node:net'
 import type { Log } from '../log.ts'
 
-/** Number of checks within the stall timeout. */
+/** Number of checks per stall timeout. */
 const checksPerTimeout = 4
 
 /** Starts checking these sockets. Returns a function that stops the checks. */
@@ -30,7 +29,7 @@ export function closeStalledConnections(
     }
     watched.delete(socket)
     socket.off('timeout', closeStalled)
-    // A connection without a response already has the idle timeout.
+    // A connection without a response already has an idle timeout.
     if (socket.timeout === stalledMs) socket.setTimeout(0)
   }
 

@@ -1,9 +1,8 @@
 /**
- * Limits the memory for incomplete header blocks. The HTTP parser holds each block, up to the header limit, until it
- * is complete, before the client is authenticated. A few hundred connections could exhaust the memory.
+ * Limits the memory for incomplete header blocks. The HTTP parser buffers each block, up to the header limit, until it
+ * is complete, and the client is not yet authenticated. A few hundred connections could exhaust the memory.
  *
- *
- * Connections are checked at intervals, so that requests have no overhead, and only when there are enough of them to
+ * Connections are checked at intervals, so that requests have no overhead, and only if there are enough connections to
  * exceed the limit. Those with the largest incomplete blocks are closed. For bodies, see ../load/body-memory.ts.
  */
 import type { IncomingMessage } from 'node:http'
@@ -13,11 +12,11 @@ import { limitToOncePerMinute } from './rate-limited-log.ts'
 
 /** State of a connection. */
 export interface HeaderState {
-  /** The latest request on the connection. */
+  /** The most recent request on the connection. */
   readonly req: IncomingMessage | undefined
-  /** The latest request when `from` was set. */
+  /** The most recent request at the time `from` was set. */
   after: IncomingMessage | undefined
-  /** Approximate number of bytes received before the header block that is arriving. */
+  /** Approximate number of bytes received before the header block that is now arriving. */
   from: number
 }
 
@@ -75,7 +74,7 @@ function unfinishedBytes(socket: Socket, state: HeaderState): number {
   const { req } = state
   if (req?.complete === false) return 0
   if (state.after !== req) {
-    // Few bytes can have arrived since the end of that request: it was not there at the last check.
+    // Only a few bytes can have arrived since the end of that request, because it had not ended at the last check.
     state.after = req
     state.from = socket.bytesRead
   }

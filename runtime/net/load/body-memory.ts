@@ -1,13 +1,10 @@
 /**
- * Limits the memory for the bodies of all requests, from their arrival until the end of their response. Otherwise a
- * slow sender or a slow backend could fill the memory with bodies that are each within their limit.
+ * Limits the total memory for request bodies, from their arrival until the end of their response. Otherwise a slow
+ * sender or a slow backend could fill the memory with bodies that are each within their limit.
  *
- *
- * Each caller is limited to a share, so that a single caller cannot block the others. When the memory is exhausted,
- * the oldest slow body of the caller that uses the most is rejected. When no body is slow, the arriving body is
- * rejected.
- * Bodies that fit into the connection's buffers are not counted.
- * body.ts does the reading.
+ * Each caller is limited to a share, so that a single caller cannot block the others. When the memory is exhausted, the
+ * oldest slow body of the caller that uses the most memory is rejected. If no body is slow, the arriving body is
+ * rejected. Bodies that fit into the connection's buffers are not counted. The reading itself is in body.ts.
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
@@ -16,22 +13,22 @@ import { peerAddress } from '../listener/forwarded-for.ts'
 
 /** Bodies up to this size are not counted. */
 export const smallBodyBytes = 16 * 1024
-/** A body that takes longer than this to arrive may be rejected in favour of another one. */
+/** A body that takes longer than this to arrive may be rejected in favour of another. */
 const slowMs = 1_000
 const callerShare = 3 / 4
 const leastBytes = 64 * 1024 * 1024
 const mostBytes = 1024 * 1024 * 1024
 
 /**
- * Returns the container's memory limit, if any. On systems without one, `constrainedMemory` returns zero or more than
- * the total memory.
+ * Returns the container's memory limit, if there is one. On systems without one, `constrainedMemory` returns zero or
+ * more than the total memory.
  */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }
 
-/** Returns the share of this memory that bodies may use. */
+/** Returns the share of the given memory that bodies may use. */
 export function bodyBytesOf(memory: number): number {
   return Math.min(Math.max(Math.floor(memory / 4), leastBytes), mostBytes)
 }
@@ -96,7 +93,7 @@ export class BodyMemory {
     this.#bytes += bytes
   }
 
-  /** Records that a body has arrived completely. It is counted until its response ends. */
+  /** Records that a body has arrived completely. It still counts until its response ends. */
   arrived(body: TrackedBody): void {
     body.usage.arriving.delete(body)
   }
@@ -142,7 +139,7 @@ export interface TrackedBody {
 }
 
 /**
- * Returns the key of a verified caller, otherwise the peer address. An unverified session or credential could be
+ * Returns the key of a verified caller, or else the peer address. An unverified session or credential could be
  * different for each body.
  */
 function keyOf({ req, caller }: Exchange): string {

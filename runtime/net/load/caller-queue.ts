@@ -1,10 +1,9 @@
 /**
- * Fair queue with one flow per caller. Flows take turns, and each flow is first in, first out. A caller with a
- * thousand waiting requests delays another caller by one request, not by a thousand.
+ * Fair queue with one flow per caller. Flows take turns, and within a flow, requests are handled first in, first out. A
+ * caller with a thousand waiting requests delays another caller by one request, not by a thousand.
  *
- *
- * All operations take constant time. Empty flows are kept for a while, so that a busy server does not create them
- * repeatedly. load.ts decides when a request starts, and how many may wait.
+ * All operations take constant time. Empty flows are kept for a while, so that a busy server does not keep recreating
+ * them. load.ts decides when a request starts and how many may wait.
  * Source: J. Nagle, "On Packet Switches With Infinite Storage", RFC 970 (fair queueing, round robin).
  */
 export interface WaitingRequest {
@@ -12,16 +11,16 @@ export interface WaitingRequest {
   readonly start: () => void
   readonly reject: (error: Error) => void
   readonly since: number
-  /** Memory in use while the request waits. */
+  /** Memory in use while the request is waiting. */
   readonly bytes: number
   next: WaitingRequest | undefined
 }
 
-/** WaitingRequest requests of one caller. */
+/** Waiting requests from one caller. */
 export interface Flow {
   readonly key: string
   size: number
-  /** Time of the last short wait, on the clock of load.ts. */
+  /** Time of the last short wait, according to the clock in load.ts. */
   calmAt: number
   first: WaitingRequest | undefined
   last: WaitingRequest | undefined
@@ -50,7 +49,7 @@ export class CallerQueue {
     return this.#bytes
   }
 
-  /** Returns the flow of a caller, and creates it if necessary. */
+  /** Returns a caller's flow, creating it if necessary. */
   flow(key: string, now: number): Flow {
     const known = this.#flows.get(key)
     if (known) return known

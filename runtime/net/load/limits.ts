@@ -1,35 +1,38 @@
 /**
- * Limits of the overload protection. None of them limits requests in flight: requests that wait for a backend, a user
- * or an event cause no load.
+ * Limits for overload protection. None of them limits requests in flight, because requests that wait for a backend, a
+ * user or an event cause no load.
  */
 import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
   /**
    * Number of requests in one turn, or in the queue, that are never rejected. So few requests cannot cause an overload
-   * themselves.
+   * on their own.
    */
   readonly alwaysAdmitted: number
-  /** Time in each turn of the event loop for starting requests. The remaining requests wait. */
+  /** Time per turn of the event loop for starting requests. The remaining requests wait. */
   readonly turnMs: number
   /**
-   * Maximum rejections in one turn for each request that may start in it. A rejection takes about a quarter of the
-   * time of a request.
+   * Maximum number of rejections in one turn for each request that may start in it. A rejection takes about a quarter
+   * of the time that a request takes.
    */
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */
   readonly burstMs: number
-  /** Maximum expected wait for a caller whose requests have already had to wait for the length of a burst. */
+  /** Maximum expected wait for a caller whose requests have already waited for as long as a burst lasts. */
   readonly standingMs: number
-  /** Duration of a long turn. After one, requests that arrive when the next turn has taken as long are rejected. */
+  /**
+   * Duration that makes a turn a long one. After a long turn, requests that arrive once the next turn has taken just as
+   * long are rejected.
+   */
   readonly longTurnMs: number
-  /** Maximum number of waiting requests, all callers together. */
+  /** Maximum number of waiting requests across all callers. */
   readonly maxWaiting: number
-  /** Maximum size of the bodies of waiting requests, in bytes. */
+  /** Maximum total size of the bodies of waiting requests, in bytes. */
   readonly maxWaitingBytes: number
   /**
-   * Maximum size of all bodies from their arrival until the end of their response, in bytes. Small bodies are not
-   * counted.
+   * Maximum total size of all bodies, from their arrival until the end of their response, in bytes. Small bodies are
+   * not counted.
    */
   readonly maxBodiesBytes: number
   /** Maximum number of pending rejections. */

@@ -1,16 +1,14 @@
 /**
- * Protects a server from overload, and callers from one another. Requests beyond the capacity of one turn of the event
+ * Protects a server from overload and callers from one another. Requests beyond the capacity of one turn of the event
  * loop wait in a fair queue, and requests that would wait too long are rejected.
- *
  *
  * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts a few
  * milliseconds' worth of requests, callers in rotation. Below this capacity, which is the normal case, nothing waits
  * and nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait follows
  * from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` rejects
- * requests on that basis before anything is read. It identifies the caller by the unverified credential or session of
- * the request. A forged one can only cause rejections for requests that use it as well. Requests that wait for
- * backends, users or events are not counted.
- *
+ * requests on that basis before anything is read. It identifies the caller by the request's unverified credential or
+ * session. A forged one can only cause rejections of requests that use it too. Requests that wait for backends, users
+ * or events are not counted.
  *
  * Does not cover built-in paths (health, readiness, metadata), which run earlier. Logs and metrics are handled
  * elsewhere.
@@ -36,14 +34,14 @@ export interface LoadOptions {
   readonly afterTurn?: ((work: () => void) => void) | undefined
 }
 
-/** Assumed cost of a request until some have been measured. The guess has the weight of ten measurements. */
+/** Assumed cost of a request until some have been measured. The assumption has the weight of ten measurements. */
 const guessMs = 0.5
 const guessCount = 10
 /** A measurement's weight halves each time this much processing time has been measured. */
 const paceWindowMs = 1_000
 /**
- * Errors that spread the retries of clients over a few seconds. Created once, because a stack trace for each would
- * cost more than the response.
+ * Errors that spread client retries over a few seconds. Created only once, because a stack trace for each would cost
+ * more than the response.
  */
 const errors = [1, 2, 3].map(
   (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
@@ -63,7 +61,6 @@ export class LoadControl {
   rejected = 0
   /** Number of rejections in this turn. */
   #rejectedNow = 0
-  /** Rejections deferred to a later turn. */
   readonly #pendingRejections: ((error: Error) => void)[] = []
   /** Flows by the unverified key of their requests, while the queue is long. */
   readonly #hints = new Map<string, Flow>()
@@ -92,7 +89,7 @@ export class LoadControl {
     })
   }
 
-  /** Number of requests that wait for their turn. */
+  /** Number of requests waiting for their turn. */
   get waiting(): number {
     return this.#queue.size
   }
@@ -130,13 +127,13 @@ export class LoadControl {
     )
   }
 
-  /** True when no caller's requests would wait for long. */
+  /** True if no caller's requests would wait for long. */
   get #isCalm(): boolean {
     return this.#queue.size * this.#paceMs < this.#limits.standingMs / 2
   }
 
   /**
-   * True when another request of this flow would wait too long. An undefined flow is that of a caller with few waiting
+   * True if another request in this flow would wait too long. An undefined flow stands for a caller with few waiting
    * requests.
    */
   #waitsTooLong(flow: Flow | undefined, now: number): boolean {
@@ -150,9 +147,8 @@ export class LoadControl {
   }
 
   /**
-   * Rejects a request. Rejections have a share of each turn of the event loop, and further ones wait for a later turn.
-   * Otherwise a client that retries immediately after each rejection would take processing time from the other
-   * clients.
+   * Rejects a request. Rejections get a share of each turn of the event loop; the rest wait for a later turn. Otherwise
+   * a client that retries immediately after each rejection would take processing time from the other clients.
    */
   #reject(): Promise<never> {
     if (
@@ -166,7 +162,7 @@ export class LoadControl {
     })
   }
 
-  /** Creates an error for immediate rejection. */
+  /** Creates an error for an immediate rejection. */
   #rejectNow(): GatehouseError {
     this.#onRejected()
     return this.#nextError()
@@ -194,7 +190,7 @@ export class LoadControl {
   readonly #endTurn = (): void => {
     const now = this.#now()
     this.#wasLong = now - this.#turnBegan > this.#limits.longTurnMs
-    // Requests had to wait, so the process was busy for the whole turn.
+    // Requests had to wait, so the process was busy for the entire turn.
     if (this.#queue.size > 0) this.#measure(now - this.#turnBegan)
     this.#started = 0
     this.#arrived = 0
@@ -238,14 +234,14 @@ export class LoadControl {
   }
 }
 
-/** Returns the key of a verified caller. For an anonymous one, returns its unverified key. */
+/** Returns the key of a verified caller. For an anonymous caller, returns the unverified key. */
 function keyOf({ req, caller }: Exchange): string {
   return caller === undefined || caller.issuer === localIssuer ? hintOf(req) : caller.key
 }
 
 /**
- * Returns the unverified credential of a request, otherwise its session, otherwise its address. Of a long credential,
- * only the end, because its beginning is often the same. The copy does not retain the request's memory.
+ * Returns a request's unverified credential, or else its session, or else its address. Uses only the end of a long
+ * credential, because the beginning is often the same. Returns a copy, so that the request's memory is not retained.
  */
 function hintOf(req: IncomingMessage): string {
   const { authorization, 'mcp-session-id': session } = req.headers

@@ -1,6 +1,6 @@
-/** State change of the overload protection. */
+/** A change in the state of the overload protection. */
 export interface Overload {
-  /** False when the overload has ended. */
+  /** False once the overload has ended. */
   readonly isOn: boolean
   /** Number of requests rejected since the overload began. */
   readonly rejected: number
@@ -9,11 +9,11 @@ export interface Overload {
 /** Runs the work once after `ms`, without keeping the process alive. */
 type After = (ms: number, work: () => void) => unknown
 
-/** The overload ends after this time without a rejection. */
+/** The overload ends after this much time without a rejection. */
 const quietMs = 5_000
 
 /**
- * Reports when a server starts to reject requests, and when it has rejected none for a while. Returns a function to
+ * Reports when a server starts rejecting requests and when it has not rejected any for a while. Returns a function to
  * call for each rejection.
  */
 export function trackOverload(report: (overload: Overload) => void, after: After = unrefTimer): () => void {

@@ -1,6 +1,6 @@
 /**
- * Applies the address rule (schemas/addresses.ts) to hosts: to literals, to the answers of a lookup before a socket is
- * opened, and to a name before an HTTP proxy is asked to connect to it.
+ * Applies the address rule (schemas/addresses.ts) to hosts: to literals, to lookup results before a socket is opened,
+ * and to a name before an HTTP proxy is asked to connect to it.
  */
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
@@ -24,14 +24,14 @@ export const resolveAll: LookupAll = (hostname, options, callback) => {
   systemLookup(hostname, { ...options, all: true }, callback)
 }
 
-/** True for an IP address that the policy refuses, in any notation that `isIP` accepts. False for names. */
+/** True for an IP address that the policy rejects, in any notation that `isIP` accepts. False for names. */
 export function isRefusedLiteral(host: string, policy: DialPolicy): boolean {
   return isIP(host) !== 0 && isRefusedAddress(host, policy)
 }
 
 /**
- * Resolves a name and applies the policy to every address: an HTTP proxy may connect to any of them. Returns false when
- * the name cannot be resolved here. Rejects with AddressRefusedError.
+ * Resolves a name and applies the policy to every address, because an HTTP proxy may connect to any of them. Resolves
+ * to false if the name cannot be resolved here. Rejects with AddressRefusedError.
  */
 export function resolvesToAllowed(
   host: string,
@@ -50,7 +50,9 @@ export function resolvesToAllowed(
   })
 }
 
-/** Returns a lookup for sockets of other code (telemetry exporters). It only returns addresses that are allowed. */
+/**
+ * Returns a lookup function for sockets opened by other code (telemetry exporters). It returns only allowed addresses.
+ */
 export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
   return function lookup(hostname, options, callback) {
     resolve(hostname, options, (error, addresses) => {
@@ -69,7 +71,7 @@ type ConnectCallback = (
 
 function response(
   error: NodeJS.ErrnoException | null,
-  // The system's lookup passes undefined with an error.
+  // On error, the system's lookup passes undefined.
   addresses: LookupAddress[] | undefined,
   options: LookupOptions,
   callback: ConnectCallback,

@@ -2,10 +2,9 @@
  * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
  * each with its own timeout.
  *
- *
- * An address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a literal (in
- * any notation) or resolved from a name, for http and https. Only the allowed addresses of a name are tried, and the
- * address that was checked is the address that is dialled, which prevents rebinding.
+ * An address that the policy rejects (schemas/addresses.ts) is never dialled, for http or https, whether it was given
+ * as a literal (in any notation) or resolved from a name. Only a name's allowed addresses are tried, and the address
+ * that was checked is the one that is dialled, which prevents rebinding.
  */
 import { connect as connectTcp, isIPv6, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
@@ -18,9 +17,12 @@ import type { ProxyEnvironment } from './proxy-environment.ts'
 import { openTunnel, type ProxyServer, proxyUnreachable } from './proxy-server.ts'
 import { makeRoutes, type OperatorUrls, type Routes } from './route.ts'
 
-/** Trust and identity of a TLS client, in PEM. Returns the same object while nothing has changed. */
+/**
+ * Trusted certificates and identity of a TLS client, in PEM format. Must return the same object until something
+ * changes.
+ */
 export interface TlsMaterial {
-  /** Certificates trusted in addition to those of the system. */
+  /** Certificates trusted in addition to the system's. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
@@ -29,15 +31,18 @@ export interface TlsMaterial {
 }
 
 export interface ConnectorOptions {
-  /** Address policy. True is `public`; false is `operator`, which refuses only link-local and metadata addresses. */
+  /**
+   * Address policy. `true` means `public`; `false` means `operator`, which rejects only link-local and metadata
+   * addresses.
+   */
   readonly guard: boolean | DialPolicy
-  /** PEM certificates trusted in addition to those of the system. */
+  /** PEM certificates trusted in addition to the system's. */
   readonly ca?: string | undefined
-  /** TLS material instead of `ca`; read again for each new connection. */
+  /** TLS material to use instead of `ca`; read again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** HTTP proxies. Default: from the environment variables of this process. */
+  /** HTTP proxies. Default: those in this process's environment variables. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs from the operator's configuration, see route.ts. Default: all without `guard`, none with it. */
+  /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, none with it. */
   readonly operatorUrls?: OperatorUrls | undefined
   /** Replaces the system resolver (tests). */
   readonly lookup?: LookupAll | undefined
@@ -49,7 +54,7 @@ function policyOf(guard: boolean | DialPolicy): DialPolicy {
   return typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
 }
 
-/** Returns the routes of a connector with these options. */
+/** Returns the routes for a connector with these options. */
 export function routesOf(options: ConnectorOptions): Routes {
   return makeRoutes({
     policy: policyOf(options.guard),
@@ -149,7 +154,7 @@ function dial({ host, port, policy, resolve, timeoutMs }: Dial): Promise<Socket>
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // The lookup checked the name. This checks the address of the peer again.
+      // The lookup checked the name. This check covers the peer's actual address.
       if (isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         reject(new AddressRefusedError(host))
@@ -158,7 +163,7 @@ function dial({ host, port, policy, resolve, timeoutMs }: Dial): Promise<Socket>
   })
 }
 
-/** Starts TLS to an HTTP proxy on a socket. */
+/** Starts TLS with an HTTP proxy over a socket. */
 function secured(
   connect: buildConnector.connector,
   { hostname, host, port }: URL,
@@ -172,7 +177,7 @@ function secured(
   })
 }
 
-/** Returns a function that returns the TLS connector. Rebuilds the connector when the material has changed. */
+/** Returns a getter for the TLS connector, which is rebuilt when the TLS material has changed. */
 function tlsOf(
   options: Pick<ConnectorOptions, 'ca' | 'tls' | 'tlsTimeoutMs'>,
   select: (from: TlsMaterial) => TlsMaterial = (from) => from,

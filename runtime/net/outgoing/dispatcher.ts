@@ -1,11 +1,10 @@
 /**
  * Creates the connection pools for all outgoing HTTP requests.
  *
- *
  * There are two kinds. Unguarded dispatchers are for addresses from the operator's configuration (targets, typed
- * endpoints), and refuse only metadata and link-local addresses. Guarded dispatchers are for backends and for URLs
- * from other servers (challenges, metadata, client documents). Streams are never closed for being quiet. All
- * dispatchers use the HTTP proxy of the environment, see route.ts.
+ * endpoints), and reject only metadata and link-local addresses. Guarded dispatchers are for backends and for URLs from
+ * other servers (challenges, metadata, client documents). Streams are never closed for being quiet. All dispatchers use
+ * the HTTP proxy from the environment; see route.ts.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -19,17 +18,18 @@ export type DispatchHandler = Dispatcher.DispatchHandler
 export type DispatchController = Dispatcher.DispatchController
 
 export interface DispatcherOptions extends Partial<ConnectorOptions> {
-  /** Origin of all requests; saves a lookup per request. Without it, requests may go to any origin. */
+  /** Origin of all requests; saves a lookup per request. If undefined, requests may go to any origin. */
   readonly origin?: string | undefined
   /**
-   * Provides connected sockets instead of dialling (tunnels). The provider is then responsible for addresses and TLS.
+   * Provides connected sockets instead of dialling (tunnels). The provider is then responsible for address checks and
+   * TLS.
    */
   readonly dial?: (() => Promise<Duplex>) | undefined
   /** Maximum connections per origin. Default: unlimited. */
   readonly connections?: number | undefined
-  /** Timeout for the response headers; 0 disables it. Default 60 s. Single requests may override it. */
+  /** Timeout for the response headers; 0 disables it. Default: 60 s. Individual requests may override it. */
   readonly headersTimeoutMs?: number | undefined
-  /** False opens a new connection for each request (OAuth requests to hosts from other servers). */
+  /** If false, opens a new connection for each request (OAuth requests to hosts named by other servers). */
   readonly keepAlive?: boolean | undefined
 }
 
@@ -60,7 +60,7 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
   return options.dial || !routes.hasHttpProxy ? pooled : new AbsoluteForm(pooled, routes, options.origin)
 }
 
-/** undici only needs the duplex stream methods of a socket; it checks whether the others exist. */
+/** undici needs only the duplex stream methods of a socket; it checks whether the others exist. */
 function isUsable(stream: Duplex): stream is Socket {
   return stream.writable && stream.readable
 }
@@ -81,8 +81,7 @@ function dialWith(dial: () => Promise<Duplex>): buildConnector.connector {
 }
 
 /**
- * Sends requests to http origins behind an HTTP proxy in absolute form. The connector opens the connection to the
- * proxy.
+ * Sends requests for http origins to an HTTP proxy in absolute form. The connector opens the connection to the proxy.
  */
 class AbsoluteForm extends Dispatcher {
   readonly #inner: Dispatcher
@@ -123,7 +122,7 @@ class AbsoluteForm extends Dispatcher {
   }
 }
 
-/** Adds the proxy credentials to headers of any form. */
+/** Adds the proxy credentials to headers in any form. */
 function authorized(headers: Dispatcher.DispatchOptions['headers'], { authorization = '' }: ProxyServer) {
   const name = 'proxy-authorization'
   if (Array.isArray(headers)) return [...headers, name, authorization]

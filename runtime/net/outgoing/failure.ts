@@ -1,4 +1,4 @@
-/** Kind of network failure. The codes of `gatehouse doctor` end with it. */
+/** Kind of network failure. It is the last part of the codes in `gatehouse doctor`. */
 export type FailureKind =
   | 'dns'
   | 'refused'
@@ -51,7 +51,7 @@ export function failureOf(error: unknown): NetworkFailure {
 export function knownFailure(error: unknown): NetworkFailure | undefined {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
-    // These messages name the host and the next step.
+    // These messages already name the host and the next step.
     if (code === 'HTTP_PROXY_FAILED') return { failure: 'proxy', detail: each.message }
     if (code === 'ADDRESS_REFUSED') return { failure: 'address', detail: each.message }
     const known = byCode[code]
@@ -89,8 +89,8 @@ export function networkFailureText({ failure, detail }: NetworkFailure): string 
 }
 
 /**
- * True when a response rejects the host name that the request was sent to: status 421, or an error text of the DNS
- * rebinding protection of SDKs and web frameworks.
+ * True if a response rejects the host name that the request was sent to: status 421, or an error text from the DNS
+ * rebinding protection in SDKs and web frameworks.
  */
 export function rejectsHost(status: number, text: string | undefined): boolean {
   return (

@@ -1,12 +1,10 @@
 /**
- * A small `fetch` for documents and token requests: one dispatcher, whole responses, limited time and size.
+ * A small `fetch` for documents and token requests, with one dispatcher, whole responses, and limits on time and size.
  *
- *
- * For OAuth and metadata requests (also as `customFetch` of jose and oauth4webapi, whose default fetch would bypass
- * the address checks). The response is read completely before it is returned. Redirects of GET and HEAD are followed
- * on the same authority without a downgrade; other redirects are returned as 3xx responses. Plain http is only allowed
- * to loopback.
- * Not for MCP traffic: streams use the dispatcher directly.
+ * Used for OAuth and metadata requests, including as the `customFetch` for jose and oauth4webapi, whose default fetch
+ * would bypass the address checks. The response is read completely before it is returned. For GET and HEAD, redirects
+ * within the same authority are followed unless they downgrade to http; other redirects are returned as 3xx responses.
+ * Plain http is allowed only to loopback. Not for MCP traffic: streams use the dispatcher directly.
  */
 import { ModuleError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../addresses.ts'
@@ -22,20 +20,20 @@ export interface FetchInit {
   readonly body?: string | Uint8Array<ArrayBuffer> | URLSearchParams | ReadableStream | null | undefined
   readonly signal?: AbortSignal | null | undefined
   readonly redirect?: string | undefined
-  /** Overrides the limit of the fetch for this call. */
+  /** Overrides the redirect limit for this call. */
   readonly maxRedirects?: number | undefined
 }
 
 export type Fetch = (url: string | URL, init?: FetchInit) => Promise<Response>
 
 export interface FetchOptions extends DispatcherOptions {
-  /** Time from the call to the last byte of the response. Default 30 s. */
+  /** Time from the call to the last byte of the response. Default: 30 s. */
   readonly timeoutMs?: number | undefined
-  /** Maximum size of the decoded response. Default 1 MiB. */
+  /** Maximum size of the decoded response. Default: 1 MiB. */
   readonly maxBytes?: number | undefined
-  /** Maximum number of redirects. Default 10; 0 returns each redirect to the caller. */
+  /** Maximum number of redirects. Default: 10. With 0, each redirect is returned to the caller. */
   readonly maxRedirects?: number | undefined
-  /** Allows plain http to any host. Default: only to loopback. */
+  /** Allows plain http to any host. By default, it is allowed only to loopback. */
   readonly allowHttp?: boolean | undefined
 }
 
@@ -103,7 +101,7 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
     }
   }
 
-  /** Waits for active requests. `dispatcher.close()` would also wait for the connections of aborted requests. */
+  /** Waits only for active requests. `dispatcher.close()` would also wait for the connections of aborted requests. */
   async function close(): Promise<void> {
     await Promise.allSettled(active)
     await dispatcher.destroy()

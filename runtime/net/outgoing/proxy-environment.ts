@@ -1,32 +1,31 @@
 /**
  * Selects the HTTP proxy, if any, for an outgoing request.
  *
- *
- * Loopback and local names (single labels, cluster Services) are never proxied. NO_PROXY entries, separated by commas
- * or blanks: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches subdomains only), an
- * IP address, a CIDR block. All except the CIDR block may have a `:port`.
+ * Loopback and local names (single labels, cluster Services) are never proxied. NO_PROXY entries are separated by
+ * commas or spaces: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches subdomains
+ * only), an IP address, or a CIDR block. All except a CIDR block may have a `:port`.
  */
 import { BlockList, isIP } from 'node:net'
 import { isLocalName, isSwitchedOn } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
 
 export interface ProxyEnvironment {
-  /** HTTP_PROXY: for http URLs. */
+  /** HTTP_PROXY, for http URLs. */
   readonly http?: string | undefined
-  /** HTTPS_PROXY: for https URLs. */
+  /** HTTPS_PROXY, for https URLs. */
   readonly https?: string | undefined
   /** NO_PROXY. */
   readonly except?: string | undefined
-  /** GATEHOUSE_PROXY_RESOLVES_NAMES: the proxy may resolve names from other servers that do not resolve here. */
+  /** GATEHOUSE_PROXY_RESOLVES_NAMES: lets the proxy resolve names from other servers that do not resolve here. */
   readonly resolvesNames?: boolean | undefined
 }
 
-/** Never uses a proxy; for the API server of the cluster that this process runs in. */
+/** Never uses a proxy. For the API server of the cluster that this process runs in. */
 export const directOnly: ProxyEnvironment = {}
 
 /**
  * Reads the variables. The lower-case name takes precedence, and an empty value is treated as unset. Throws
- * INVALID_CONFIG when GATEHOUSE_PROXY_RESOLVES_NAMES is not a Boolean.
+ * INVALID_CONFIG if GATEHOUSE_PROXY_RESOLVES_NAMES is not a Boolean.
  */
 export function proxyEnvironment(env: Readonly<Record<string, string | undefined>>): ProxyEnvironment {
   const either = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined
@@ -38,7 +37,7 @@ export function proxyEnvironment(env: Readonly<Record<string, string | undefined
   }
 }
 
-/** Default for every outgoing connection, so that no caller can bypass the proxy by mistake. */
+/** Default for every outgoing connection, so that no code can bypass the proxy by mistake. */
 export function processProxyEnvironment(): ProxyEnvironment {
   return proxyEnvironment(process.env)
 }
@@ -67,7 +66,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return below === name && host === name
 }
 
-/** Converts an IPv6 address to the form used in URLs; returns other text unchanged. */
+/** Converts an IPv6 address to the form used in URLs; returns other strings unchanged. */
 function canonicalAddress(address: string): string {
   return isIP(address) === 6 ? unbracket(new URL(`http://[${address}]`).hostname) : address
 }

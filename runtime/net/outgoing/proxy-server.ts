@@ -2,8 +2,7 @@
  * An HTTP proxy from the environment, and connections through it: TCP or TLS to the proxy, then a tunnel (CONNECT) for
  * https targets. Requests to http targets are sent to the proxy in absolute form (dispatcher.ts).
  *
- *
- * Every failure is an HttpProxyError whose message contains the proxy, the variable and the next step, but never the
+ * Every failure is an HttpProxyError whose message contains the proxy, the variable and the next step, but never
  * credentials.
  * Source: RFC 9110 section 9.3.6, RFC 9112 section 3.2.2.
  */
@@ -17,9 +16,9 @@ export interface ProxyServer {
   readonly url: URL
   /** Host and port, for messages. */
   readonly name: string
-  /** Variable that contains the URL. */
+  /** Variable that contains the proxy URL. */
   readonly variable: 'HTTP_PROXY' | 'HTTPS_PROXY'
-  /** Value of Proxy-Authorization; undefined without credentials. */
+  /** Value of Proxy-Authorization; undefined if there are no credentials. */
   readonly authorization: string | undefined
 }
 
@@ -28,7 +27,7 @@ class HttpProxyError extends ModuleError {
   readonly code = 'HTTP_PROXY_FAILED'
 }
 
-/** Parses a proxy URL. `protocol` is the protocol of the target. Throws HttpProxyError. */
+/** Parses a proxy URL. `protocol` is the target's protocol. Throws HttpProxyError. */
 export function parseProxy(text: string, protocol: string): ProxyServer {
   const variable = protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const url = URL.parse(text)
@@ -44,7 +43,7 @@ export function parseProxy(text: string, protocol: string): ProxyServer {
   return { url, name, variable, authorization }
 }
 
-/** Returns the host and port of the proxy for a URL, for messages; undefined for a direct connection. */
+/** Returns the host and port of a URL's proxy, for messages; undefined for a direct connection. */
 export function proxyName(url: string, environment: ProxyEnvironment): string | undefined {
   const text = proxyFor(url, environment)
   return text === undefined ? undefined : (URL.parse(text)?.host ?? 'an invalid URL')
@@ -66,7 +65,7 @@ export function proxyUnreachable({ name, variable }: ProxyServer, cause: Error):
   })
 }
 
-/** Returns the error for an error response of the proxy. `target` is the host and port of the target. */
+/** Returns the error for an error response from the proxy. `target` is the target's host and port. */
 export function proxyRefused({ name, variable, authorization }: ProxyServer, target: string, status: number) {
   if (status === 407) {
     return new HttpProxyError(
@@ -83,7 +82,7 @@ export function proxyRefused({ name, variable, authorization }: ProxyServer, tar
   return new HttpProxyError(`the HTTP proxy ${name} ${failed} to ${target} (${status}); ${next}`)
 }
 
-/** Requests a tunnel to `target` on a connection to the proxy. Rejects with HttpProxyError. */
+/** Requests a tunnel to `target` over a connection to the proxy. Rejects with HttpProxyError. */
 export function openTunnel(
   proxy: ProxyServer,
   socket: Socket,

@@ -1,12 +1,11 @@
 /**
- * Selects the route to an origin: directly, or through the HTTP proxy of the environment.
- *
+ * Selects the route to an origin: directly, or through the HTTP proxy from the environment.
  *
  * Loopback, NO_PROXY entries and local names are reached directly. Behind a proxy, our connector cannot check the
  * address, so the address rule applies before the proxy is contacted:
- * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are refused when they are
+ * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are rejected if they are
  *   known here.
- * - URLs from other servers: local names are refused; other names must resolve here, and to allowed addresses only.
+ * - URLs from other servers: local names are rejected; other names must resolve here, and only to allowed addresses.
  *   `GATEHOUSE_PROXY_RESOLVES_NAMES=true` permits names that do not resolve here.
  */
 import { type DialPolicy, isLocalName, serviceViolation } from '../../../schemas/index.ts'
@@ -17,9 +16,12 @@ import { parseProxy, type ProxyServer } from './proxy-server.ts'
 
 export interface RouteOptions {
   readonly policy: DialPolicy
-  /** Default: the environment variables of this process. `directOnly` never uses a proxy. */
+  /** Default: this process's environment variables. `directOnly` never uses a proxy. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs from the operator's configuration, compared by host and port. Default: all without a guard, none with one. */
+  /**
+   * URLs from the operator's configuration, compared by host and port. Default: all URLs without a guard, none with
+   * one.
+   */
   readonly operatorUrls?: OperatorUrls | undefined
   readonly resolve: LookupAll
   readonly timeoutMs: number
@@ -28,14 +30,14 @@ export interface RouteOptions {
 export type OperatorUrls = 'all' | readonly (string | undefined)[]
 
 export interface Routes {
-  /** False when requests to http origins are never sent through a proxy. */
+  /** False if requests to http origins are never sent through a proxy. */
   readonly hasHttpProxy: boolean
   /**
    * Returns the proxy for this origin; undefined for a direct connection. Throws HttpProxyError for an invalid
    * variable.
    */
   proxyOf(origin: URL): ProxyServer | undefined
-  /** Rejects with AddressRefusedError when the rule forbids this origin on the given route. */
+  /** Rejects with AddressRefusedError if the rule forbids this origin on the given route. */
   check(origin: URL, proxy: ProxyServer | undefined): Promise<void> | undefined
 }
 
@@ -66,8 +68,7 @@ export function makeRoutes({ policy, resolve, timeoutMs, ...options }: RouteOpti
         throw new AddressRefusedError(host, 'the URL comes from another server and contains a local name')
       const violation = proxy && serviceViolation(origin.href)
       if (violation !== undefined) throw new AddressRefusedError(host, `it ${violation}`)
-      // The other policies allow private networks, where the lookup would not refuse any name that an operator can
-      // reach.
+      // The other policies allow private networks, so the lookup would not reject any name that an operator can reach.
       const isChecked = policy === 'public' || policy === 'private'
       return proxy && isChecked ? checkBehindProxy(origin) : undefined
     },

@@ -1,20 +1,23 @@
 /**
- * Computes the pause before an event stream is reopened after it ended or could not be opened. The server's requested
- * interval applies while its streams stay open for a while; otherwise the pause grows.
+ * Computes the pause before an event stream is reopened after it ended or could not be opened. The interval that the
+ * server requested applies as long as its streams stay open for a while; otherwise, the pause grows.
  */
 export const defaultRetryMs = 1_000
 const minRetryMs = 20
 const maxRetryMs = 30_000
 /** A stream that stays open this long is considered kept. */
 const keptMs = 5_000
-/** Consecutive streams that were not kept, after which the server is considered to keep none. */
+/** Number of consecutive streams that were not kept, after which the server is considered to keep none. */
 const notKeptCount = 3
 /** Longest pause for such a server. A server whose streams deliver messages is polled every `maxRetryMs` instead. */
 const rarePauseMs = 5 * 60_000
 const maxDoublings = 14
 
 export interface StreamPaceOptions {
-  /** Called when the server has closed several consecutive streams as soon as they opened, and for each further one. */
+  /**
+   * Called once the server has closed several consecutive streams as soon as they opened, and again for each further
+   * one.
+   */
   readonly onNotKept?: (() => void) | undefined
   /** Called when a stream has stayed open long enough. */
   readonly onKept?: (() => void) | undefined
@@ -34,7 +37,6 @@ export class StreamPace {
     this.#options = options
   }
 
-  /** Records that a stream was opened. */
   opened(): void {
     if (this.#cancel) return
     this.#failures++
@@ -48,8 +50,8 @@ export class StreamPace {
   }
 
   /**
-   * Records that the open stream delivered a message. Some servers close each stream after its messages and expect to
-   * be polled.
+   * Records that the open stream delivered a message. Some servers close each stream after sending its messages and
+   * expect to be polled.
    */
   delivered(): void {
     this.#hasDelivered = true
@@ -57,8 +59,8 @@ export class StreamPace {
 
   /**
    * Records that a stream ended or could not be opened. Returns the pause before the next attempt, in milliseconds.
-   * `retryMs`: interval that the server requested between streams; `retryAfterMs`: delay that it requested when it
-   * refused a stream.
+   * `retryMs` is the interval that the server requested between streams; `retryAfterMs` is the delay that it requested
+   * when it rejected a stream.
    */
   ended({ retryMs = defaultRetryMs, retryAfterMs = 0 }: Readonly<StreamWishes> = {}): number {
     if (this.#cancel) this.#cancel()
@@ -90,7 +92,7 @@ export interface StreamWishes {
   retryAfterMs?: number | undefined
 }
 
-/** Clamps the pause that a server requested. */
+/** Clamps a pause that a server requested. */
 export function clampRetry(retryMs: number): number {
   return Math.min(Math.max(retryMs, minRetryMs), maxRetryMs)
 }

@@ -1,4 +1,4 @@
-/** Types of undici modules that have none. Each exports the member of the package index with that name. */
+/** Types for undici modules that have none. Each exports the member of the package index with that name. */
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici'
 }

@@ -1,6 +1,5 @@
 /**
- * Sends one request through a dispatcher and reads its whole response up to a size limit. Decodes content codings.
- *
+ * Sends one request through a dispatcher and reads the whole response, up to a size limit. Decodes content codings.
  *
  * Replaces undici's fetch, whose streams and copies cost several times as much and which loads another 0.3 MB. An
  * event stream may never end and is not a document, so its body is treated as empty.
@@ -30,7 +29,7 @@ export interface WholeResponse {
   readonly body: Buffer
 }
 
-/** Rejects with the signal's reason, the error of `tooLarge`, or a TypeError whose cause is the network failure. */
+/** Rejects with the signal's reason, the error from `tooLarge`, or a TypeError whose cause is the network failure. */
 export async function requestWhole(dispatcher: Dispatcher, request: WholeRequest): Promise<WholeResponse> {
   const response = await new Promise<WholeResponse>((resolve, reject) => {
     if (request.signal.aborted) {
@@ -81,7 +80,7 @@ class WholeResponseHandler implements DispatchHandler {
     request.signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  /** Ends the request with an error, and drops further data. */
+  /** Ends the request with an error and drops further data. */
   fail(error: Error): void {
     if (!this.#finish()) return
     this.#controller?.abort(error)
@@ -125,10 +124,10 @@ class WholeResponseHandler implements DispatchHandler {
   }
 }
 
-/** Each coding is decoded in one turn of the event loop, which a long chain would block. */
+/** Each coding is decoded in one turn of the event loop, so a long chain would block it. */
 const maxCodings = 5
 
-/** Decodes the body. Returns the response unchanged when a coding is unknown. */
+/** Decodes the body. Returns the response unchanged if a coding is unknown. */
 async function decoded(
   response: WholeResponse,
   { maxBytes, tooLarge }: Pick<WholeRequest, 'maxBytes' | 'tooLarge'>,

@@ -1,6 +1,6 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** True for errors of the connection to a backend: unreachable, invalid responses, or failed authentication. */
+/** True for errors of the backend connection: backend unreachable, invalid response, or failed authentication. */
 export function isBackendError(error: unknown): error is GatehouseError {
   return (
     error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || outgoingErrors.has(error.code))
@@ -14,14 +14,14 @@ export const loginErrors: ReadonlySet<string> = new Set([
   'UPSTREAM_NOT_CONNECTED',
 ])
 
-/** Errors of the outgoing credentials, which the caller or the operator must resolve. */
+/** Outgoing credential errors, which the caller or the operator must resolve. */
 const outgoingErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',
   'OAUTH_REFUSED',
 ])
 
-/** True when one requester's credential caused the error. A request with another credential may succeed. */
+/** True if one requester's credential caused the error. A request with another credential may succeed. */
 export function isCredentialError(error: unknown): boolean {
   return error instanceof GatehouseError && (loginErrors.has(error.code) || credentialErrors.has(error.code))
 }

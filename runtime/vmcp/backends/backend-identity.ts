@@ -3,7 +3,7 @@ import type { BackendSettings } from './settings.ts'
 
 /**
  * Identifies the backend that a stored or sealed value belongs to. Returns a digest of the backend's name and address,
- * so that the identity changes when either of them changes.
+ * so that the identity changes if either of them changes.
  */
 export function backendIdentity({ name, target }: Pick<BackendSettings, 'name' | 'target'>): string {
   return hash('sha256', JSON.stringify([name, target.url.href]), 'base64url')

@@ -1,7 +1,8 @@
 /**
- * Converts one backend's part of the configuration to settings, or lists every problem that prevents serving it.
+ * Converts one backend's part of the configuration to settings, or lists every problem that prevents the backend from
+ * being served.
  *
- * A problem affects one backend only: it is left out, reported, and treated as unavailable. The server checks each
+ * A problem affects only one backend, which is left out, reported, and treated as unavailable. The server checks each
  * backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all of them.
  */
 import {
@@ -21,16 +22,16 @@ import { type BackendCredentials, type BackendStrategies, strategyOf } from './o
 
 export interface BackendParts {
   readonly outgoing: BackendStrategies
-  /** Settings of the embedded authorization server. Undefined when none is configured. */
+  /** Settings of the embedded authorization server; undefined if none is configured. */
   readonly authServer: AuthServerFacts | undefined
 }
 
-/** The settings of a backend, without its connections. */
+/** A backend's settings, without its connections. */
 export interface DeclaredBackend {
   readonly url: URL
-  /** The addresses to which connections are allowed. */
+  /** The addresses that may be connected to. */
   readonly addresses: AddressPolicy
-  /** Returns the current PEM certificates that are trusted in addition to the system's. */
+  /** Returns the current PEM certificates to trust in addition to the system's. */
   readonly trust: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials
@@ -41,7 +42,7 @@ export type BackendConfiguration =
   | { readonly ready: DeclaredBackend; readonly problems?: undefined }
   | { readonly ready?: undefined; readonly problems: readonly string[] }
 
-/** Returns the settings of one backend, or all of its problems as `field: rule` lines. Never throws. */
+/** Returns one backend's settings, or all of its problems as `field: rule` lines. Never throws. */
 export function configureBackend(
   backend: RuntimeBackend,
   config: VmcpConfig,
@@ -72,7 +73,7 @@ export function configureBackend(
   return { ready: { url, addresses: backend.addresses, trust, headers, auth, timeoutMs } }
 }
 
-/** Returns the backends of a configuration that cannot be served, with their problems. */
+/** Returns the configured backends that cannot be served, with their problems. */
 export function findBrokenBackends(config: VmcpConfig, parts: BackendParts): readonly ExcludedBackend[] {
   return (config.backends ?? []).flatMap((backend) => {
     const { problems } = configureBackend(backend, config, parts)
@@ -91,7 +92,7 @@ function urlOf({ name, url, addresses }: RuntimeBackend): URL {
   return new URL(url)
 }
 
-/** Returns the trust anchors of the backend. The file is followed, because it may change while the server runs. */
+/** Returns the backend's trust anchors. The file is watched, because it may change while the server runs. */
 function followBundle({ name, caBundlePath }: RuntimeBackend): (() => TlsMaterial) | undefined {
   if (caBundlePath === undefined) return undefined
   return followTls({ insecureSkipVerify: false, caBundlePath }, `backends.${name}`)

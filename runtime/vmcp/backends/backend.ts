@@ -2,9 +2,9 @@
  * One backend: its protocol era and its live connections.
  *
  * A session-era backend gets one connection for each client session and identity, and a pool for clients without a
- * session. When a client supports questions from the backend or requests log messages, a pooled connection serves one
- * request at a time and one identity. Messages that name no request then belong to one client. A stateless backend
- * needs a single connection. The number of connections is bounded, and idle ones are closed.
+ * session. If a client supports questions from the backend or requests log messages, a pooled connection serves only
+ * one request at a time and only one identity, so that messages that name no request belong to one client. A stateless
+ * backend needs a single connection. The number of connections is bounded, and idle ones are closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -38,7 +38,7 @@ import { StatelessBackend } from './stateless-era/stateless-backend.ts'
 
 /** Connects a backend to the catalog and to the client sessions. */
 export interface BackendLinks {
-  /** A list of a listing connection, or of one session, has changed. */
+  /** A list has changed for a listing connection or for one session. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
   /** Announcements over this connection may have been lost. */
   announcementsLost(backend: Backend, scope: ConnectionScope): void
@@ -130,7 +130,7 @@ export class Backend {
     return server
   }
 
-  /** Sends a request when the health of the backend admits it, and reports the outcome. */
+  /** Sends a request if the backend's health admits it, and reports the outcome. */
   readonly #send = async (client: OperationClient, request: Request): Promise<Outcome> => {
     const { sender, signal, method } = request
     const startedAt = performance.now()
@@ -175,7 +175,7 @@ export class Backend {
     return managed.connection.request(request)
   }
 
-  /** Returns the requester's identity, or '' when the backend responds the same to every requester. */
+  /** Returns the requester's identity, or '' if the backend responds the same way to every requester. */
   #identityOf(sender: Sender): string {
     return this.settings.perCaller ? requesterIdentity(sender) : ''
   }
@@ -184,7 +184,7 @@ export class Backend {
     return { kind: 'session', session, identity: this.#identityOf(sender) }
   }
 
-  /** Reports that the backend changed its era and closes the connections of the previous one. */
+  /** Reports that the backend has changed its era, and closes the connections that used the previous era. */
   #eraChanged(era: Era): void {
     this.#options.events.emit('backend_era', { backend: this.name, era })
     this.#options.links.eraChanged(this)
@@ -196,8 +196,8 @@ export class Backend {
   }
 
   /**
-   * Returns the connection for reading lists: the one of `session`, or the one of a kind of client (`key`). Rejects
-   * with BACKEND_* errors when it cannot be opened.
+   * Returns the connection for reading lists: the one for `session`, or the one for a kind of client (`key`). Rejects
+   * with BACKEND_* errors if it cannot be opened.
    */
   async listing(
     key: string,
@@ -224,13 +224,13 @@ export class Backend {
     )
   }
 
-  /** Sends a notification over every live connection of a session. */
+  /** Sends a notification over each of a session's live connections. */
   notify(session: ClientSession, method: string): void {
     for (const { connection, sender } of this.#connections.ofSession(session))
       connection.notify(method, undefined, sender)
   }
 
-  /** Requests log messages of this level over every live connection of a session. */
+  /** Requests log messages of this level over each of a session's live connections. */
   setLogLevel(session: ClientSession, level: string): void {
     for (const { connection, sender } of this.#connections.ofSession(session))
       connection.setLogLevel(level, sender)
@@ -247,12 +247,12 @@ export class Backend {
     }
   }
 
-  /** Reports a failed request to the health of the backend. Returns the error that names the backend. */
+  /** Reports a failed request to the backend's health. Returns an error that names the backend. */
   #reportFailure(error: unknown): Error {
     const { monitor } = this.health
     const named = this.#nameBackend(error)
     if (isTooLarge(named)) {
-      // The backend executed the request, so this is not a failure of the backend.
+      // The backend executed the request, so the error is not a failure of the backend.
       this.#options.events.emit('backend_call_failed', { backend: this.name, reason: named.message })
       monitor.report(this.name, undefined)
     } else if (isBackendError(named)) monitor.report(this.name, named)
@@ -263,7 +263,7 @@ export class Backend {
     return named
   }
 
-  /** Reports a caller who must sign in again. This is not a failure of the backend. */
+  /** Reports that a caller must sign in again, which is not a failure of the backend. */
   #reportLogin(error: Error): void {
     if (!(error instanceof GatehouseError) || !loginErrors.has(error.code)) return
     const { authType: strategy } = this.settings
@@ -334,7 +334,8 @@ export class Backend {
   }
 
   /**
-   * Returns the abilities to declare to the backend for a client: plain ones when too many new kinds arrived recently.
+   * Returns the abilities to declare to the backend for a client: the plain ones if too many new kinds arrived
+   * recently.
    */
   #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`
@@ -347,14 +348,14 @@ export class Backend {
     return abilities
   }
 
-  /** Closes the connections of a session. With `end` false, the backend's session stays open for another replica. */
+  /** Closes a session's connections. If `end` is false, the backend's session stays open for another replica. */
   async endSession(session: ClientSession, { end }: { readonly end: boolean }): Promise<void> {
     const all = this.#connections.ofSession(session, { forget: true })
     this.#stateless?.endSession(session)
     await Promise.all(all.map(({ connection, sender }) => connection.close(sender, { end })))
   }
 
-  /** Closes connections that were idle for `idleMs`, except those of sessions. */
+  /** Closes connections that have been idle for `idleMs`, except those of sessions. */
   evict(idleMs: number): void {
     this.#connections.evict(idleMs)
     this.#stateless?.evict(this.#options.now() - idleMs)
@@ -365,7 +366,7 @@ export class Backend {
     await this.#connections.close()
   }
 
-  /** Checks that the backend answers. Rejects with BACKEND_* errors. */
+  /** Checks that the backend responds. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
     await this.#era.run(noSender, signal, (era) => this.#checkIn(era, signal))
   }
@@ -384,7 +385,9 @@ function isTooLarge(error: Error): error is GatehouseError {
   return error instanceof GatehouseError && error.code === 'BACKEND_RESULT_TOO_LARGE'
 }
 
-/** Returns the outcome of a request that looked rejected for its era when the backend has not changed. */
+/**
+ * Returns the outcome of a request that seemed to be rejected because of its era, if the backend has not changed eras.
+ */
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome
   throw error

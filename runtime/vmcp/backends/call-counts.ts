@@ -1,8 +1,8 @@
 /**
- * Counts the client requests to a backend, the failed ones, and their recent latencies. Counting does not allocate:
- * times are whole milliseconds, in buckets.
+ * Counts the client requests to a backend and the failed ones, and records recent latencies. Counting does not allocate
+ * memory: times are whole milliseconds in buckets.
  */
-/** Upper bounds of the buckets in milliseconds. The last bucket includes longer times. */
+/** Upper bounds of the buckets in milliseconds. Longer times fall into the last bucket. */
 const boundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const
 /** Percentiles cover between one and two periods. */
 const periodMs = 5 * 60_000
@@ -10,7 +10,7 @@ const periodMs = 5 * 60_000
 export interface CallCounts {
   readonly calls: number
   readonly failed: number
-  /** Upper bounds of the buckets that contain the percentiles. Undefined without a recent call. */
+  /** Upper bounds of the buckets that contain the percentiles; undefined if there was no recent call. */
   readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined
 }
 
@@ -62,7 +62,7 @@ function percentile(counts: Uint32Array, rank: number): number {
 }
 
 /**
- * Returns whole milliseconds of a monotonic clock as a 32-bit integer. It wraps after 24 days, but differences stay
+ * Returns a monotonic clock's whole milliseconds as a 32-bit integer. It wraps after 24 days, but differences stay
  * correct.
  */
 function millis(): number {

@@ -20,9 +20,9 @@ export interface ServerCapabilities {
   readonly completions: boolean
   readonly logging: boolean
   readonly subscribe: boolean
-  /** Kinds whose changes the backend announces. */
+  /** Kinds of lists whose changes the backend announces. */
   readonly listChanged: ReadonlySet<ListKind>
-  /** Kinds whose capability is declared, but is not an object. */
+  /** Kinds of lists whose capability is declared but is not an object. */
   readonly misdeclared?: readonly ListKind[]
 }
 
@@ -32,17 +32,17 @@ export interface Request {
   readonly method: string
   /** The client's params, unchanged. */
   readonly params: JsonObject
-  /** Members of the params that differ for the backend, such as the original name of a tool. */
+  /** Members of the params that differ for the backend, such as a tool's original name. */
   readonly changes?: Changes
   readonly sender: Sender
-  /** Capabilities of the client, raw JSON. A stateless backend receives them with each request. */
+  /** The client's capabilities, raw JSON. A stateless backend receives them with each request. */
   readonly capabilities: Buffer
   readonly signal: AnySignal
-  /** Time limit for the backend. Excludes the time in which it waits for an answer of the client. */
+  /** Time limit for the backend. Excludes the time it spends waiting for the client's answer. */
   readonly timeoutMs: number
-  /** A tighter limit for the response than that of the configuration. */
+  /** A tighter limit for the response than the configured one. */
   readonly limit?: ResponseLimit | undefined
-  /** Relays messages to the client. Undefined for requests of Gatehouse itself. */
+  /** Relays messages to the client; undefined for Gatehouse's own requests. */
   readonly relay?: Relay | undefined
   /** True for a read-only or idempotent tool, whose call may be executed twice. */
   readonly repeatable?: boolean | undefined
@@ -50,26 +50,26 @@ export interface Request {
   readonly delivery?: Delivery | undefined
   /** Mirrored argument headers (stateless era). */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Trace context for `_meta`. Replaces the client's trace context. */
+  /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>>
 }
 
-/** Relays notifications and questions that belong to one request. */
+/** Relays the notifications and questions that belong to one request. */
 export interface Relay {
-  /** True when questions can be asked while the request runs. Otherwise they end it with an `input` outcome. */
+  /** True if questions can be asked while the request runs. Otherwise, they end it with an `input` outcome. */
   readonly bridges: boolean
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   progress(params: Buffer): void
   log(params: Buffer): void
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
-  /** Streams a large result to the client while it arrives. Undefined when it must be read whole. */
+  /** Streams a large result to the client while it arrives; undefined if it must be read whole. */
   streamResult?(): ResultPassage | undefined
 }
 
 /**
- * Returns the splitter for the large result of a request, or undefined when the result must be read whole. `id` is the
- * request id, raw JSON. The deadline is paused while the client does not read.
+ * Returns the splitter for a request's large result, or undefined if the result must be read whole. `id` is the request
+ * id, raw JSON. The deadline is paused while the client is not reading.
  */
 export function makeSplitter(
   relay: Relay | undefined,
@@ -91,7 +91,7 @@ export function makeSplitter(
 }
 
 export interface BackendConnection {
-  /** Opens the connection when necessary. Concurrent callers share one attempt. Rejects with BACKEND_* errors. */
+  /** Opens the connection if necessary. Concurrent callers share one attempt. Rejects with BACKEND_* errors. */
   open(sender: Sender, signal: AbortSignal): Promise<ServerInfo>
   request(request: Request): Promise<Outcome>
   /** Sends a notification. Errors are ignored. */
@@ -100,11 +100,13 @@ export interface BackendConnection {
   setLogLevel(level: string, sender: Sender): void
   /** Number of requests in flight. */
   readonly inFlightCount: number
-  /** Closes the connection. With `end`, also ends the backend session. Otherwise another replica can continue it. */
+  /**
+   * Closes the connection. If `end` is true, also ends the backend session; otherwise, another replica can continue it.
+   */
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** Messages of a connection that belong to no request. */
+/** Connection messages that belong to no request. */
 export interface ConnectionEvents {
   listChanged(kind: ListKind): void
   resourceUpdated(params: Buffer): void
@@ -112,13 +114,13 @@ export interface ConnectionEvents {
   notification(method: string, params: Buffer | undefined): void
   /** Messages that belong to no request may have been lost. */
   announcementsLost(): void
-  /** The backend session and its announcements are lost. The next request opens another session. */
+  /** The backend session and its announcements have been lost. The next request opens another session. */
   sessionLost(): void
   /** A question that belongs to no request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
   /**
-   * Called when a message is dropped or rejected because it may belong to several requests in flight or to an earlier
-   * one.
+   * Called when a message is dropped or rejected because it may belong to one of several requests in flight or to an
+   * earlier one.
    */
   unassigned(method: string): void
 }

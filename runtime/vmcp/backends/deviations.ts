@@ -1,4 +1,4 @@
-/** Tracks how one backend deviates from the protocol, and reports each deviation when it is found and when it ends. */
+/** Tracks how one backend deviates from the protocol. Reports each deviation when it is found and when it ends. */
 import type { Deviation, Events } from '../../observe/index.ts'
 import type { DeviationReport } from './transport/target.ts'
 

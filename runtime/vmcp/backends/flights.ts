@@ -5,9 +5,9 @@ export class Flights<T> {
   readonly #running = new Map<string, Promise<T>>()
 
   /**
-   * Joins the run of this key, or starts one. The key must contain everything that the outcome depends on, so that a
-   * failure does not affect callers with other keys. When a caller aborts (`signal`), it stops waiting, but the run
-   * continues: `work` needs its own time limit. An entry is removed when its run ends, so there are at most as many
+   * Joins the run for this key, or starts one. The key must contain everything that the outcome depends on, so that a
+   * failure does not affect callers with other keys. A caller that aborts (`signal`) stops waiting, but the run
+   * continues, so `work` needs its own time limit. An entry is removed when its run ends, so there are at most as many
    * entries as concurrent callers.
    */
   run(key: string, signal: AnySignal, work: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import type { StrategyConfig } from '../../outgoing/index.ts'
 
 /**
  * Returns the reason why a strategy conflicts with the embedded authorization server, which removes upstream tokens
- * from requests. `field` is the path of the strategy in the configuration.
+ * from requests. `field` is the strategy's path in the configuration.
  */
 export function injectionViolation(
   field: string,

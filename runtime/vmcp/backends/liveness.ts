@@ -1,8 +1,8 @@
 /**
- * Checks that a session-era backend responds. Uses the open session, or opens one.
+ * Checks that a session-era backend responds. Uses the open session, or opens one if there is none.
  *
- * Every JSON-RPC response to a ping passes the check, errors included. So does every 4xx status that is unrelated to
- * credentials or load. When a server responds to a ping with anything else, the check requests its lists, until one
+ * Every JSON-RPC response to a ping passes the check, including errors. So does every 4xx status that is unrelated to
+ * credentials or load. If a server responds to a ping with anything else, the check requests its lists until one
  * response passes. A web server that serves the same page for every request must not pass as an MCP server.
  */
 import { emptyObject } from '../../mcp/index.ts'
@@ -90,7 +90,7 @@ function isRefusal(error: unknown): boolean {
   )
 }
 
-/** True when the response is not JSON-RPC, or when the backend has already lost the session that was just opened. */
+/** True if the response is not JSON-RPC, or if the backend has already lost the session that was just opened. */
 function isNoResponse(error: unknown): boolean {
   if (error instanceof BackendSessionLost) return true
   if (error instanceof WrongEra || !(error instanceof GatehouseError)) return false

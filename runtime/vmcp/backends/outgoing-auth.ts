@@ -1,9 +1,9 @@
 /**
- * Provides the credentials and fixed headers of requests to each backend: strategies from the configuration, secret
- * values and header forwarding from the environment.
+ * Provides the credentials and fixed headers for requests to each backend. Strategies come from the configuration;
+ * secret values and header forwarding come from the environment.
  *
- * An explicit entry of a backend takes precedence over the default. Without either, the backend gets no credentials. In
- * a pod, the hooks have already resolved references to entries.
+ * A backend's explicit entry takes precedence over the default. Without either, the backend gets no credentials. In a
+ * pod, the hooks have already resolved references to entries.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of
  * remote server entries.
  */
@@ -30,18 +30,18 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface BackendCredentials {
   readonly type: string
   readonly credentials: Credentials
-  /** True when the credentials depend on the caller. */
+  /** True if the credentials depend on the caller. */
   readonly perCaller: boolean
   /** Equal for equal settings. */
   readonly fingerprint: string
 }
 
 export interface BackendStrategies {
-  /** Lists the problems of a strategy, each with its path below `field`. Empty when the strategy is valid. */
+  /** Lists a strategy's problems, each with its path below `field`. Empty if the strategy is valid. */
   strategyViolations(strategy: StrategyConfig, field: string): readonly string[]
-  /** Throws INVALID_CONFIG, which names every problem. */
+  /** Throws INVALID_CONFIG, listing every problem. */
   authFor(backend: string, config: VmcpConfig): BackendCredentials
-  /** Returns the fixed headers of one backend. Throws INVALID_CONFIG. */
+  /** Returns one backend's fixed headers. Throws INVALID_CONFIG. */
   headersFor(backend: string, config: Pick<VmcpConfig, 'backends'>): Readonly<Record<string, string>>
   close(): Promise<void>
 }
@@ -74,7 +74,7 @@ export interface NamedStrategy {
   readonly strategy: StrategyConfig
 }
 
-/** Returns the strategy of one backend: its own, the default, or `unauthenticated`. */
+/** Returns one backend's strategy: its own, the default, or `unauthenticated`. */
 export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
   const entries = outgoingAuth.backends ?? {}
   const own = Object.hasOwn(entries, backend) ? entries[backend] : undefined
@@ -95,8 +95,8 @@ function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig
 }
 
 /**
- * Returns the fixed headers of one backend. Throws INVALID_CONFIG when the variable is invalid or matches two backends:
- * `a-b` and `a.b` map to the same variable, and neither may get the headers of the other.
+ * Returns one backend's fixed headers. Throws INVALID_CONFIG if the variable is invalid or matches two backends: `a-b`
+ * and `a.b` map to the same variable, and neither may get the other's headers.
  */
 function headersFor(
   backend: string,

@@ -7,17 +7,17 @@ export interface BackendSettings {
   readonly transport: 'streamable-http' | 'sse'
   readonly target: ChannelTarget
   readonly timeoutMs: number
-  /** True when responses may depend on the requester: credentials of the caller, or passed-through headers. */
+  /** True if responses may depend on the requester: the caller's credentials or passed-through headers. */
   readonly perCaller: boolean
   /** Equal for equal settings. A changed fingerprint replaces the backend. */
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
-  /** Rules for digesting its items. Undefined when pinning is off. */
+  /** Rules for digesting the backend's items; undefined if pinning is off. */
   readonly pins?: PinRules | undefined
   /**
-   * Returns when the first certificate of its bundle expires, in milliseconds since the epoch. Undefined without a
-   * bundle.
+   * Returns when the first certificate in the backend's bundle expires, in milliseconds since the epoch; undefined if
+   * there is no bundle.
    */
   readonly caEndsAt?: (() => number | undefined) | undefined
 }

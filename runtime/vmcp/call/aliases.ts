@@ -1,6 +1,7 @@
 /**
  * Aliases for tools whose names are longer than clients accept. Names in lists and calls are translated here, so that
- * everything else (policies, webhooks, limits, workflows) sees the tools' own names. Clients may use own names too.
+ * everything else (policies, webhooks, limits, workflows) sees the tools' own names. Clients may also use the own
+ * names.
  *
  * Lists are translated outside the feature surfaces. Calls, including those of scripts and tool search, are translated
  * exactly once and before the checks, because a translated name may itself be the alias of another tool.
@@ -21,7 +22,10 @@ import { type Link, type Operation, type Perform, withParams } from '../model/op
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
-/** Replaces the alias in a call with the tool's own name. `limit` is the longest name that clients receive. */
+/**
+ * Replaces the alias in a call with the tool's own name. `limit` is the length of the longest name that clients
+ * receive.
+ */
 export function resolveAliases(
   limit: number,
   nameOf: (client: OperationClient, alias: string) => Promise<string | undefined>,

@@ -3,10 +3,10 @@
  *
  * Comes before the rate limit, so that a denied call costs nothing, and before every link that looks up the named item
  * (optimizer, code mode, workflows, the core), so that a denied caller cannot find out what exists. The filtered lists
- * contain workflows. The surface of a feature adds the feature's own tools outside this link, after its own check.
+ * include workflows. The surface of a feature adds the feature's own tools outside this link, after its own check.
  *
- * Each call of a script passes through this link with its real name and arguments. Steps of a workflow do not, because
- * the workflow itself was authorized.
+ * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not,
+ * because the workflow itself was authorized.
  *
  * A denied operation is rejected with FORBIDDEN and the text for its action. Lists contain only items that the caller
  * may use.
@@ -25,11 +25,11 @@ export interface AuthorizeOptions {
    * tools, because a tool that is reported as nonexistent cannot be called.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
-  /** Like `factsOf`, but only consults the cache. Used by shadow policies for rejected requests. */
+  /** Like `factsOf`, but consults only the cache. Used by shadow policies for rejected requests. */
   readonly peekFacts?: (client: OperationClient, request: AccessRequest) => Facts | undefined
-  /** Returns the lookup from item ids of a list to their origins. `result` is the raw result that the core rendered. */
+  /** Returns the lookup from a list's item ids to their origins. `result` is the raw result that the core rendered. */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
-  /** Receives each decision about an operation. */
+  /** Receives each decision on an operation. */
   readonly onDecision?: (
     operation: Operation,
     decision: AccessDecision,
@@ -64,7 +64,7 @@ export function authorize({
     }
     onDecision(operation, 'allowed', report)
     const origin = decidedOrigin(operation.origin, report?.request.origin)
-    // The name may resolve to another backend later. `resolveTarget` then rejects the operation.
+    // The name may resolve to a different backend later, in which case `resolveTarget` rejects the operation.
     const outcome = await next(origin === operation.origin ? operation : { ...operation, origin })
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)
@@ -76,7 +76,10 @@ export function authorize({
   }
 }
 
-/** Returns the origin that was decided on. Throws BACKEND_UNAVAILABLE when webhooks and policies saw different ones. */
+/**
+ * Returns the origin that the decision was based on. Throws BACKEND_UNAVAILABLE if webhooks and policies saw different
+ * ones.
+ */
 function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): Origin | undefined {
   if (!asked || !decided) return decided ?? asked
   if (asked.backend === decided.backend && asked.original === decided.original) return decided

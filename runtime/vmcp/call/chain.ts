@@ -5,11 +5,11 @@
  *     readable quotas → tools of features → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → send
  *
- * - A caller without rights learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports
+ * - An unauthorized caller learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports
  *   unknown and withheld names, and both come before the rate limit and the quota.
- * - A feature (tool search, scripts) has two places. Its surface comes before the checks, because it shows only what
- *   the caller may use. Its tools come after the checks, so that a call to one costs a token and can be denied.
- * - A workflow is a tool of the catalog. Its steps enter at `resource links`, because the earlier checks were made for
+ * - A feature (tool search, scripts) has two places. Its listing is built outside the checks, because it contains only
+ *   what the caller may use. Its tools come after the checks, so that a call to one costs a token and can be denied.
+ * - A workflow is a tool in the catalog. Its steps enter at `resource links`, because the earlier checks were made for
  *   the workflow itself.
  *
  * Links without configuration are skipped.
@@ -19,7 +19,7 @@ import type { Feature } from '../model/feature.ts'
 import type { Link, Operation, Perform } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
-/** The links that the configuration requires. A reload may replace each of them. */
+/** The links that the configuration requires. A reload may replace any of them. */
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
@@ -46,15 +46,15 @@ type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 
 /** Entry points of the chain. */
 export interface ChainEntries {
-  /** For operations of clients. */
+  /** For client operations. */
   readonly perform: Perform
   /** For operations that Gatehouse repeats on behalf of a client. Starts at `resolveTarget`. */
   readonly performOwn: Perform
-  /** For steps of workflows, which have a target. Starts at `resource links`. */
+  /** For workflow steps, which have a target. Starts at `resource links`. */
   readonly performStep: Perform
 }
 
-/** The entry points of one server, and the links behind them. */
+/** One server's entry points and the links behind them. */
 export interface Chain extends ChainEntries {
   /**
    * Replaces the links after a configuration change. An operation keeps the features that were in force when it
@@ -99,7 +99,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     ...(tools.size === 0 ? [] : [runFeatureTools(tools)]),
     ...finalLinks,
   ]
-  /** A link given by name is read when an operation reaches it. */
+  /** A link given by name is looked up when an operation reaches it. */
   function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
     return links.reduceRight<Perform>((next, step) => {
       return function performFromHere(operation) {

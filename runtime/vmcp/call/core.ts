@@ -1,6 +1,5 @@
 /**
- * Reads the catalog for operations: the entries that a client sees, the entry that an operation names, and the pages of
- * lists.
+ * Reads the catalog for operations: the entries that a client sees, the entry that an operation names, and list pages.
  *
  * Does not depend on protocol revisions or HTTP. The order of checks is in chain.ts.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
@@ -34,9 +33,9 @@ import type { Guard } from '../features/guardrails/guard.ts'
 
 /** The parts that a reload replaces. */
 export interface CallParts extends LookupParts {
-  /** Undefined when no guardrails are configured. */
+  /** Undefined if no guardrails are configured. */
   readonly guard?: Guard | undefined
-  /** The only backend of the configuration; undefined when there are several. */
+  /** The only backend in the configuration; undefined if there are several. */
   readonly onlyBackend: string | undefined
   /** Resource URIs that backends returned in results. */
   readonly links: ResourceLinks
@@ -75,11 +74,12 @@ export class Core {
 
   /**
    * Finds the target that an operation names. Lists and completions that no backend offers have none. Rejects with
-   * INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN when the entry is withheld or
-   * belongs to another backend than the authorized one, or BACKEND_UNAVAILABLE when the entry cannot be determined now.
+   * INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN if the entry is withheld or
+   * belongs to a backend other than the authorized one, or BACKEND_UNAVAILABLE if the entry cannot currently be
+   * determined.
    *
-   * Comes after authorization, so that a caller without rights cannot find out which names exist. `featureTools` are
-   * the tools of Gatehouse itself that a later link runs. The catalog does not contain them.
+   * Comes after authorization, so that an unauthorized caller cannot find out which names exist. `featureTools` are
+   * those of Gatehouse's own tools that a later link runs. The catalog does not contain them.
    */
   resolveTarget(featureTools: ReadonlySet<string>): Link {
     const resolveTarget: Link = async (operation, next) => {
@@ -104,7 +104,7 @@ export class Core {
     return resolveTarget
   }
 
-  /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
+  /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE if any backend is down. */
   view(client: OperationClient, options: ViewOptions): Promise<Catalog> {
     return this.#lookup.view(client, options)
   }
@@ -115,13 +115,13 @@ export class Core {
     return (await views.query(members, client, { waitForFresh: true })).catalog
   }
 
-  /** Returns the cached catalog of a client, without contacting a backend. */
+  /** Returns a client's cached catalog without contacting a backend. */
   peek(client: OperationClient): Catalog {
     const { members, views } = this.parts
     return views.peek(members, client)
   }
 
-  /** Returns the tool's own name for an alias or for that name itself; undefined when neither exists. */
+  /** Returns the tool's own name for an alias or for the own name itself; undefined if neither exists. */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.#lookup.nameOf(client, alias)
   }
@@ -130,7 +130,7 @@ export class Core {
     return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
   }
 
-  /** Returns the backend of a URI that no list contains: the only backend, or the one that returned the URI. */
+  /** Returns the backend for a URI that no list contains: the only backend, or the one that returned the URI. */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.parts
     const backend = onlyBackend ?? links.backendOf(client, uri)
@@ -162,14 +162,14 @@ export class Core {
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
-  /** Returns the raw result with the first page of a list. */
+  /** Returns the raw result containing the first page of a list. */
   firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
     return renderPage(kind, listOf(catalog, kind), { era, cursor: undefined, cursors: this.#cursors })
   }
 
   /**
-   * Returns the facts of an item that a client names, looked up like the request itself. Undefined when the item does
-   * not exist; an error when that cannot be determined now.
+   * Returns the facts of an item that a client names, looked up like the request itself. Undefined if the item does not
+   * exist; an error if that cannot currently be determined.
    */
   async factsOf(
     client: OperationClient,
@@ -186,7 +186,7 @@ export class Core {
     return this.#lookup.errorForUnlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
   }
 
-  /** Like `factsOf`, but only consults the cache. */
+  /** Like `factsOf`, but consults only the cache. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
     const entry = makeEntryFinder(action, id, linked)(this.peek(client))
@@ -238,8 +238,8 @@ export class Core {
 
   /**
    * Reads the lists of a backend again and returns the new target of a call that the backend rejected for its mirrored
-   * headers. Undefined when the tool no longer exists. Rejects with BACKEND_UNAVAILABLE when the name now belongs to
-   * another tool.
+   * headers. Undefined if the tool no longer exists. Rejects with BACKEND_UNAVAILABLE if the name now belongs to a
+   * different tool.
    */
   async retarget(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
     const name = operation.params.text('name') ?? refuseMissing('name')
@@ -252,7 +252,7 @@ export class Core {
 
   /**
    * Returns the target of a workflow step. Its tool was found when the workflow started and may have changed since.
-   * Rejects with FORBIDDEN when the tool is now refused, and with INVALID_PARAMS when it no longer exists.
+   * Rejects with FORBIDDEN if the tool is now refused, and with INVALID_PARAMS if it no longer exists.
    */
   async stepTarget(
     { client }: Operation,
@@ -270,7 +270,7 @@ export class Core {
   }
 
   /**
-   * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. An unknown tool is not
+   * Checks the headers that mirror a tool call's arguments. Rejects with HEADER_MISMATCH. An unknown tool is not
    * checked here.
    */
   async checkMirrored(
@@ -305,8 +305,8 @@ export class Core {
   }
 
   /**
-   * Returns the entry of a URI. Rejects with FORBIDDEN when it is withheld from clients, with RESOURCE_NOT_FOUND, or
-   * with BACKEND_UNAVAILABLE when the entry cannot be determined now.
+   * Returns the entry for a URI. Rejects with FORBIDDEN if the entry is withheld from clients, with RESOURCE_NOT_FOUND,
+   * or with BACKEND_UNAVAILABLE if the entry cannot currently be determined.
    */
   async #findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const linked = this.#linkedBackend(client, uri)
@@ -343,7 +343,7 @@ export class Core {
   }
 }
 
-/** Checks the request headers that mirror arguments of a tool call. Throws HEADER_MISMATCH. */
+/** Checks the request headers that mirror a tool call's arguments. Throws HEADER_MISMATCH. */
 function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
   if (mirrored.length === 0) return
   const header = mismatchedHeader(mirrored, params, headers)

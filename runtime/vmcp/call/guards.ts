@@ -33,23 +33,23 @@ import type { Clock } from '../model/time/clock.ts'
 import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
 
 export interface Guards {
-  /** Undefined when no authorization is configured. */
+  /** Undefined if no authorization is configured. */
   readonly gate: Gate | undefined
-  /** Settings of an external gate, to detect changes. Undefined for other gates. */
+  /** Settings of an external gate, for detecting changes; undefined for other gates. */
   readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
-  /** Undefined when no quotas are configured. */
+  /** Undefined if no quotas are configured. */
   readonly quotas?: QuotaGuard | undefined
-  /** Undefined when no webhooks are configured. */
+  /** Undefined if no webhooks are configured. */
   readonly webhooks?: WebhookChain | undefined
-  /** Settings of the webhooks, to detect changes. */
+  /** Webhook settings, for detecting changes. */
   readonly webhookSettings?: string | undefined
 }
 
 export interface GuardParts {
   /** The shared store. Rate limits require it. */
   readonly store: Store | undefined
-  /** Store of the quota counters. */
+  /** Store for the quota counters. */
   readonly counters: Store
   readonly clock: Clock
   /** Part of the keys of rate limits and quotas. */
@@ -66,7 +66,7 @@ export interface GuardParts {
   readonly log: Log
 }
 
-/** Throws INVALID_CONFIG, which names the invalid setting. */
+/** Throws INVALID_CONFIG, naming the invalid setting. */
 export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   const external = externalSettings(config)
   const isSame = external !== undefined && parts.before?.external === external
@@ -80,7 +80,7 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   }
 }
 
-/** Returns the previous webhooks, with their state, when the settings are unchanged. */
+/** Returns the previous webhooks, with their state, if the settings are unchanged. */
 function webhooksOf(
   { name, webhooks }: VmcpConfig,
   parts: GuardParts,
@@ -97,7 +97,7 @@ function externalSettings({ name, incomingAuth: { authz } }: VmcpConfig): string
   return externalPoint(authz) ? JSON.stringify([name, authz]) : undefined
 }
 
-/** Closes the parts of guards that `after`, which replaces them, does not contain. */
+/** Closes the parts of the guards that are not also part of `after`, which replaces them. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
   // Called before the new quotas report anything.
   const quotasClosed = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
@@ -106,7 +106,7 @@ export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Gu
   await quotasClosed
 }
 
-/** True when decisions need the policy engine. */
+/** True if decisions require the policy engine. */
 export function usesEngine({ incomingAuth }: VmcpConfig): boolean {
   return incomingAuth.authz?.type === 'cedar'
 }
@@ -163,7 +163,7 @@ function reportLimit(events: Events, event: RateLimitEvent): void {
   else if (event.kind === 'store_up') events.emit('limits_store', { up: true })
 }
 
-/** Returns a function that checks whether a caller may use a tool of Gatehouse itself. */
+/** Returns a function that checks whether a caller may use one of Gatehouse's own tools. */
 export function makePermissionCheck(guards: () => Guards) {
   return async function permits(caller: Caller, tool: string, signal: AbortSignal): Promise<boolean> {
     const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))

@@ -18,7 +18,7 @@ import { recordResourceLinks } from './resource-links.ts'
 import { checkState, readableErrors, route, send } from './send.ts'
 import { performStepWithWebhooks, askWebhooks } from './webhooks.ts'
 
-/** The parts that a reload replaces. Each is replaced as a whole. */
+/** The parts that a reload replaces, each as a whole. */
 export interface LinkSources {
   readonly config: VmcpConfig
   readonly guards: Guards
@@ -94,7 +94,7 @@ export function makeLinks(
 /** Performs a step of a workflow with the tool that was found when the workflow started. */
 export type PerformStep = (operation: Operation, tool: ToolEntry, timeoutMs?: number) => Promise<Outcome>
 
-/** Returns the function that performs steps. Webhooks see the name that clients use for the tool of a step. */
+/** Returns the function that performs steps. Webhooks see the name that clients use for a step's tool. */
 export function stepPerformer(
   core: Core,
   guards: () => Pick<Guards, 'webhooks'>,

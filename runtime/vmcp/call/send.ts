@@ -1,6 +1,6 @@
 /**
  * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
- * Converts failures of the backend to the form that the method requires.
+ * Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -25,7 +25,7 @@ import type { CallParts, Core } from './core.ts'
  * Returns the link that converts a failed tool call to a result that a model can read. A read of an unlisted resource
  * fails with RESOURCE_NOT_FOUND when its backend has no resources.
  *
- * Also repeats a tool call once when the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
+ * Also repeats a tool call once if the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
  * have changed since it was listed. The backend has not executed the rejected call.
  */
 export function readableErrors(core: Pick<Core, 'retarget'>): Link {
@@ -62,7 +62,7 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
   return outcome
 }
 
-/** Reports the selected backend, or rejects with BACKEND_UNAVAILABLE when it is not available. */
+/** Reports the selected backend, or rejects with BACKEND_UNAVAILABLE if it is not available. */
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {
     const { target, context } = operation
@@ -72,8 +72,8 @@ export function route(core: Pick<Core, 'parts'>): Link {
 }
 
 /**
- * Rejects an operation whose `requestState` another backend issued, or whose backend was removed while the arguments
- * were checked. Comes before the quota, so that such an operation is not counted.
+ * Rejects an operation whose `requestState` was issued by another backend, or whose backend was removed while the
+ * arguments were being checked. Comes before the quota, so that such an operation is not counted.
  */
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {
@@ -90,7 +90,7 @@ export function send(core: Core): Perform {
     if (target.run) return target.run(operation)
     const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
     const { onlyBackend, links } = core.parts
-    // The backend may have been removed while the quota was reserved.
+    // The backend may have been removed while the quota was being reserved.
     const backend = backendOf(core.parts, target)
     const { name, settings } = backend
     const { mirrored = [] } = entry
@@ -101,8 +101,8 @@ export function send(core: Core): Perform {
       if (params.raw('requestState') !== undefined) changes['requestState'] = undefined
       if (params.raw('inputResponses') !== undefined) changes['inputResponses'] = undefined
     }
-    // Without the snapshot, events arrive in the context of the request that opened the connection, and are audited and
-    // traced as part of that request.
+    // Without the snapshot, events would arrive in the context of the request that opened the connection and be audited
+    // and traced as part of it.
     const inContext = AsyncLocalStorage.snapshot()
     try {
       const outcome = await backend.call(client, {
@@ -145,7 +145,7 @@ function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }
   return member.backend
 }
 
-/** Throws INVALID_PARAMS when another backend issued the `requestState` and `inputResponses` of an operation. */
+/** Throws INVALID_PARAMS if another backend issued an operation's `requestState` and `inputResponses`. */
 function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
 }
@@ -157,8 +157,8 @@ const providerErrors: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts a failure of an upstream provider to an error of its backend alone. The caller stays signed in to Gatehouse,
- * and no circuit breaker counts the failure.
+ * Converts an upstream provider's failure to an error that affects only its backend. The caller stays signed in to
+ * Gatehouse, and no circuit breaker counts the failure.
  */
 function toBackendError(backend: string, error: unknown): unknown {
   const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined

@@ -3,7 +3,7 @@
  *
  * Webhooks come before every other check, so that policies, pins, limits and the catalog see the changed call. They
  * cannot change which item is called. A call that a webhook matched by its backend runs on that backend or not at all.
- * Calls of scripts and of tool search pass through this link. Steps of workflows skip the checks and use
+ * Calls made by scripts and tool search pass through this link. Workflow steps skip the checks and use
  * `performStepWithWebhooks`.
  * Source: docs/guides/webhooks.md.
  */
@@ -25,7 +25,7 @@ export interface WebhookParts {
   readonly chain: WebhookChain
   /** Returns the facts of the item that a request names, looked up like the request itself. */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
-  /** True for a tool of Gatehouse itself that the catalog does not contain. */
+  /** True for one of Gatehouse's own tools that the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean
   /** Lists mismatches between a structured result and the tool's output schema. */
   readonly listResultMismatches: (
@@ -52,12 +52,12 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   }
 }
 
-/** Backend, original name and advertised name of the tool of a step. */
+/** Backend, original name and advertised name of a step's tool. */
 export interface StepTool extends Origin {
   readonly name: string
 }
 
-/** Performs a workflow step and calls the webhooks with the advertised name of its tool. */
+/** Performs a workflow step and calls the webhooks with the advertised name of the step's tool. */
 export async function performStepWithWebhooks(
   chain: WebhookChain | undefined,
   operation: Operation,
@@ -102,7 +102,7 @@ function changedOperation(operation: Operation, params: JsonObject, origin: Orig
   return withParams(operation, params, origin)
 }
 
-/** Calls the webhooks with an outcome. Input requests of a backend are not results and are returned unchanged. */
+/** Calls the webhooks with an outcome. Input requests from a backend are not results and are returned unchanged. */
 async function respond(chain: WebhookChain, call: WebhookCall, outcome: Outcome): Promise<Outcome> {
   if (outcome.kind === 'input') return outcome
   const { kind } = outcome

@@ -40,7 +40,7 @@ export class Catalog {
   readonly prompts: ReadonlyMap<string, CatalogEntry>
   readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
-  /** Items withheld by pinning and guardrails, by client-facing name. */
+  /** Items that pinning or guardrails withhold, by client-facing name. */
   readonly refusedTools: ReadonlyMap<string, RefusedTool>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   readonly refusedResources: ReadonlyMap<string, RefusedEntry>

@@ -25,7 +25,7 @@ import type { CatalogItem, ItemKind, ToolItem } from '../model/catalog/entries.t
 
 export interface Listing {
   readonly backend: string
-  /** Different for every listing ever read in this process. */
+  /** Unique among all listings ever read in this process. */
   readonly serial: number
   readonly server: ServerInfo
   readonly tools: readonly ToolItem[]
@@ -53,7 +53,7 @@ let serial = 0
 export interface ListingOptions extends ListReadOptions {
   readonly backend: string
   readonly server: ServerInfo
-  /** True when responses may depend on the caller. */
+  /** True if responses may depend on the caller. */
   readonly perCaller: boolean
   /** The last listing. Its lists stay in use when they cannot be read again. */
   readonly before?: Listing | undefined
@@ -270,7 +270,7 @@ function finishProbe(list: UsedList, absent: Set<ItemKind>): UsedList {
   return { kind, items: [], defects: [] }
 }
 
-/** True when an earlier listing has items of a list that the backend did not declare. */
+/** True if an earlier listing has items of a list that the backend did not declare. */
 function isUndeclaredIn(before: Listing, kind: ItemKind): boolean {
   const { defects = [] } = before
   return before[kind].length > 0 && defects.some((one) => one.kind === kind && one.state === 'declaration')
@@ -296,18 +296,18 @@ export function lifetimeOf({ server }: Listing): number {
   return announced ? announcedMs : unannouncedMs
 }
 
-/** True when some lists could not be read; they are read again after a pause. */
+/** True if some lists could not be read; they are read again after a pause. */
 export function hasFailedLists({ defects = [] }: Listing): boolean {
   return defects.some(({ isTransient }) => isTransient)
 }
 
-/** True when some lists still use the items of an earlier read. */
+/** True if some lists still use the items of an earlier read. */
 export function hasStaleLists({ defects = [] }: Listing): boolean {
   return defects.some(({ state }) => state === 'stale')
 }
 
 /**
- * True when no client should wait for the next read: the last items are in use, or the failed read took the whole
+ * True if no client should wait for the next read: the last items are in use, or the failed read took the whole
  * timeout.
  */
 export function isSlowToRepair({ defects = [] }: Listing): boolean {

@@ -1,5 +1,5 @@
 /**
- * Caches the listings of one backend by kind of client: by credentials where they matter, and by declared capabilities,
+ * Caches one backend's listings by kind of client: by credentials where they matter, and by declared capabilities,
  * because a backend may offer different items to different clients.
  *
  * One read at a time per key; concurrent callers share it. A listing is valid until the backend announces a change, or
@@ -104,7 +104,7 @@ export class Listings {
     return this.keys.hasFork(scope)
   }
 
-  /** Returns the time until which the result of `get` is unchanged, unless onState is called. */
+  /** Returns the time until which the result of `get` stays valid, unless onState is called first. */
   freshUntil(client: OperationClient): number {
     return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }
@@ -151,7 +151,7 @@ export class Listings {
       }
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
-      // A list that just failed may be slow again, so do not wait for it when an earlier listing exists.
+      // A list that just failed may be slow again, so do not wait for it if an earlier listing exists.
       if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing
@@ -323,7 +323,7 @@ export class Listings {
     return pauseMs
   }
 
-  /** Reads a listing. Retries once when Gatehouse closed the connection, so that clients do not miss tools. */
+  /** Reads a listing. Retries once if Gatehouse closed the connection, so that clients do not miss tools. */
   async #readNow(key: string, client: OperationClient, before: Listing | undefined): Promise<Listing> {
     try {
       return await this.#readOnce(key, client, before)

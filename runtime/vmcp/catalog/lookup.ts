@@ -25,7 +25,7 @@ export interface LookupParts {
   /** Names of the backends that are left out because their settings are invalid. They are treated as down. */
   readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
-  /** True when backends are monitored: their health then decides whether one is down, not a stale list. */
+  /** True if backends are monitored: their health then decides whether one is down, not a stale list. */
   readonly monitored: boolean
 }
 
@@ -136,7 +136,7 @@ export class Lookup {
 }
 
 /**
- * True when an error of a backend affects a request. `list` is undefined when the request reads no list. A ListsFailed
+ * True if an error of a backend affects a request. `list` is undefined when the request reads no list. A ListsFailed
  * error only affects requests for one of its lists.
  */
 function isMissing(error: Error | undefined, list: ItemKind | undefined): boolean {
@@ -179,7 +179,7 @@ function reasonOf({ name, error }: View['down'][number]): string {
   return message.startsWith(prefix) ? message : prefix + message
 }
 
-/** True when only the user can fix the error, by signing in again or connecting the provider. */
+/** True if only the user can fix the error, by signing in again or connecting the provider. */
 function isSignInNeeded(error: Error): boolean {
   const code = codeOf(error)
   return code === 'UPSTREAM_TOKEN_MISSING' || code === 'UPSTREAM_NOT_CONNECTED'

@@ -25,7 +25,7 @@ const memberName: Readonly<Record<ItemKind, string>> = {
 /** Cached first pages, by list and era, because most requests ask for them. */
 const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buffer>>>()
 
-/** The entries of every page in use; indexed by name after the first lookup. */
+/** The entries of every page in use, indexed by name after the first lookup. */
 const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[] | ReadonlyMap<string, CatalogEntry>>()
 
 /** Returns a function that finds the entry of an item on a page by name. Undefined for a buffer that is not a page. */

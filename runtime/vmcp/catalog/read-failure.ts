@@ -9,7 +9,7 @@ export function asError(error: unknown): Error {
 }
 
 /**
- * True when the caller is no longer allowed to see the lists. Unlike after a temporary failure, they must not stay in
+ * True if the caller is no longer allowed to see the lists. Unlike after a temporary failure, they must not stay in
  * use.
  */
 export function isRefusal(error: Error): boolean {
@@ -33,7 +33,7 @@ export function shownDetail(error: unknown, perCaller: boolean): string | undefi
   return perCaller ? undefined : findAnswer(error)?.text
 }
 
-/** True when Gatehouse closed the connection. */
+/** True if Gatehouse closed the connection. */
 export function isConnectionClosed(error: unknown): boolean {
   return (
     error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)

@@ -1,6 +1,6 @@
 /**
  * Records which backend returned which resource URIs, so that a client can read a resource that no list contains: a
- * `resource_link` or an embedded resource of a result.
+ * `resource_link` or an embedded resource in a result.
  *
  * The owner of a link is the client's session, or the caller when the client has no session. The number of links is
  * bounded for each owner and backend, so that one backend does not evict the links of another, and also in total. A
@@ -42,7 +42,7 @@ export class ResourceLinks {
     return backend
   }
 
-  /** Records the links of a result. */
+  /** Records the links in a result. */
   remember({ client, method, params }: Operation, backend: string, outcome: Outcome): void {
     if (outcome.kind !== 'result' || !linkMethods.has(method)) return
     const scanner = new LinkScanner(params.text('uri'))
@@ -50,7 +50,7 @@ export class ResourceLinks {
     for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
-  /** Returns a result stream that records the links of the result and forwards it to `passage`. */
+  /** Returns a result stream that records the links in the result and forwards it to `passage`. */
   recordWhileStreaming(
     passage: ResultPassage | undefined,
     { client, method, params }: Operation,

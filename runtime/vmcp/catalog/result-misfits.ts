@@ -1,6 +1,6 @@
 /**
- * Checks structured results against the output schema of their tool. Only called for modified results; unmodified ones
- * of backends are trusted.
+ * Checks structured results against the output schema of their tool. Only called for modified results; unmodified
+ * results from backends are trusted.
  */
 import { fieldsOf, isFields } from '../../../schemas/index.ts'
 import { usableSchema } from '../../../schemas/workflow/index.ts'

@@ -28,7 +28,7 @@ export interface AggregatedBackend {
 
 export interface View {
   readonly catalog: Catalog
-  /** Backends that could not be listed, sorted by name, with the error. */
+  /** Backends that could not be listed, sorted by name, each with its error. */
   readonly down: readonly MissingBackend[]
   /** Backends whose last lists are in use because they could not be read again. */
   readonly stale: readonly MissingBackend[]
@@ -67,7 +67,7 @@ const slowError = new Error('the backend has not responded yet')
 
 export class Views {
   /**
-   * True when a call waits for a list whose change a backend has announced, because approved definitions may differ.
+   * True if a call waits for a list whose change a backend has announced, because approved definitions may differ.
    */
   readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
@@ -106,7 +106,7 @@ export class Views {
     this.#guardrails = guardrails
   }
 
-  /** Call when cached views may be outdated. */
+  /** Call this when cached views may be outdated. */
   invalidate(): void {
     this.#ready.clear()
   }
@@ -162,7 +162,7 @@ export class Views {
     })
   }
 
-  /** True when a catalog name could belong to this backend, judging by its form. */
+  /** True if a catalog name could belong to this backend, judging by its form. */
   mayOwn(backend: string, name: string): boolean {
     const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
     if (!this.#hasIndependentNames) return true
@@ -173,7 +173,7 @@ export class Views {
     )
   }
 
-  /** True when the names of different backends cannot conflict. */
+  /** True if the names of different backends cannot conflict. */
   get #hasIndependentNames(): boolean {
     const { conflictResolution, conflictResolutionConfig } = this.#aggregation
     return conflictResolution === 'prefix' && conflictResolutionConfig.prefixFormat.includes('{workload}')

@@ -7,7 +7,7 @@ export interface BrowserPageFacts {
   /** Address of the MCP endpoint. When it is undefined, the page shows `path` instead. */
   readonly url: string | undefined
   readonly path: string
-  /** True when clients must sign in. */
+  /** True if clients must sign in. */
   readonly requiresAuth: boolean
 }
 

@@ -25,7 +25,7 @@ export interface ClientResultStreamOptions {
   readonly era: Era
   /** Response headers. Used when the head has not been sent yet. */
   readonly headers: Readonly<Record<string, string>>
-  /** Reserves the response for the streamed result. Returns false when the response can no longer be streamed. */
+  /** Reserves the response for the streamed result. Returns false if the response can no longer be streamed. */
   readonly claim: (stream: ClientResultStream) => boolean
 }
 

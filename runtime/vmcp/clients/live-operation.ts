@@ -15,7 +15,7 @@ import type { Operation, OperationContext } from '../model/operation.ts'
 
 /** Receives the messages of an operation that precede its result. */
 export interface OperationSink {
-  /** Sends a message that precedes the result. Returns false when it cannot be delivered. */
+  /** Sends a message that precedes the result. Returns false if it cannot be delivered. */
   readonly send: (message: Buffer) => boolean
   readonly ask: (request: Ask, signal?: AbortSignal) => Promise<AskReply>
   readonly streamResult?: () => ResultPassage | undefined

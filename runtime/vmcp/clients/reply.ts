@@ -97,7 +97,7 @@ export class Reply implements ClientResponse {
     return true
   }
 
-  /** Sends a message before the result. Returns false when the client cannot receive it. */
+  /** Sends a message before the result. Returns false if the client cannot receive it. */
   send(message: Buffer): boolean {
     if (!this.stream()) return false
     return this.#resumableStream
@@ -115,7 +115,7 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Returns undefined when the result must be sent whole: on a resumable stream, and over HTTP/1.0, where a client
+   * Returns undefined if the result must be sent whole: on a resumable stream, and over HTTP/1.0, where a client
    * cannot detect a missing part.
    */
   streamResult(id: string, era: Era): ResultPassage | undefined {
@@ -136,7 +136,7 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Destroys a response whose result has been sent in part, and returns true. Otherwise forgets the stream, so that the
+   * Destroys a response whose result has been partly sent, and returns true. Otherwise forgets the stream, so that the
    * response can still be sent, and returns false.
    */
   #destroyPartialResult(): boolean {

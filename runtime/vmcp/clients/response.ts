@@ -4,7 +4,7 @@ import type { Era, PassedMembers, ResultPassage } from '../../mcp/index.ts'
 export interface ClientResponse {
   /** True once messages before the result have been sent. */
   readonly streaming: boolean
-  /** Sends a message before the result. Returns false when the client cannot receive it. */
+  /** Sends a message before the result. Returns false if the client cannot receive it. */
   send(message: Buffer): boolean
   /** Sends the response message and ends the response. The status applies only when nothing has been sent before. */
   end(message: Buffer, status?: number): void

@@ -1,5 +1,5 @@
 /**
- * Writes event-stream responses within bounds, and cuts off clients that do not read.
+ * Writes event-stream responses within bounds, and disconnects clients that do not read.
  * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -24,7 +24,7 @@ export function beginEventStream(res: ServerResponse, headers: Readonly<Record<s
   res.flushHeaders()
 }
 
-/** Writes to a stream, or cuts it when the client does not read. Returns false when nothing was written. */
+/** Writes to a stream, or cuts it when the client does not read. Returns false if nothing was written. */
 export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffer[]): boolean {
   if (res.writableEnded || res.destroyed) return false
   if (res.writableLength > maxBufferedBytes) {

@@ -1,7 +1,7 @@
 /** The contract of a feature that changes which tools clients see (tool search, scripts). */
 import type { Link, Operation, Perform } from './operation.ts'
 
-/** A tool of Gatehouse itself. */
+/** One of Gatehouse's own tools. */
 export interface OwnTool {
   readonly name: string
   /**

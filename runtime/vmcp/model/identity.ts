@@ -1,7 +1,7 @@
 /**
- * The common key for everything that callers share towards backends: pooled connections, lists, shared work, stored
- * backend sessions. It covers issuer, subject, client and authorization claims (`identityOf` of a caller) and the
- * values of passed-through headers, because a backend may treat requests differently depending on any of them.
+ * The common key for every backend resource that callers share: pooled connections, lists, shared work, stored backend
+ * sessions. It covers issuer, subject, client and authorization claims (`identityOf` of a caller) and the values of
+ * passed-through headers, because a backend may treat requests differently depending on any of them.
  *
  * The key is a digest of fixed length and contains no token or header value. Session ownership uses `Caller.key`
  * instead.

@@ -38,9 +38,9 @@ export interface Operation {
    * operation is rejected when it resolves to another backend. Without `stateFor`, neither member reaches a backend.
    */
   readonly stateFor?: string | undefined
-  /** True when a script or workflow consumes the result instead of the client. */
+  /** True if a script or workflow consumes the result instead of the client. */
   readonly isForProgram?: boolean | undefined
-  /** Set by `resolveTarget`. Undefined for lists and for tools of Gatehouse itself. */
+  /** Set by `resolveTarget`. Undefined for lists and for Gatehouse's own tools. */
   readonly target?: Target | undefined
 }
 
@@ -79,17 +79,17 @@ export interface Target {
   readonly entry: CatalogEntry
   /** Members of the params that differ for the backend, such as the original name of a tool. */
   readonly changes: Changes
-  /** Runs a tool of Gatehouse itself, such as a workflow, instead of a backend. */
+  /** Runs one of Gatehouse's own tools, such as a workflow, instead of a backend. */
   readonly run?: Perform | undefined
   /** Lower bound for the time limit of the backend, in milliseconds. */
   readonly timeoutMs?: number | undefined
-  /** True when requests of the backend reach the client during the call, whatever the era of the client. */
+  /** True if requests from the backend reach the client during the call, whatever the client's era. */
   readonly bridges?: boolean | undefined
   /** True for a step of a workflow, whose result does not go to the client. */
   readonly isStep?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
-  /** True when a link reads the result, so that the backend connection must buffer it. */
+  /** True if a link reads the result, so that the backend connection must buffer it. */
   readonly needsWholeResult?: boolean | undefined
   /** Set by quotas, which read the result and remove the members of `_meta` that only Gatehouse may write. */
   readonly delivery?: Delivery | undefined
@@ -126,7 +126,7 @@ export function withWholeResult(operation: Operation): Operation {
 }
 
 /**
- * Starts another operation for the same client within a request. Cancellation, progress, log messages and questions
+ * Starts another operation for the same client within one request. Cancellation, progress, log messages and questions
  * belong to the request. Observers of the request do not see the inner operation, and its result is buffered. The
  * request headers do not match its arguments and are dropped.
  */
@@ -139,7 +139,7 @@ export function innerOperation(
   return { method, params, client, context: shared }
 }
 
-/** Starts an operation of Gatehouse itself on behalf of a client. The client cannot be prompted. */
+/** Starts one of Gatehouse's own operations on behalf of a client. The client cannot be prompted. */
 export function ownOperation(
   client: OperationClient,
   method: string,

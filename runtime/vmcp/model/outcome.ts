@@ -1,8 +1,8 @@
-/** The ways in which an operation ends, and results that Gatehouse itself returns. */
+/** The ways in which an operation ends, and the results that Gatehouse itself returns. */
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
 import { annotateDenial } from '../../observe/index.ts'
 
-/** How an operation ended. Errors of Gatehouse itself are thrown as GatehouseError instead. */
+/** How an operation ended. Gatehouse's own errors are thrown as GatehouseError instead. */
 export type Outcome =
   | {
       readonly kind: 'result'
@@ -12,7 +12,7 @@ export type Outcome =
       /** Code of the reason when Gatehouse refused the call and returns the refusal as a tool result. */
       readonly denial?: string
     }
-  /** A JSON-RPC error object of the backend, forwarded unchanged. */
+  /** A JSON-RPC error object from the backend, forwarded unchanged. */
   | { readonly kind: 'error'; readonly error: Buffer }
   /** A raw InputRequiredResult of the stateless era: the client repeats the request with the requested answers. */
   | {
@@ -28,7 +28,7 @@ export function sizeOf(outcome: Outcome): number {
   return outcome.result.length + ((outcome.kind === 'result' && outcome.passed?.bytes) || 0)
 }
 
-/** True when the backend reports that the headers do not match the arguments. */
+/** True if the backend reports that the headers do not match the arguments. */
 export function isHeaderMismatch(outcome: Outcome): boolean {
   return (
     outcome.kind === 'error' &&

@@ -53,7 +53,7 @@ export interface ClientSession {
 export interface BackendSession {
   readonly sessionId: string
   readonly protocolVersion: string
-  /** True when the backend accepts `logging/setLevel`. */
+  /** True if the backend accepts `logging/setLevel`. */
   readonly logging: boolean
   /**
    * Digest of the backend's name and address and of the requester's identity. The session is not used for any other

@@ -15,7 +15,7 @@ export interface FeatureParts {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly telemetry: Instruments
   readonly audit: AuditTrail
-  /** Resolves with false when a policy forbids the caller to use a tool of Gatehouse itself. */
+  /** Resolves to false if a policy forbids the caller to use one of Gatehouse's own tools. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly observer: Pick<Observer, 'attributeTo'>
   readonly clock: Clock

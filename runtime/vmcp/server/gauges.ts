@@ -1,4 +1,4 @@
-/** Gauges of the running server. `/metrics` reads backends, sessions, certificates and the process at each scrape. */
+/** Gauges for the running server. `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, trackOverload } from '../../net/index.ts'

@@ -113,7 +113,7 @@ export async function makeObservation(
   }
 }
 
-/** Returns undefined when metrics are not served. */
+/** Returns undefined if metrics are not served. */
 function scrapeStage(
   { prometheus }: Instruments,
   worker: PrimaryLink | undefined,

@@ -49,7 +49,7 @@ export class Reloadable {
   /** Set once the port is bound. */
   originCheck: OriginCheck | undefined
 
-  /** Throws INVALID_CONFIG, which names the invalid setting. */
+  /** Throws INVALID_CONFIG, naming the invalid setting. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
     this.#counters = options.counters ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })

@@ -61,7 +61,7 @@ export function startParts(running: {
 }
 
 /**
- * Throws INVALID_CONFIG, which names every problem, when the server cannot start. Problems of single backends do not
+ * Throws INVALID_CONFIG, listing every problem, when the server cannot start. Problems of single backends do not
  * prevent a start. These backends are excluded, in addition to those in `excluded`.
  */
 export function checkStart(
@@ -73,7 +73,7 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/** Throws INVALID_CONFIG, which names every problem of the configuration and of single backends. */
+/** Throws INVALID_CONFIG, listing every problem with the configuration and with individual backends. */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
@@ -189,7 +189,7 @@ function workersViolations({ operational, console, pinning }: VmcpConfig): reado
   ]
 }
 
-/** Lists problems of the worker that evaluates workflows and checks values against schemas. */
+/** Lists problems with the worker that evaluates workflows and checks values against schemas. */
 function evaluationViolations(config: VmcpConfig): readonly string[] {
   const { compositeTools, pinning, guardrails, webhooks } = config
   const users = [
@@ -201,7 +201,7 @@ function evaluationViolations(config: VmcpConfig): readonly string[] {
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
-/** Lists the problems that prevent single backends from being served. */
+/** Lists the problems that prevent individual backends from being served. */
 function backendViolations(
   config: VmcpConfig,
   parts: StartParts,
@@ -215,7 +215,7 @@ function backendViolations(
 }
 
 /**
- * Lists the problems of a default strategy that no backend uses. Unused entries of backends are reported by their
+ * Lists the problems with a default strategy that no backend uses. Unused entries of backends are reported by their
  * names.
  */
 function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {
@@ -231,7 +231,7 @@ function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[]
 }
 
 /**
- * Returns undefined when variables that switch strategies on or off have errors. A separate check reports those
+ * Returns undefined if variables that switch strategies on or off have errors. A separate check reports those
  * errors.
  */
 function withOutgoing<T>(
@@ -248,7 +248,7 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with INVALID_CONFIG, which names the unusable tool locks. A lock that the hooks found to be invalid only
+ * Rejects with INVALID_CONFIG, naming the unusable tool locks. A lock that the hooks found to be invalid only
  * blocks its backend. A running server never stops because of a lock: it blocks the backend and reports the problem.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {

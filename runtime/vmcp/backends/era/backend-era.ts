@@ -2,8 +2,8 @@
  * Determines which era a backend speaks, before the first request and again when the backend rejects a request because
  * of its era (after an upgrade or a rollback).
  *
- * Callers share a probe only when its outcome depends on the same credentials. A rejected probe decides nothing for
- * other callers.
+ * Callers share a probe only if its outcome depends on the same credentials. A rejected probe decides nothing for other
+ * callers.
  */
 import type { Era } from '../../../mcp/index.ts'
 import type { AnySignal } from '../../../net/index.ts'
@@ -30,7 +30,7 @@ export class BackendEra {
     this.current = settings.transport === 'sse' ? 'session' : 'unknown'
   }
 
-  /** Runs `work` in the backend's era, and once more in the other era when the backend has switched to it. */
+  /** Runs `work` in the backend's era, and again in the other era if the backend has switched to it. */
   async run<T>(sender: Sender, signal: AnySignal, work: (era: Era) => Promise<T>): Promise<T> {
     const era = this.current === 'unknown' ? await this.determine(sender, signal) : this.current
     try {
@@ -41,8 +41,8 @@ export class BackendEra {
   }
 
   /**
-   * Runs `work` in the other era when an error in `era` shows that the backend has switched: the rejected request was
-   * not executed. Otherwise rejects with the error.
+   * Runs `work` in the other era if an error in `era` shows that the backend has switched, because the rejected request
+   * was not executed. Otherwise, rejects with the error.
    */
   async retryInOtherEra<T>(
     error: unknown,
@@ -51,8 +51,8 @@ export class BackendEra {
   ): Promise<T> {
     if (!(error instanceof WrongEra) || !(await this.#mayHaveChanged(era, sender, signal))) throw error
     const other = era === 'session' ? 'stateless' : 'session'
-    // Only a stateless backend identifies itself. The result `session` may come from a rejection of this caller
-    // alone, so it applies to all callers only after a request has succeeded in that era.
+    // Only a stateless backend identifies itself. A `session` result may come from a rejection of this caller alone, so
+    // it applies to all callers only once a request has succeeded in that era.
     if (other === 'stateless') this.#setEra(other)
     const result = await work(other)
     this.#setEra(other)
@@ -67,7 +67,7 @@ export class BackendEra {
     return this.current === 'stateless' ? 'stateless' : 'session'
   }
 
-  /** The probe has its own time limit, so that one caller's cancellation does not end it for other callers. */
+  /** The probe has its own time limit, so one caller's cancellation does not end it for other callers. */
   #probe(sender: Sender, signal: AnySignal): Promise<ProbedEra> {
     const { target, perCaller, timeoutMs } = this.#settings
     return this.#probes.run(perCaller ? credentialKey(sender) : '', signal, () =>

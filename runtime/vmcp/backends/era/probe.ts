@@ -1,5 +1,5 @@
 /**
- * Determines which era a backend speaks with one `server/discover` request.
+ * Determines, with one `server/discover` request, which era a backend speaks.
  *
  * A backend is stateless when its response declares it, or when it returns an error that only exists in the stateless
  * era. Errors unrelated to the protocol (credentials, overload, timeouts) are inconclusive.
@@ -25,7 +25,7 @@ export type ProbedEra = 'session' | 'stateless' | 'unknown'
 
 const inconclusive: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
-/** Rejects with BACKEND_UNREACHABLE or the signal's reason when no response arrives. */
+/** Rejects with BACKEND_UNREACHABLE or the signal's reason if no response arrives. */
 export async function probeEra(
   target: ChannelTarget,
   info: string,
@@ -45,7 +45,7 @@ export async function probeEra(
     const onMessage = (message: Message): void => {
       if (message.method !== '') return
       resolve(eraIn(message))
-      // The response ends the probe, even when the stream stays open.
+      // The response ends the probe, even if the stream stays open.
       control.exchange?.fail(new Error('the stream stayed open after the response'))
     }
     sendToBackend(target, sender, {
@@ -74,7 +74,7 @@ async function eraOf(response: BackendResponse, target: ChannelTarget): Promise<
   try {
     return eraIn(await readBackendMessage(response.body, target))
   } catch {
-    // Not a JSON-RPC message, so not a response of the stateless era.
+    // Not a JSON-RPC message, and therefore not a stateless-era response.
     return 'session'
   }
 }
@@ -85,8 +85,8 @@ function eraIn({ result, error }: Message): ProbedEra {
 }
 
 /**
- * Returns the era of a discovery result. A server that only translates for a session-era server is used in that era, so
- * that each client keeps its own session.
+ * Returns the era indicated by a discovery result. A server that merely translates for a session-era server is used in
+ * the session era, so that each client keeps its own session.
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'

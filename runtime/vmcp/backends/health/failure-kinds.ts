@@ -1,9 +1,9 @@
-/** Classifies failed requests for the health of a backend. */
+/** Classifies failed requests for a backend's health. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { knownFailure } from '../../../net/index.ts'
 import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
-/** True when the error is a response of the backend. */
+/** True if the error is a response from the backend. */
 export function isResponse(error: Error): boolean {
   return (
     error instanceof GatehouseError &&

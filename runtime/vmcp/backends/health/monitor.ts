@@ -2,9 +2,9 @@
  * Tracks the health of each backend: checks backends periodically, evaluates the outcomes of calls, and decides which
  * backends may receive requests.
  *
- * A check that fails for lack of credentials proves that the backend responds. It is an error only when credentials
- * were sent. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call that times out
- * may be slow for its own reasons. It triggers a check, and only the outcome of that check affects the breaker.
+ * A check that fails for lack of credentials proves that the backend responds, and is an error only if credentials were
+ * sent. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call that times out may
+ * be slow for its own reasons. It triggers a check, and only the outcome of that check affects the breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -34,14 +34,14 @@ export interface LastError {
 export interface BackendHealth {
   readonly status: HealthStatus
   readonly consecutiveFailures: number
-  /** Milliseconds since the epoch. Undefined before the first check. */
+  /** Milliseconds since the epoch; undefined before the first check. */
   readonly lastCheckAt: number | undefined
-  /** One of a fixed set of words. Undefined while the backend is healthy. */
+  /** One of a fixed set of words; undefined while the backend is healthy. */
   readonly lastErrorCategory: string | undefined
   readonly lastTransitionAt: number | undefined
-  /** The most recent error, regardless of its age. Undefined when no request has failed. */
+  /** The most recent error, regardless of its age; undefined if no request has failed. */
   readonly lastError: LastError | undefined
-  /** Undefined when the breaker is off. */
+  /** Undefined if the breaker is off. */
   readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
 }
 
@@ -56,7 +56,7 @@ export interface HealthSettings {
 
 export interface MonitoredBackend {
   readonly name: string
-  /** True when requests to the backend contain credentials. */
+  /** True if requests to the backend contain credentials. */
   readonly hasCredentials: boolean
   check(signal: AbortSignal): Promise<void>
 }
@@ -71,7 +71,7 @@ export interface MonitorOptions {
 
 /** A backend whose check takes longer is degraded. */
 const slowMs = 5_000
-/** Pause after the first failed check of a backend that has never responded. Doubles up to the maximum. */
+/** Pause after the first failed check of a backend that has never responded. It doubles up to the maximum. */
 const firstRetryMs = 500
 const maxRetryMs = 5_000
 /** Number of checks with shortened pauses. */
@@ -91,7 +91,7 @@ interface Watch {
   wasAvailable: boolean
   hasResponded: boolean
   checks: number
-  /** True while a check that only affects the breaker is in flight. */
+  /** True while a check that affects only the breaker is in flight. */
   isVerifying: boolean
   cancel: (() => void) | undefined
   isStopped: boolean
@@ -115,7 +115,7 @@ export class HealthMonitor {
     this.#options = options
   }
 
-  /** Starts checking a backend. The first check runs at once. */
+  /** Starts checking a backend. The first check runs immediately. */
   add(subject: MonitoredBackend): void {
     const { settings } = this.#options
     const watch: Watch = {
@@ -180,7 +180,7 @@ export class HealthMonitor {
     breaker.start()
   }
 
-  /** Records the outcome of a client request. `error` is undefined for success. */
+  /** Records the outcome of a client request. `error` is undefined on success. */
   report(name: string, error: Error | undefined): void {
     const watch = this.#watches.get(name)
     if (!watch) return
@@ -229,14 +229,14 @@ export class HealthMonitor {
     return lostSessions >= this.#options.settings.unhealthyThreshold
   }
 
-  /** Records a client request whose outcome does not reflect the health of the backend. */
+  /** Records a client request whose outcome does not reflect on the backend's health. */
   release(name: string): void {
     this.#watches.get(name)?.breaker?.release()
   }
 
   async #loop(watch: Watch): Promise<void> {
     const { settings, clock } = this.#options
-    // While the circuit is open, no checks run. The first check afterwards is the trial request.
+    // No checks run while the circuit is open. The first check afterwards is the trial request.
     if (watch.breaker?.allows() !== false) {
       watch.breaker?.start()
       await this.check(watch.subject.name)
@@ -259,7 +259,7 @@ export class HealthMonitor {
     if (!watch.isStopped) this.#reportAvailability(watch)
   }
 
-  /** Records and reports a failed client request, unless Gatehouse rejected it. */
+  /** Records and reports a failed client request, unless Gatehouse itself rejected it. */
   #recordFailedCall(watch: Watch, error: Error): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') return
     const reason = categoryOf(error)
@@ -267,7 +267,7 @@ export class HealthMonitor {
     this.#options.events.emit('backend_call_failed', { backend: watch.subject.name, reason, err: error })
   }
 
-  /** Runs a check within the time limit for checks. Resolves with the error, or with undefined for success. */
+  /** Runs a check within the time limit for checks. Resolves to the error, or to undefined on success. */
   async #runCheck({ subject }: Watch): Promise<Error | undefined> {
     const { settings, clock } = this.#options
     const controller = new AbortController()
@@ -305,7 +305,7 @@ export class HealthMonitor {
     }
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
-    // A check is not sent for a caller, so every reader of the status may see its explanation.
+    // A check is not sent on behalf of a caller, so every reader of the status may see its explanation.
     const detail = findAnswer(error)?.text
     watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
@@ -366,8 +366,8 @@ function healthOf(watch: Watch): BackendHealth {
 }
 
 /**
- * Returns the pause before the next check. A backend that has never responded is probably starting, so the pauses are
- * short for about three minutes.
+ * Returns the pause before the next check. A backend that has never responded is probably still starting, so the pauses
+ * are short for about three minutes.
  */
 function pauseBeforeCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
   return hasResponded || checks > earlyChecks
@@ -375,7 +375,10 @@ function pauseBeforeCheck({ hasResponded, checks }: Watch, intervalMs: number): 
     : Math.min(intervalMs, maxRetryMs, firstRetryMs * 2 ** Math.max(0, checks - 1))
 }
 
-/** Reports the outcome of a request to the breaker. An outcome that does not reflect the backend only releases it. */
+/**
+ * Reports a request's outcome to the breaker. An outcome that does not reflect on the backend only releases the
+ * breaker.
+ */
 function reportToBreaker(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()
   else if (error === undefined || isResponse(error)) breaker.success()

@@ -19,7 +19,7 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */
   readonly method?: string | undefined
-  /** True when the request may be executed twice. */
+  /** True if the request may be executed twice. */
   readonly repeatable?: boolean | undefined
   readonly delivery?: Delivery | undefined
   /** Limit for the response to this message. */
@@ -32,25 +32,25 @@ export interface SendOptions {
 
 export interface BackendChannel {
   /**
-   * Sends a message. Resolves when its response has ended, or, if responses arrive on another stream, when it was
-   * accepted. Rejects with BACKEND_* errors, and with BackendSessionLost when the backend does not recognize the
+   * Sends a message. Resolves once its response has ended or, if responses arrive on another stream, once the message
+   * has been accepted. Rejects with BACKEND_* errors, and with BackendSessionLost if the backend does not recognize the
    * session and the message may be sent again in a new one.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /**
-   * Opens the stream for messages that belong to no request. Resolves when the stream is open, or when the backend does
+   * Opens the stream for messages that belong to no request. Resolves once the stream is open, or if the backend does
    * not offer one.
    */
   listen(sender: Sender): Promise<void>
-  /** Session id that the backend issued. */
+  /** Session id issued by the backend. */
   readonly sessionId: string | undefined
   setProtocolVersion(version: string): void
   /**
-   * Closes the stream for messages that belong to no request, because the session is lost. Pending responses may still
-   * arrive.
+   * Closes the stream for messages that belong to no request, because the session is lost. Responses to pending
+   * requests may still arrive.
    */
   retire(): void
-  /** Closes the streams. With `end`, also ends the session. */
+  /** Closes the streams. If `end` is true, also ends the session. */
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
@@ -60,13 +60,13 @@ export interface ChannelEvents {
   readonly onMessage: (message: Message) => void
   /** Messages may have been lost, because the stream for them was interrupted. */
   readonly onGap: () => void
-  /** The channel is no longer usable. With BackendSessionLost, pending responses may still arrive. */
+  /** The channel is no longer usable. After BackendSessionLost, responses to pending requests may still arrive. */
   readonly onLost: (error: Error) => void
 }
 
 /**
  * The response belongs to the other era: the request was not executed, and the backend may have changed its era.
- * `outcome` is the outcome of the request in case that the backend has not changed.
+ * `outcome` is the request's outcome if the backend turns out not to have changed.
  */
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined
@@ -78,7 +78,7 @@ export class WrongEra extends GatehouseError {
   }
 }
 
-/** Gatehouse closed the connection while a request was in flight. This does not reflect the health of the backend. */
+/** Gatehouse closed the connection while a request was in flight. This does not reflect on the backend's health. */
 export class ConnectionClosed extends GatehouseError {
   constructor() {
     super('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })

@@ -1,10 +1,9 @@
 /**
  * The live connections to a session-era backend: one for each client session, one for each kind of client whose lists
- * are read, and pooled ones. Their number is bounded, and idle ones are closed.
+ * are read, and pooled connections. Their number is bounded, and idle ones are closed.
  *
- * When the backend's responses depend on the caller, every key contains the requester's identity. A client session
- * that changes its credentials or passed-through headers gets another backend session, and so does each caller of the
- * pool.
+ * If the backend's responses depend on the caller, every key contains the requester's identity. A client session that
+ * changes its credentials or passed-through headers gets another backend session, and so does each caller of the pool.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -27,7 +26,7 @@ import { StreamableChannel } from './streamable-channel.ts'
 export interface SessionScope {
   readonly kind: 'session'
   readonly session: ClientSession
-  /** Identity of the requester; '' when the backend responds the same to every requester. */
+  /** Identity of the requester; '' if the backend responds the same way to every requester. */
   readonly identity: string
 }
 
@@ -47,16 +46,16 @@ export interface ManagedConnection extends PooledConnection {
   readonly scope: ConnectionScope
   sender: Sender
   usedAt: number
-  /** True once the lists were read again to find out whether a client still uses the connection. */
+  /** True once the lists have been read again to find out whether a client still uses the connection. */
   isRevalidated: boolean
 }
 
 const maxPerBackend = 4_096
-/** Maximum number of connections of one client session, which has one for each identity that it uses. */
+/** Maximum number of connections per client session, which has one for each identity that it uses. */
 const maxPerSession = 8
 /**
- * Maximum number of connections without a session, one for each kind of client. The one that was idle longest is
- * closed.
+ * Maximum number of connections without a session, one for each kind of client. Beyond it, the connection that has been
+ * idle longest is closed.
  */
 const maxShared = 256
 
@@ -94,9 +93,7 @@ export class Connections {
     this.#pool = new Pool({ sendsOutsideStream: options.settings.transport === 'sse' })
   }
 
-  /**
-   * Returns the connection of a scope. Creates it when necessary. Throws BACKEND_UNAVAILABLE when there are too many.
-   */
+  /** Returns a scope's connection, creating it if necessary. Throws BACKEND_UNAVAILABLE if there are too many. */
   getOrConnect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): ManagedConnection {
     const key = connectionKey(scope)
     const known = this.#managed.get(key)
@@ -133,8 +130,8 @@ export class Connections {
   }
 
   /**
-   * Closes a session's least recently used idle connection when it has too many. Throws BACKEND_UNAVAILABLE if all are
-   * busy.
+   * Closes a session's least recently used idle connection if the session has too many. Throws BACKEND_UNAVAILABLE if
+   * all are busy.
    */
   #makeRoomIn({ id }: ClientSession): void {
     const own = this.#bySession.get(id)
@@ -154,15 +151,15 @@ export class Connections {
 
   /**
    * Returns the connection for health checks. It is shared with the lists for clients without abilities, because a
-   * separate session would double the number of start-up requests. Connections for the lists of a single caller have
-   * other keys and are never used for checks.
+   * separate session would double the number of start-up requests. Connections for a single caller's lists have
+   * different keys and are never used for checks.
    */
   forChecks(sender: Sender): ManagedConnection {
     const { raw, signature } = noAbilities
     return this.getOrConnect({ kind: 'listing', key: signature }, raw, sender)
   }
 
-  /** Closes the shared connection that was idle longest when there are too many. */
+  /** If there are too many shared connections, closes the one that has been idle longest. */
   #makeRoom(): void {
     let shared = 0
     let oldest: [string, ManagedConnection] | undefined
@@ -181,7 +178,7 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  /** `assigns` returns true when a message that names no request can belong to the only request in flight. */
+  /** `assigns` returns true if a message that names no request can belong to the only request in flight. */
   #connect(
     scope: ConnectionScope,
     capabilities: Buffer,
@@ -219,7 +216,7 @@ export class Connections {
     }
   }
 
-  /** Returns the binding of a stored backend session, which is not valid for another address or another requester. */
+  /** Returns the binding of a stored backend session, which is not valid for a different address or requester. */
   #bindingOf({ identity }: SessionScope): string {
     const { name, transport, target } = this.#options.settings
     return hash('sha256', JSON.stringify([name, transport, target.url.href, identity]), 'base64url')
@@ -253,7 +250,7 @@ export class Connections {
     }
   }
 
-  /** Returns a pooled connection for one request at a time. Call `returnToPool` afterwards. */
+  /** Returns a pooled connection for one request at a time. Afterwards, call `returnToPool`. */
   take(user: PoolUser, capabilities: Buffer, sender: Sender): ManagedConnection {
     const managed = this.#pool.take(user, () => {
       const made: ManagedConnection = this.#connect(
@@ -278,8 +275,8 @@ export class Connections {
   }
 
   /**
-   * Called when a request on a shared connection has ended. Retires the connection if the backend may still work on a
-   * request.
+   * Called when a request on a shared connection has ended. Retires the connection if the backend may still be working
+   * on a request.
    */
   release(managed: ManagedConnection): void {
     if (!managed.connection.isSpent) return
@@ -287,7 +284,7 @@ export class Connections {
     this.#pool.spend(managed)
   }
 
-  /** Returns the connections of a session. With `forget`, also removes them. */
+  /** Returns a session's connections. If `forget` is true, also removes them. */
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},
@@ -298,8 +295,8 @@ export class Connections {
   }
 
   /**
-   * Closes connections that were idle for `idleMs`. A session's most recently used connection stays open as long as
-   * the session. Before a connection that announces list changes is closed, the lists are read once more, so that a
+   * Closes connections that have been idle for `idleMs`. A session's most recently used connection stays open as long
+   * as the session. Before a connection that announces list changes is closed, the lists are read once more, so that a
    * client that still uses them keeps it open.
    */
   evict(idleMs: number): void {
@@ -317,7 +314,7 @@ export class Connections {
     this.#pool.evict(before)
   }
 
-  /** True for the most recently used connection of its session. */
+  /** True for the most recently used connection in its session. */
   #isLatest({ scope, usedAt }: ManagedConnection): boolean {
     if (scope.kind !== 'session') return false
     for (const other of this.ofSession(scope.session)) if (other.usedAt > usedAt) return false
@@ -340,7 +337,7 @@ export class Connections {
   }
 }
 
-/** Returns the key of a scope. It contains the identity when the backend's responses depend on the caller. */
+/** Returns a scope's key, which contains the identity if the backend's responses depend on the caller. */
 function connectionKey(scope: ConnectionScope): string {
   return scope.kind === 'session'
     ? `session ${scope.session.id} ${scope.identity}`

@@ -1,7 +1,7 @@
 /**
- * Reports interruptions of a stream, during which announcements of a backend were lost. Reports the first one at once,
- * and those within the next half minute once at its end. An unstable stream thus causes the lists to be read at most
- * twice a minute.
+ * Reports interruptions of a stream, during which a backend's announcements were lost. Reports the first one
+ * immediately, and those within the next half minute together at the end of that time. An unstable stream therefore
+ * causes the lists to be read at most twice a minute.
  */
 import { type Clock, systemClock } from '../../model/time/clock.ts'
 

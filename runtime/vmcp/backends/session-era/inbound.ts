@@ -2,11 +2,10 @@
  * Receives messages from a session-era backend and passes each one to the request that it belongs to.
  *
  * Responses are matched by id, progress by its token. Questions and log messages belong to the request on whose
- * response stream they arrive, while that request is in flight. Other messages name no request (GET stream, HTTP+SSE,
- * a stream whose request has ended). On a connection of one client session, they belong to the newest request in
- * flight, or to the session when there is none. On a connection of several callers, a message is delivered only when
- * it can belong to just one of them. Otherwise a log message is dropped and reported, and a question is answered with
- * an error.
+ * response stream they arrive, while that request is in flight. Other messages name no request (GET stream, HTTP+SSE, a
+ * stream whose request has ended). On a connection for one client session, they belong to the newest request in flight,
+ * or to the session if there is none. On a connection for several callers, a message is delivered only if it can belong
+ * to just one of them. Otherwise a log message is dropped and reported, and a question is answered with an error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
@@ -31,8 +30,8 @@ export interface Pending {
 }
 
 /**
- * Selects the request in flight for a message that names none: the newest one, when all are of one client, or the only
- * one, if the function returns true.
+ * Selects the request in flight for a message that names none: the newest one if all are from one client, or the only
+ * one if the function returns true.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -49,12 +48,15 @@ export class Inbound {
     this.#questions = new ServerRequests(reply)
   }
 
-  /** True when the backend may still wait for the answer to a question. */
+  /** True if the backend may still be waiting for the answer to a question. */
   get hasOpenQuestions(): boolean {
     return this.#hasAbandoned || this.#questions.size > 0
   }
 
-  /** Removes an entry of `pending` and withdraws the questions of its request. False when it was settled before. */
+  /**
+   * Removes an entry from `pending` and withdraws its request's questions. Returns false if the request was already
+   * settled.
+   */
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.pending.remove(expected)) return false
     if (this.#questions.withdraw(requestEnded, expected.value)) this.#hasAbandoned = true
@@ -92,7 +94,7 @@ export class Inbound {
     return on?.id === id ? on : this.pending.find((pending) => pending.id === id)
   }
 
-  /** Returns the request that a message belongs to, or undefined when it belongs to none or may belong to several. */
+  /** Returns the request that a message belongs to, or undefined if it belongs to none or may belong to several. */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.pending.find((pending) => pending === on)
     if (this.#assignment === 'newest') return this.pending.find(hasRelay)
@@ -100,7 +102,7 @@ export class Inbound {
     return only && !another && this.#assignment() ? only : undefined
   }
 
-  /** True when client requests are in flight, but a message cannot be assigned to one of them with certainty. */
+  /** True if client requests are in flight but a message cannot be assigned to one of them with certainty. */
   get #isAmbiguous(): boolean {
     return this.#assignment !== 'newest' && this.pending.find(hasRelay) !== undefined
   }
@@ -153,7 +155,7 @@ export class Inbound {
     else this.#events.notification('notifications/message', params)
   }
 
-  /** Drops a log message. Reports it only when a request in flight asked for log messages. */
+  /** Drops a log message. Reports this only if a request in flight asked for log messages. */
   #dropLog(): void {
     if (this.pending.find(({ relay }) => relay?.logLevel !== undefined))
       this.#events.unassigned('notifications/message')

@@ -1,6 +1,7 @@
 /**
- * The sender of a connection's latest request, whose token is the newest. Messages that belong to no request (answers
- * to questions, the GET stream) use it. All senders of one connection have one identity, or the same credential.
+ * The sender of a connection's latest request, whose token is the newest. It is used for messages that belong to no
+ * request (answers to questions, the GET stream). All senders on one connection have the same identity or the same
+ * credential.
  */
 import type { Sender } from '../transport/target.ts'
 

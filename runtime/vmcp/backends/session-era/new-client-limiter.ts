@@ -1,5 +1,5 @@
 /**
- * Limits the rate of new kinds of clients at a backend. Each kind costs a session and a read of the lists, and
+ * Limits the rate at which new kinds of clients reach a backend. Each kind costs a session and a read of the lists, and
  * untrusted clients can invent any number of kinds. Beyond the limit, clients are treated as their plain kind.
  */
 const burst = 32

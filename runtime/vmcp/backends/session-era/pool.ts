@@ -1,10 +1,10 @@
 /**
  * Connections for clients without a session. A request that accepts questions or asks for log messages uses its
- * connection exclusively while it runs. Messages that the backend sends outside the response stream can then only
- * belong to that request.
+ * connection exclusively while it runs. Messages that the backend sends outside the response stream can therefore
+ * belong only to that request.
  *
- * A connection returns to the pool only for the same key (identity and abilities), and only when nothing is left open
- * on it. After a cancelled, timed-out or failed request, the backend may still work for the earlier user. Such a
+ * A connection returns to the pool only for the same key (identity and abilities), and only if nothing is left open on
+ * it. After a cancelled, timed-out or failed request, the backend may still be working for the earlier user. Such a
  * connection serves no other request. It stays open for a while, so that the backend's questions get an error, and is
  * then closed.
  */
@@ -33,7 +33,7 @@ export interface PoolUser {
   /** Identity and abilities. */
   readonly key: string
   /**
-   * False when callers with this key are indistinguishable (no authentication): any request may come from another
+   * False if callers with this key are indistinguishable (no authentication): any request may come from a different
    * user.
    */
   readonly isIdentified: boolean
@@ -44,7 +44,7 @@ export class Pool<C extends PooledConnection> {
   readonly #spent = new Set<C>()
   #inUse = 0
   #idleCount = 0
-  /** True when the backend sends questions or log messages outside the response stream. They name no request. */
+  /** True if the backend sends questions or log messages outside the response stream. They name no request. */
   #sendsOutsideStream: boolean
 
   /** `sendsOutsideStream` is true for transports without response streams. */
@@ -52,7 +52,7 @@ export class Pool<C extends PooledConnection> {
     this.#sendsOutsideStream = sendsOutsideStream
   }
 
-  /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE when there are too many. */
+  /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE if there are too many. */
   take({ key }: PoolUser, make: () => C): C {
     const managed = this.#popIdle(key) ?? this.#makeNew(make)
     managed.uses++
@@ -106,7 +106,7 @@ export class Pool<C extends PooledConnection> {
     else this.#idle.set(key, [managed])
   }
 
-  /** Keeps a connection that serves no more requests, to close it later. */
+  /** Keeps a connection that will serve no more requests, to close it later. */
   spend(managed: C): void {
     this.#spent.add(managed)
     if (this.#spent.size <= maxSpent) return
@@ -118,13 +118,13 @@ export class Pool<C extends PooledConnection> {
 
   /**
    * Records that the backend sent a message that may belong to an earlier user of the connection. From now on, a
-   * connection of indistinguishable callers serves only one request.
+   * connection for indistinguishable callers serves only one request.
    */
   noteOutsideStream(): void {
     this.#sendsOutsideStream = true
   }
 
-  /** Closes connections that were not used since `before`. */
+  /** Closes connections that have not been used since `before`. */
   evict(before: number): void {
     this.#dropIdle(({ usedAt }) => usedAt <= before)
     for (const managed of this.#spent) {

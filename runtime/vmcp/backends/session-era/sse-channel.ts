@@ -1,8 +1,8 @@
 /**
- * Session era over the deprecated HTTP+SSE transport. One GET stream carries all messages of the backend, and its
+ * Session era over the deprecated HTTP+SSE transport. One GET stream carries all messages from the backend, and its
  * `endpoint` event contains the URL for POSTs.
  *
- * The endpoint must have the origin of the backend, so that a backend cannot redirect credentials to another host.
+ * The endpoint must have the backend's origin, so that a backend cannot redirect credentials to another host.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { reasonOf } from '../../../net/index.ts'
@@ -69,7 +69,7 @@ export class SseChannel implements BackendChannel {
     this.#events.onLost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the session ended') }))
   }
 
-  /** Opens the stream. Resolves with the URL in its `endpoint` event. */
+  /** Opens the stream. Resolves to the URL from its `endpoint` event. */
   #connect(sender: Sender): Promise<URL> {
     return new Promise((resolve, reject) => {
       const reportLoss = (error: Error): void => {

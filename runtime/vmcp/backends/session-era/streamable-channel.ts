@@ -2,7 +2,7 @@
  * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. A GET stream
  * carries messages that belong to no request.
  *
- * A stream that ends before its response is resumed with `Last-Event-ID` when the backend sends event ids.
+ * A stream that ends before its response is resumed with `Last-Event-ID` if the backend sends event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -169,14 +169,14 @@ export class StreamableChannel implements BackendChannel {
     else this.#target.deviations?.note('session_id_unusable')
   }
 
-  /** Handles the message of a response that is not a stream. */
+  /** Handles the message in a response that is not a stream. */
   #receive(message: Message | undefined, response: BackendResponse, sending: Sending): void {
     const { requestId, method } = sending.options
     if (message !== undefined && requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
-      // The status decides the outcome of Gatehouse's own requests. Clients get the backend's error text.
+      // The status decides the outcome of Gatehouse's own requests. Clients receive the backend's error text.
       if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
         throw errorOf(response, describeRequest(this.#target, method))
       // Some backends omit the id in errors about requests that they could not read.
@@ -250,7 +250,9 @@ export class StreamableChannel implements BackendChannel {
     })
   }
 
-  /** Holds the GET stream open, with growing pauses, until the channel closes or the backend offers none. */
+  /**
+   * Holds the GET stream open, reopening it with growing pauses, until the channel closes or the backend offers none.
+   */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
@@ -284,7 +286,7 @@ export class StreamableChannel implements BackendChannel {
             catchUp()
           },
         })
-        // Before the first stream, the session is new: a rejection then means that the backend offers no such stream.
+        // Before the first stream, the session is new, so a rejection means that the backend offers no such stream.
         if (hadStream && this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
@@ -292,11 +294,11 @@ export class StreamableChannel implements BackendChannel {
         // The server still considers the previous stream open. Until it accepts a new one, read the lists instead.
         const isTaken = response.status === 409
         if (isTaken) catchUp()
-        // The backend offers no stream, or no longer offers one.
+        // The backend does not offer a stream, or no longer does.
         else if (!response.stream && !isTemporary(response.status)) return catchUp()
         retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
-        // An error of the stream does not affect calls. Retry below.
+        // A stream error does not affect calls. Retry below.
       }
       settled()
       isMissing = true
@@ -308,7 +310,7 @@ export class StreamableChannel implements BackendChannel {
     this.#retired.abort(new ConnectionClosed())
   }
 
-  /** Completes `headers`. */
+  /** Adds the protocol headers to `headers`. */
   #headers(headers: Record<string, string>): Record<string, string> {
     if (this.#sessionId !== undefined) headers[headerName.sessionId] = this.#sessionId
     if (this.#version !== undefined) headers[headerName.protocolVersion] = this.#version
@@ -325,12 +327,12 @@ export class StreamableChannel implements BackendChannel {
     try {
       await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
     } catch {
-      // The session expires at the backend.
+      // The session will expire at the backend.
     }
   }
 }
 
-/** Forwards a message that arrived in the response to the sent message. */
+/** Forwards a message received in the response to a sent message. */
 function forwardMessage(received: Message, sending: Sending): void {
   const { requestId, onMessage } = sending.options
   if (sending.awaitsResponse && received.method === '' && received.id === requestId) {
@@ -353,7 +355,7 @@ function classifyResponse(
   return sessionRefusal(status, { headers, requestId }, body)
 }
 
-/** True when the response to a GET shows that the backend has lost the session. */
+/** True if the response to a GET shows that the backend has lost the session. */
 function hasLostSession(response: BackendResponse): boolean {
   return classifyResponse(response, undefined) === 'lost'
 }
@@ -366,7 +368,7 @@ function setRetry(position: StreamPosition, retryMs: number): void {
   position.retryMs = clampRetry(retryMs)
 }
 
-/** True for error codes with which stateless servers reject session-era requests. */
+/** True for error codes that stateless servers use to reject session-era requests. */
 function isStatelessError(error: Buffer): boolean {
   const code = new JsonObject(error).value('code')
   return code === rpcCode.versionUnsupported || code === rpcCode.headerMismatch

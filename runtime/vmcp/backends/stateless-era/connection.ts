@@ -1,5 +1,5 @@
 /**
- * Stateless-era codec towards a backend. Every request is independent and identifies the client.
+ * Stateless-era codec for a backend. Every request is independent and identifies the client.
  *
  * A backend that needs input returns `input_required`. For a stateless client, this response is forwarded unchanged.
  * For a session-era client (`relay.bridges`), the connection asks the questions and repeats the request with the
@@ -118,7 +118,7 @@ export class StatelessConnection implements BackendConnection {
     return request.relay?.bridges ? convertForSession(request.method, outcome) : outcome
   }
 
-  /** Sends a request. Resolves with its response, which may arrive before the stream ends. */
+  /** Sends a request. Resolves to its response, which may arrive before the stream ends. */
   #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
     const { target, info } = this.#options
     const { changes, relay, trace, capabilities } = request
@@ -190,7 +190,7 @@ export class StatelessConnection implements BackendConnection {
     return headers
   }
 
-  /** Handles one message of an event stream. Returns the outcome when the message is the response. */
+  /** Handles one message from an event stream. Returns the outcome if the message is the response. */
   #receive(message: Message, id: string, request: Request): Outcome | undefined {
     if (message.method === '') return outcomeOf(message, id)
     const { relay } = request
@@ -247,7 +247,7 @@ async function responseOf(
   return outcome
 }
 
-/** Error codes with which the stateless era rejects the content of a request. */
+/** Error codes that the stateless era uses to reject the content of a request. */
 const ownRefusals: ReadonlySet<unknown> = new Set([
   rpcCode.methodNotFound,
   rpcCode.invalidParams,
@@ -260,8 +260,8 @@ function belongsToOtherEra(status: number, error: Buffer): boolean {
 }
 
 /**
- * Returns the outcome in a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested, such as a
- * task.
+ * Returns the outcome contained in a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested,
+ * such as a task.
  */
 function outcomeOf(message: Message, id: string): Outcome | undefined {
   if (message.error && (message.id === id || message.id === undefined))

@@ -1,6 +1,6 @@
 /**
- * Holds one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. A changed filter
- * opens a new stream before the old one ends, so that no notification is lost.
+ * Holds one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. When the filter
+ * changes, opens a new stream before the old one ends, so that no notification is lost.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
@@ -64,7 +64,10 @@ export class StatelessListener {
     this.#sender = sender
   }
 
-  /** Adds a resource to the filter. Resolves when the backend has acknowledged the filter, or could not be reached. */
+  /**
+   * Adds a resource to the filter. Resolves once the backend has acknowledged the filter or turned out to be
+   * unreachable.
+   */
   addResource(uri: string, sender: Sender): Promise<void> {
     this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()
@@ -101,7 +104,10 @@ export class StatelessListener {
     })
   }
 
-  /** Holds the stream open, with growing pauses, while the filter is not empty and the backend offers a stream. */
+  /**
+   * Holds the stream open, reopening it with growing pauses, while the filter is not empty and the backend offers a
+   * stream.
+   */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
     const pace = new StreamPace(streamReports(this.#options.target))
     signal.addEventListener('abort', () => pace.close(), { once: true })
@@ -139,7 +145,7 @@ export class StatelessListener {
   }
 
   /**
-   * Reads one stream until it ends. Returns undefined when the backend offers no stream, so that a retry would not
+   * Reads one stream until it ends. Returns undefined if the backend offers no stream, in which case a retry would not
    * help.
    */
   async #listen(

@@ -13,7 +13,7 @@ import { StatelessConnection } from './connection.ts'
 import { type ListenerEvents, StatelessListener } from './listener.ts'
 
 const maxListeners = 4_096
-/** Maximum number of listeners of one session, which has one for each identity that it uses. */
+/** Maximum number of listeners per session, which has one for each identity that it uses. */
 const maxPerSession = 8
 
 export interface StatelessBackendOptions {
@@ -27,7 +27,7 @@ interface ListWatch {
   readonly listener: StatelessListener
   readonly onChange: (kind: ListKind) => void
   usedAt: number
-  /** True once the lists were read again to find out whether a client still uses them. */
+  /** True once the lists have been read again to find out whether a client still uses them. */
   isRevalidated: boolean
 }
 
@@ -78,8 +78,8 @@ export class StatelessBackend {
   }
 
   /**
-   * Closes streams for lists that were not read since `before`. The lists are read once more first, so that a client
-   * that still uses them keeps the stream open.
+   * Closes streams for lists that have not been read since `before`. The lists are read once more first, so that a
+   * client that still uses them keeps the stream open.
    */
   evict(before: number): void {
     for (const [key, watch] of this.#lists) {

@@ -1,11 +1,11 @@
 /**
- * A large response of a backend that is streamed to the client while it arrives. Until the splitter has sent the first
- * part, the response is also buffered, so that it can still be read whole.
+ * A large backend response that is streamed to the client while it arrives. Until the splitter has sent the first part,
+ * the response is also buffered, so that it can still be read whole.
  */
 import type { Message, ResultSplitter, SseData } from '../../../mcp/index.ts'
 import { Pieces } from '../../../net/index.ts'
 
-/** Bytes of a response that wait for processing. */
+/** Response bytes that are waiting to be processed. */
 export interface ArrivedPart {
   readonly result: ArrivingResult
   readonly bytes: Buffer
@@ -16,7 +16,7 @@ export class ArrivingResult implements SseData {
   readonly #enqueue: (part: ArrivedPart) => void
   #buffered = new Pieces()
 
-  /** `enqueue` queues parts. The queue calls `take` with one part after another. */
+  /** `enqueue` queues parts. The queue calls `take` with one part at a time. */
   constructor(splitter: ResultSplitter, enqueue: (part: ArrivedPart) => void) {
     this.#splitter = splitter
     this.#enqueue = enqueue
@@ -27,7 +27,7 @@ export class ArrivingResult implements SseData {
     if (!this.#splitter.isGivenUp) this.#enqueue({ result: this, bytes })
   }
 
-  /** Passes bytes to the splitter. The promise settles when the client can receive more. Throws JsonError. */
+  /** Passes bytes to the splitter. The promise settles once the client can receive more. Throws JsonError. */
   take(bytes: Buffer): Promise<void> | undefined {
     const more = this.#splitter.push(bytes)
     if (this.#splitter.isPassing && this.#buffered.size > 0) this.#buffered = new Pieces()
@@ -35,14 +35,14 @@ export class ArrivingResult implements SseData {
   }
 
   /**
-   * Returns the response when a part of it was streamed. Call after all parts were taken. Throws JsonError,
+   * Returns the response if part of it was streamed. Call after all parts have been taken. Throws JsonError,
    * MessageError.
    */
   end(): Message | undefined {
     return this.#splitter.end()
   }
 
-  /** The buffered response. Complete while no part was streamed. */
+  /** The buffered response, which is complete as long as no part has been streamed. */
   get buffered(): Pieces {
     return this.#buffered
   }

@@ -2,7 +2,7 @@
  * The backend's own explanation of a failed request, for operators: the log and `/status`. Clients never receive it.
  *
  * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may
- * repeat data of a caller. The text is short and on one line. Credentials and session ids that were sent to the backend
+ * repeat a caller's data. The text is short and on one line. Credentials and session ids that were sent to the backend
  * are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,13 +14,13 @@ import { redactText } from '../../../observe/index.ts'
 
 /**
  * `host`: the backend does not accept the Host header. `path`: no MCP server at this path. `page`: a web page.
- * `rejected`: an error about the request. `other`: anything else, such as a failure of the backend itself.
+ * `rejected`: an error about the request. `other`: anything else, such as a failure in the backend itself.
  */
 export type AnswerKind = 'host' | 'path' | 'page' | 'rejected' | 'other'
 
 export class BackendAnswer extends ModuleError {
   readonly kind: AnswerKind
-  /** The explanation. Undefined when the backend gave none, or when it must not be shown. */
+  /** The explanation; undefined if the backend gave none or if it must not be shown. */
   readonly text: string | undefined
 
   constructor(what: string, kind: AnswerKind, text: string | undefined, cause?: unknown) {
@@ -30,7 +30,7 @@ export class BackendAnswer extends ModuleError {
   }
 }
 
-/** Returns the backend's explanation of an error, or undefined when it gave none. */
+/** Returns the backend's explanation of an error, or undefined if it gave none. */
 export function findAnswer(error: unknown): BackendAnswer | undefined {
   let cause = error
   for (let depth = 0; depth < 8 && cause instanceof Error; depth++) {
@@ -40,7 +40,7 @@ export function findAnswer(error: unknown): BackendAnswer | undefined {
   return undefined
 }
 
-/** Headers without a secret. */
+/** Headers that contain no secret. */
 const openHeaders: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
@@ -54,7 +54,7 @@ const openHeaders: ReadonlySet<string> = new Set([
 ])
 const minSecret = 4
 
-/** The headers of recent requests to one backend, whose values are masked in its texts. */
+/** The headers of recent requests to one backend. Their values are masked in the backend's texts. */
 export type SentHeaders = Readonly<Record<string, string>>[]
 
 function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]): string {
@@ -64,7 +64,7 @@ function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]
       if (!openHeaders.has(name.toLowerCase()))
         for (const part of secretPartsOf(name, headers[name] ?? '')) secrets.add(part)
   let masked = text
-  // A secret may contain another one.
+  // A secret may contain another one, so replace longer ones first.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length))
     if (secret.length >= minSecret) for (const form of formsOf(secret)) masked = withoutText(masked, form)
   return masked
@@ -81,11 +81,11 @@ function formsOf(secret: string): ReadonlySet<string> {
   ])
 }
 
-/** Replaces every occurrence of a secret, in upper and lower case. */
+/** Replaces every occurrence of a secret, regardless of case. */
 function withoutText(text: string, secret: string): string {
   const wanted = secret.toLowerCase()
   const lower = text.toLowerCase()
-  // The lower case of a few characters has another length.
+  // For a few characters, the lower-case form has a different length.
   if (lower.length !== text.length) return text.replaceAll(secret, '[redacted]')
   let result = ''
   let from = 0
@@ -97,8 +97,8 @@ function withoutText(text: string, secret: string): string {
 }
 
 /**
- * Returns the secret parts of a header: its value, the credential without the scheme, the password of Basic
- * credentials, and the values of single cookies.
+ * Returns the secret parts of a header: its value, the credential without the scheme, the password in Basic
+ * credentials, and the values of individual cookies.
  */
 function secretPartsOf(name: string, value: string): string[] {
   if (name.toLowerCase() === 'cookie')
@@ -112,7 +112,7 @@ function secretPartsOf(name: string, value: string): string[] {
 
 export interface AnsweredRequest {
   readonly sentHeaders: SentHeaders | undefined
-  /** True when the text may be shown. */
+  /** True if the text may be shown. */
   readonly isQuoted: boolean
 }
 
@@ -122,7 +122,7 @@ export interface ReceivedResponse {
   readonly body: Buffer
 }
 
-/** Maximum number of bytes that are read from a body. */
+/** Maximum number of bytes read from a body. */
 const maxRead = 16 * 1024
 
 /** Explains an HTTP response that is not the expected message. */
@@ -176,7 +176,7 @@ function maskSecrets(text: string, { sentHeaders }: AnsweredRequest, secrets: re
   ).replaceAll(uuid, '…')
 }
 
-/** Writes JSON again, because an escape such as `\/` would hide a credential from a search for it. */
+/** Re-encodes JSON, because an escape such as `\/` would hide a credential from a search for it. */
 function withoutNeedlessEscapes(text: string): string {
   const fields = text.includes('\\') ? jsonFields(text) : undefined
   return fields === undefined ? text : JSON.stringify(fields)

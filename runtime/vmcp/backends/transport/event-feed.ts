@@ -1,5 +1,5 @@
 /**
- * Reads an event stream while it arrives. Bytes are read in slices, and events are handled one after another, so that a
+ * Reads an event stream while it arrives. Bytes are read in slices, and events are handled one at a time, so that a
  * large chunk does not block the event loop.
  */
 import {
@@ -13,19 +13,17 @@ import {
 } from '../../../mcp/index.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 
-/** Maximum number of bytes that are read in one turn of the event loop when they may contain many events. */
+/** Maximum number of bytes read in one turn of the event loop if they may contain many events. */
 const sliceBytes = 16 * 1024
 
 export interface EventFeedOptions {
-  /** Maximum size of the data of one event. */
+  /** Maximum size of one event's data. */
   readonly maxBytes: number
   readonly onEvent: Handle<SseEvent>
   readonly onRetry: ((retryMs: number) => void) | undefined
-  /**
-   * Returns the splitter for a large event. Called once for each. The event is read whole when it returns undefined.
-   */
+  /** Returns the splitter for a large event. Called once for each. The event is read whole if it returns undefined. */
   readonly splitterFor: ((event: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
-  /** Receives the error when reading fails. Reading stops. */
+  /** Receives the error if reading fails, after which reading stops. */
   readonly onError: (error: unknown) => void
 }
 
@@ -52,12 +50,12 @@ export class EventFeed {
     this.#slices = new TurnQueue((slice) => this.#reader.push(slice), fail)
   }
 
-  /** Settles when everything that has arrived is handled. Undefined when nothing is pending. Never rejects. */
+  /** Settles once everything that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
   get pending(): Promise<void> | undefined {
     return this.#slices.busy ?? this.#events.busy
   }
 
-  /** True once an event has exceeded the bound. */
+  /** True once an event has exceeded the limit. */
   get hasOverflowed(): boolean {
     return this.#reader.overflowed
   }
@@ -76,7 +74,7 @@ export class EventFeed {
   }
 }
 
-/** True when a chunk may complete an event. */
+/** True if a chunk may complete an event. */
 function hasLineEnd(chunk: Buffer): boolean {
   return chunk.includes(0x0a) || chunk.includes(0x0d)
 }

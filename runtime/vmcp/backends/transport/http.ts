@@ -33,10 +33,10 @@ import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
 import { EventFeed } from './event-feed.ts'
 
-/** Maximum size of a response, and of a single event, of a backend. */
+/** Maximum size of a backend's response, and of a single event. */
 const maxResponseBytes = 64 * 1024 * 1024
 const maxRedirects = 3
-/** Limits for a discarded body. Beyond them, its connection is closed. */
+/** Limits for a discarded body. Beyond them, the connection is closed. */
 const maxDiscardBytes = 64 * 1024
 const maxDiscardMs = 2_000
 /** Maximum size of a message without its result. */
@@ -48,27 +48,27 @@ export interface BackendRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer | undefined
   readonly signal: AnySignal
-  /** True when the request has no side effects. It is repeated once when the connection closes before a response. */
+  /** True if the request has no side effects. It is repeated once if the connection closes before a response. */
   readonly repeatable?: boolean | undefined
   /** Limit for a successful response, and the error for a larger one. */
   readonly limit?: ResponseLimit | undefined
   /**
-   * Returns the splitter for a large result. The result is read whole when it returns undefined. Receives the event
-   * when the response is an event stream, in which invalid UTF-8 is replaced.
+   * Returns the splitter for a large result. If it returns undefined, the result is read whole. Receives the event when
+   * the response is an event stream, in which invalid UTF-8 is replaced.
    */
   readonly splitterFor?: ((event?: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Records when the request is sent. */
   readonly delivery?: Delivery | undefined
-  /** Receives the exchange while it runs, so that it can be ended early. */
+  /** Receives the running exchange, so that it can be ended early. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream response. */
   readonly onEvent?: Handle<SseEvent>
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
-  /** When true, a successful response is complete with its head, and its body is discarded. */
+  /** If true, a successful response is complete once its head has arrived, and its body is discarded. */
   readonly discardsBody?: boolean
-  /** Called when the content type of a response does not match its body. The body takes precedence. */
+  /** Called if a response's content type does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
 }
 
@@ -81,17 +81,17 @@ export interface ExchangeControl {
 export interface BackendResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** True when the response was an event stream. */
+  /** True if the response was an event stream. */
   readonly stream: boolean
-  /** The whole body. Empty for an event stream, and for a message that was streamed. */
+  /** The whole body. Empty for an event stream and for a message that was streamed. */
   readonly body: Buffer
-  /** The message, when a part of it was streamed to the client. */
+  /** The message, if part of it was streamed to the client. */
   readonly message?: Message | undefined
 }
 
 /**
  * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (no response; see `cause`),
- * BACKEND_PROTOCOL (too large, too many redirects, or cut short) or the reason of the signal.
+ * BACKEND_PROTOCOL (too large, too many redirects, or cut short) or the signal's reason.
  */
 export async function exchangeWithBackend(
   dispatcher: Dispatcher,
@@ -120,7 +120,7 @@ export async function exchangeWithBackend(
       url = next
       isRepeated = false
     } catch (error) {
-      // An idle connection may be closed just as a request leaves on it.
+      // An idle connection may be closed just as a request is sent on it.
       if (isRepeated || !request.repeatable || signal.aborted || !wasCut(error)) throw error
       isRepeated = true
     }
@@ -135,7 +135,7 @@ function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | 
   return to.origin === from.origin ? to : undefined
 }
 
-/** Error codes of a connection that the backend or an intermediary has closed. */
+/** Error codes for a connection that the backend or an intermediary has closed. */
 const closedConnectionCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 function wasCut(error: unknown): boolean {
@@ -147,7 +147,7 @@ function isCut(cause: unknown): boolean {
 }
 
 class ResponseHandler implements DispatchHandler {
-  /** Settles with the end of the response. */
+  /** Settles when the response ends. */
   readonly response: Promise<BackendResponse>
   readonly #request: BackendRequest
   readonly #resolve: (response: BackendResponse) => void
@@ -162,7 +162,7 @@ class ResponseHandler implements DispatchHandler {
   #hasData = false
   #arriving: ArrivingResult | undefined
   #parts: TurnQueue<ArrivedPart> | undefined
-  /** Timer that runs while a body is discarded. */
+  /** Timer that runs while a body is being discarded. */
   #discarding: NodeJS.Timeout | undefined
   #done = false
 
@@ -207,7 +207,7 @@ class ResponseHandler implements DispatchHandler {
     if (this.#request.onEvent && isEventStream(headers)) this.#beginStream(this.#request.onEvent)
   }
 
-  /** Resolves with the head. The connection is closed when the body is too large or does not end in time. */
+  /** Resolves with the head. The connection is closed if the body is too large or does not end in time. */
   #discardBody(controller: DispatchController): void {
     if (!this.#finish()) return
     const abort = (): void => controller.abort(new Error('the body is discarded'))
@@ -227,7 +227,7 @@ class ResponseHandler implements DispatchHandler {
     onStream?.(this.#headers)
   }
 
-  /** Handles the body according to its first bytes when they contradict the content type. */
+  /** Handles the body according to its first bytes if they contradict the content type. */
   #correctType(chunk: Buffer): void {
     const { onEvent, onMislabelled } = this.#request
     if (this.#events) {
@@ -271,7 +271,7 @@ class ResponseHandler implements DispatchHandler {
     const { limit, splitterFor } = this.#request
     if (this.#status !== 200 || !/^\s*application\/json\b/i.test(String(this.#headers['content-type'])))
       return
-    // No part of a result may be streamed that could still exceed the limit.
+    // No part of a result that could still exceed the limit may be streamed.
     if (limit && !(Number(this.#headers['content-length']) <= limit.bytes - envelopeBytes)) return
     const splitter = splitterFor?.()
     if (!splitter) return
@@ -284,7 +284,7 @@ class ResponseHandler implements DispatchHandler {
     for (const piece of this.#body.take()) this.#arriving.push(piece)
   }
 
-  /** Settles when the data that has arrived is read. Undefined when none is pending. */
+  /** Settles once the data that has arrived has been read. Undefined if none is pending. */
   get #reading(): Promise<void> | undefined {
     return this.#events?.pending ?? this.#parts?.busy
   }
@@ -299,7 +299,7 @@ class ResponseHandler implements DispatchHandler {
     return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
-  /** Pauses the backend while received data is pending, for example because the client does not read. */
+  /** Pauses the backend while received data is pending, for example because the client is not reading. */
   #holdBack(controller: DispatchController): void {
     const reading = this.#reading
     if (!reading || controller.paused) return
@@ -319,7 +319,7 @@ class ResponseHandler implements DispatchHandler {
     })
   }
 
-  /** Runs `work` after the data that has arrived is handled. */
+  /** Runs `work` once the data that has arrived has been handled. */
   #afterEvents(work: () => void): void {
     const reading = this.#reading
     if (reading) void reading.then(() => this.#afterEvents(work))
@@ -343,7 +343,7 @@ class ResponseHandler implements DispatchHandler {
   }
 }
 
-/** `began` is true when a part of the response has arrived. */
+/** `began` is true if part of the response has arrived. */
 function connectionError(cause: Error, began: boolean): GatehouseError {
   if (began)
     return new GatehouseError('BACKEND_PROTOCOL', {
@@ -358,7 +358,7 @@ function connectionError(cause: Error, began: boolean): GatehouseError {
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
-/** Converts an error in the data of a backend, so that it is not attributed to the client's request. */
+/** Converts an error in a backend's data, so that it is not attributed to the client's request. */
 function asProtocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })

@@ -6,7 +6,7 @@ import type { Request } from '../connection.ts'
 
 export interface BackendObservation {
   readonly calls: BackendCalls
-  /** Called with the name of the backend of a client request. */
+  /** Called with the name of the backend that a client request is sent to. */
   onBackendSelected(backend: string): void
 }
 

@@ -18,7 +18,7 @@ export function readBackendMessage(
     : withNumericId(read, deviations)
 }
 
-/** Reads the message in an event. A part of it may already have been sent to the client. */
+/** Reads the message in an event. Part of it may already have been sent to the client. */
 export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
   const { receiver: taken } = event
   if (!(taken instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
@@ -28,7 +28,7 @@ export function messageIn(event: SseEvent, reporter: Reporter): Message | Promis
 }
 
 /**
- * Passes on the message in an event of a stream that is not the response to one request. An invalid message is skipped
+ * Forwards the message in an event from a stream that is not the response to one request. An invalid message is skipped
  * and reported, and the stream continues.
  */
 export function receiveEvent(
@@ -49,8 +49,8 @@ export function receiveEvent(
 }
 
 /**
- * Passes on a message of an event stream. Drops and reports a notification whose params cannot be read. Other messages
- * of the stream do not depend on it.
+ * Forwards a message from an event stream. Drops and reports a notification whose params cannot be read, because the
+ * stream's other messages do not depend on it.
  */
 export function deliver(
   message: Message,
@@ -66,7 +66,7 @@ export function deliver(
   }
 }
 
-/** Reports whether a backend keeps the stream open that announces changes. */
+/** Reports whether a backend keeps open the stream that announces changes. */
 export function streamReports({ deviations }: Reporter): StreamPaceOptions {
   return {
     onNotKept: () => deviations?.note('stream_not_kept'),

@@ -2,7 +2,7 @@
  * Sends one request to a backend on behalf of a caller.
  *
  * Headers in ascending order of precedence: passed through from the client, configured by the operator, required by the
- * protocol, credential. When the backend rejects a renewable credential with 401, the request is repeated once, because
+ * protocol, credential. If the backend rejects a renewable credential with 401, the request is repeated once, because
  * it was not executed.
  * Source: docs/reference/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
@@ -46,12 +46,12 @@ const listMethods: ReadonlySet<string> = new Set([
 ])
 const maxPageBytes = 8 * 1024 * 1024
 
-/** Requests that return the server information of a backend. */
+/** Requests that return a backend's server information. */
 const openingMethods: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
 /**
- * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when the outcome exceeds the
+ * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL if the outcome exceeds the
  * limit of its kind, or contains a `requestState` that Gatehouse would reject when the client returns it.
  */
 export function withinLimit(
@@ -73,7 +73,7 @@ function rejectLongState(result: Buffer): void {
   })
 }
 
-/** Returns the smaller one of a method's own limit and `given`, which excludes the envelope. */
+/** Returns the smaller of a method's own limit and `given`, which excludes the envelope. */
 function resultLimit(
   rpcMethod: string | undefined,
   { maxResultBytes }: RequestLimits = {},
@@ -105,7 +105,7 @@ function ownLimit(what: string, bytes: number): ResponseLimit {
   }
 }
 
-/** True when a request may be repeated even if it was executed. */
+/** True if a request may be repeated even if it was executed. */
 export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
@@ -135,22 +135,20 @@ export function unreadableResponse(
   })
 }
 
-/** Number of recent requests whose headers are masked in texts of the backend. */
+/** Number of recent requests whose headers are masked in the backend's texts. */
 const rememberedRequests = 64
 
 export interface AuthorizedRequest
   extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
-  /** JSON-RPC method of the request. Undefined for messages that are not requests. */
+  /** JSON-RPC method of the request; undefined for messages that are not requests. */
   readonly rpcMethod?: string | undefined
   /** Default: the URL of the target. */
   readonly url?: URL
-  /** Headers that the protocol requires. Lower-case names. */
+  /** Headers required by the protocol, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/**
- * Sends a request with credentials. Rejects like `exchangeWithBackend`, or with the error of the credential strategy.
- */
+/** Sends a request with credentials. Rejects like `exchangeWithBackend`, or with the credential strategy's error. */
 export async function sendToBackend(
   target: ChannelTarget,
   sender: Sender,

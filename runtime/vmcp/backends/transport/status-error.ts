@@ -1,6 +1,6 @@
 /**
- * Interprets the HTTP status of a backend when the body contains no decisive MCP message. Clients get the status. The
- * text of the body is the cause of the error, for operators.
+ * Interprets the HTTP status of a backend if the body contains no decisive MCP message. Clients get the status; the
+ * body text becomes the error's cause, for operators.
  */
 import { type ErrorCode, GatehouseError } from '../../../../schemas/index.ts'
 import { type AnsweredRequest, explainResponse, type BackendAnswer } from './backend-answer.ts'

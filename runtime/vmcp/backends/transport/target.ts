@@ -1,4 +1,4 @@
-/** The address of a backend, and the sender of a request. */
+/** A backend's address, and the sender of a request. */
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Caller, Dispatcher } from '../../../net/index.ts'
 import type { Deviation } from '../../../observe/index.ts'
@@ -8,7 +8,7 @@ import type { SentHeaders } from './backend-answer.ts'
 /** The outgoing strategy that adds credentials to requests. */
 export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
 
-/** Settings of `operational` that apply to each request. */
+/** Settings under `operational` that apply to each request. */
 export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 'logLevel' | 'timeouts'>
 
 export interface DeviationReport {
@@ -16,17 +16,17 @@ export interface DeviationReport {
   clear(deviation: Deviation): void
 }
 
-/** Address of a backend, and the settings of every request to it. */
+/** A backend's address, and the settings for every request to it. */
 export interface ChannelTarget {
   readonly url: URL
   readonly dispatcher: Dispatcher
-  /** Undefined when the backend requires no credentials. */
+  /** Undefined if the backend requires no credentials. */
   readonly credentials: Credentials | undefined
-  /** Headers from configuration. */
+  /** Headers from the configuration. */
   readonly headers: Readonly<Record<string, string>>
   /** Limits of each request, from the configuration. */
   readonly limits?: RequestLimits | undefined
-  /** Headers of recent requests, which are masked in texts of the backend. */
+  /** Headers of recent requests, whose values are masked in the backend's texts. */
   readonly sentHeaders?: SentHeaders | undefined
   /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined

@@ -1,6 +1,6 @@
 /**
- * Reports decisions of policies and of an external decision point: metrics, events and audit lines. Clients do not see
- * them.
+ * Reports decisions made by policies and by an external decision point: metrics, events and audit lines. Clients do not
+ * see them.
  */
 import type { DecisionReport, Facts, PointEvent } from '../../../policy/index.ts'
 import {
@@ -48,7 +48,7 @@ export function decisionReporter(parts: DecisionParts): NonNullable<AuthorizeOpt
   }
 }
 
-/** Returns the reporter for answers of the decision point and changes of its availability. */
+/** Returns the reporter for the decision point's answers and for changes in its availability. */
 export function decisionPointReporter(
   server: string,
   { telemetry, events }: Pick<DecisionParts, 'telemetry' | 'events'>,
@@ -109,7 +109,7 @@ function policyRecord(
   }
 }
 
-/** Returns undefined when the request cannot be read. Such a request was denied for the same reason. */
+/** Returns undefined if the request cannot be read. Such a request was denied for the same reason. */
 function inputsJson(
   { inputs }: DecisionReport,
   mode: 'read' | 'all',

@@ -1,6 +1,6 @@
 /**
- * Marks the lists of one backend as outdated when the backend announces a change. Repeated announcements take effect
- * after growing pauses, and a backend that keeps announcing changes is reported.
+ * Marks one backend's lists as outdated when the backend announces a change. Repeated announcements take effect after
+ * growing pauses, and a backend that keeps announcing changes is reported.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'

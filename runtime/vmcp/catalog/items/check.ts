@@ -1,5 +1,5 @@
 /**
- * Checks an item of a backend's list, and repairs it if the repair is unambiguous.
+ * Checks an item in a backend's list, and repairs it if the repair is unambiguous.
  *
  * Client libraries reject a whole list for one malformed item, so items are only offered in a form that all libraries
  * accept. Optional members that are null or of the wrong type are removed, and an input schema without a type gets type

@@ -1,5 +1,5 @@
 /**
- * Checks whether clients can compile the output schema of a tool.
+ * Checks whether clients can compile a tool's output schema.
  *
  * Clients of the first SDK generation compile all output schemas when they read a list (as JSON Schema draft-07, with
  * Ajv), and reject the list when one fails. Compiling here would be too expensive, so only the form is checked: keyword
@@ -118,7 +118,8 @@ class Walk {
   }
 
   /**
-   * Checks a reference. It must lead to a schema within the document, and not be part of a cycle of references only.
+   * Checks a reference. It must point to a schema within the document and must not be part of a cycle that consists
+   * only of references.
    */
   reference(pointer: string): boolean {
     if (++this.#references > maxReferences) return false

@@ -1,4 +1,4 @@
-/** Collects problems of the items in a backend's lists for reports: counts, and some examples by name. */
+/** Collects problems with the items in a backend's lists for reports: counts, and some examples by name. */
 import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'
 
 export interface ListErrors {

@@ -8,7 +8,7 @@ import { isFields } from '../../../../schemas/index.ts'
 
 export interface ItemRule {
   readonly usable: (raw: Buffer) => Buffer | undefined
-  /** True when `usable` returns the JSON of this value unchanged. */
+  /** True if `usable` returns the JSON of this value unchanged. */
   readonly fits: (value: unknown) => boolean
 }
 
@@ -136,7 +136,7 @@ export function changesTo(object: JsonObject, rules: MemberRules): Repairs {
   return changes
 }
 
-/** True when the rules leave every member unchanged. */
+/** True if the rules leave every member unchanged. */
 export function membersFit(value: Readonly<Record<string, unknown>>, rules: MemberRules): boolean {
   for (const [name, rule] of rules) {
     const own = value[name]

@@ -1,5 +1,5 @@
 /**
- * The schemas of a tool, in the forms for both kinds of clients.
+ * A tool's schemas, in the forms for both kinds of clients.
  *
  * Stateless clients accept any JSON Schema as output schema, and any members in addition to `type: object` in the input
  * schema. Session-era libraries require an object with a list of required names and with properties that are objects:
@@ -43,7 +43,7 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** True when both forms of an input schema equal the schema. Requires values without infinite numbers. */
+/** True if both forms of an input schema equal the schema. Requires values without infinite numbers. */
 export function isPlainInput(value: unknown): boolean {
   return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }

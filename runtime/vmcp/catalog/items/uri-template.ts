@@ -1,7 +1,7 @@
 /**
  * Checks whether a URI matches a URI template.
  *
- * Literals must occur in order. Expressions match every text that their operator can produce. Values are not extracted,
+ * Literals must occur in order. Expressions match any text that their operator can produce. Values are not extracted,
  * because the backend does that. Matching does not backtrack: the cost is at most the number of parts times the length
  * of the URI, and each lookup has a budget for all templates of a backend.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
@@ -82,7 +82,7 @@ function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean 
   return reached[uri.length] === 1
 }
 
-/** Returns undefined when the literal occurs at no reachable position. */
+/** Returns undefined if the literal occurs at no reachable position. */
 function afterLiteral(
   reached: Uint8Array,
   literal: string,

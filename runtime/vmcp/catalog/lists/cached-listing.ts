@@ -13,7 +13,7 @@ export interface CachedListing {
   reading: Promise<Listing> | undefined
   /** Credential of the last read. Its failure does not apply to other credentials. */
   credential: string
-  /** True when the backend changed during the read, so that the result is already outdated. */
+  /** True if the backend changed during the read, so that the result is already outdated. */
   isOutdated: boolean
   retries: number
   cancelRetry: (() => void) | undefined
@@ -33,7 +33,7 @@ export function emptyCachedListing(): CachedListing {
   }
 }
 
-/** True when the last read failed because of the credential of another client. */
+/** True if the last read failed because of the credential of another client. */
 export function failedForAnother({ failure, credential }: CachedListing, own: string): boolean {
   return credential !== own && isCredentialError(failure)
 }

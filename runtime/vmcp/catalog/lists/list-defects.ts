@@ -1,6 +1,6 @@
 /**
- * Problems of single lists of a backend: a list that could not be read, that ends early, or that the backend does not
- * declare properly. The other lists of the backend are not affected.
+ * Problems with individual lists of a backend: a list that could not be read, that ends early, or that the backend does
+ * not declare properly. The other lists of the backend are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
@@ -17,9 +17,9 @@ export const listMethod: Readonly<Record<ItemKind, string>> = {
 export interface ListDefect {
   readonly kind: ItemKind
   /**
-   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be read again,
-   * and the last items stay in use. `incomplete`: the items after some page are missing. `declaration`: the list is in
-   * use, although the backend declares it incorrectly.
+   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be refreshed;
+   * the last known items stay in use. `incomplete`: the items after some page are missing. `declaration`: the list is
+   * in use, although the backend declares it incorrectly.
    */
   readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
   /** Text for operators. Contains no text from the backend. */
@@ -27,13 +27,13 @@ export interface ListDefect {
   /** The backend's own explanation, when every caller may read it. */
   readonly detail?: string | undefined
   readonly error?: Error | undefined
-  /** True when the next read may succeed. */
+  /** True if the next read may succeed. */
   readonly isTransient: boolean
 }
 
 /**
- * All declared lists of a backend failed, although it responded to the requests. It is treated as unavailable for
- * these lists only.
+ * All of a backend's declared lists failed, although the backend responded to the requests. It is treated as
+ * unavailable for these lists only.
  */
 export class ListsFailed extends GatehouseError {
   readonly kinds: readonly ItemKind[]

@@ -66,7 +66,7 @@ export interface ListRead {
 
 interface EarlyEnd {
   readonly reason: string
-  /** Set when a request failed. */
+  /** Set if a request failed. */
   readonly error?: Error | undefined
 }
 
@@ -122,7 +122,7 @@ function cursorProblem(cursor: unknown, seen: ReadonlySet<string>): string | und
   return seen.has(cursor) ? 'nextCursor repeats' : undefined
 }
 
-/** Reads one page. Returns undefined when the backend does not support the method. */
+/** Reads one page. Returns undefined if the backend does not support the method. */
 async function readPage(
   options: ListReadOptions,
   kind: ItemKind,
@@ -164,7 +164,7 @@ function memberOf(kind: ItemKind): string {
   return kind === 'templates' ? 'resourceTemplates' : kind
 }
 
-/** Parses a page with plainValue. Returns undefined when plainValue cannot parse it. */
+/** Parses a page with plainValue. Returns undefined if plainValue cannot parse it. */
 function plainPage(result: Buffer, kind: ItemKind): Page | undefined {
   const value = plainValue(result, maxPlainPage)
   if (!isFields(value)) return undefined

@@ -1,6 +1,6 @@
 /**
- * Cache keys for the lists of one backend. A key contains the declared abilities, and also the requester's identity
- * when the backend's responses depend on it. A session whose backend session announced a change has its own lists.
+ * Cache keys for one backend's lists. A key contains the declared abilities and, if the backend's responses depend on
+ * it, the requester's identity. A session whose backend session announced a change has its own lists.
  */
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { SessionScope } from '../../backends/session-era/connections.ts'

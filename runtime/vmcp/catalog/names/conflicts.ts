@@ -1,4 +1,4 @@
-/** Reports naming conflicts and aliases of the catalogs in use, once each, and when a conflict is resolved. */
+/** Reports naming conflicts and aliases of the catalogs in use, once each, and reports when a conflict is resolved. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'

@@ -46,7 +46,7 @@ interface KnownEvaluation {
 export interface ListedBackend {
   readonly backend: string
   readonly listings: readonly Listing[]
-  /** True when the backend may return different items to different callers. */
+  /** True if the backend may return different items to different callers. */
   readonly perCaller: boolean
 }
 
@@ -108,7 +108,7 @@ export class ActiveLocks {
 
   /**
    * Resolves when the lock of a backend can be applied for the first time. When locks are created on first use, creates
-   * it from this listing. Returns false when that failed and the next read may succeed.
+   * it from this listing. Returns false if that failed and the next read may succeed.
    */
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#waitForCompilation(backend)
@@ -220,7 +220,7 @@ function isSame(a: ListedBackend, b: ListedBackend): boolean {
   )
 }
 
-/** True when all existing differences are configured to be observed only. */
+/** True if all existing differences are configured to be observed only. */
 function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
   return (
     (counts.changed === 0 || onChanged === 'observe') &&

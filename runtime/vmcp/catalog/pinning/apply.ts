@@ -12,7 +12,7 @@ import type { PinKind, PinReason } from '../../model/catalog/pinning.ts'
 import { type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
 
 export interface PinSettings extends Pinning {
-  /** True when the lock cannot be used. */
+  /** True if the lock cannot be used. */
   readonly invalid: boolean
 }
 
@@ -98,7 +98,7 @@ type FrozenForm = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, '
 /** Approved definitions that replace changed ones, created once each. */
 const frozenForms = new WeakMap<ApprovedForm, Map<boolean, FrozenForm | undefined>>()
 
-/** Returns undefined when calls cannot be checked against the approved definition. */
+/** Returns undefined if calls cannot be checked against the approved definition. */
 function frozenForm({ kind, form, parts }: EvaluatedItem): FrozenForm | undefined {
   if (!form) return undefined
   const dropsOutput = parts.includes('output')

@@ -41,7 +41,7 @@ const cannotClose = new Error('the schema cannot be closed')
 
 interface SchemaPosition {
   readonly depth: number
-  /** True when the enclosing schema closes this one. */
+  /** True if the enclosing schema closes this one. */
   readonly isBranch: boolean
 }
 
@@ -85,7 +85,7 @@ function eachMember(value: unknown, change: (value: unknown) => unknown): unknow
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, change(one)]))
 }
 
-/** True when the schema, or one that applies to the same object, names members. */
+/** True if the schema, or one that applies to the same object, names members. */
 function namesMembers(schema: unknown): boolean {
   if (!isFields(schema)) return false
   if (isFields(schema['properties']) || isFields(schema['patternProperties'])) return true

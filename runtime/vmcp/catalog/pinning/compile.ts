@@ -30,7 +30,7 @@ const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefine
 
 const catalogKinds = { tool: 'tools', prompt: 'prompts', resourceTemplate: 'templates' } as const
 
-/** Combines the locks of a backend. Never rejects: errors are in `failure`. */
+/** Combines a backend's locks. Never rejects: errors are in `failure`. */
 export async function compileLocks(
   backend: string,
   locks: readonly RuntimeToolLock[],

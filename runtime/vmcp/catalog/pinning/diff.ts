@@ -1,6 +1,6 @@
 /**
  * A readable diff of two definitions: a unified diff per part, in which characters that a terminal or browser would
- * hide are visible. Bounded for texts of any size.
+ * hide are visible. Its size is bounded, however large the texts are.
  */
 import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
@@ -12,7 +12,7 @@ export interface PartDiff {
   readonly part: PinnedPart
   /** Lines start with a space, `-` (approved) or `+` (offered), or are `@@` where lines are omitted. */
   readonly lines: readonly string[]
-  /** True when the diff is incomplete. */
+  /** True if the diff is incomplete. */
   readonly cut: boolean
 }
 

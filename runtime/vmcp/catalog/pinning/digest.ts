@@ -1,5 +1,5 @@
 /**
- * Digests of items, part by part. They are equal exactly when clients and models see the same definition.
+ * Digests of items, one per part. They are equal exactly when clients and models see the same definition.
  *
  * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
  * that of the object of its part digests, under the name `item`. A changed formula gets a new name.
@@ -94,7 +94,7 @@ function withDefaults(annotations: Buffer | undefined): Buffer {
   return own.with(Object.fromEntries(missing))
 }
 
-/** Returns undefined when nothing remains. */
+/** Returns undefined if nothing remains. */
 function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undefined {
   if (meta[0] !== 0x7b) return meta
   const own = new JsonObject(meta)

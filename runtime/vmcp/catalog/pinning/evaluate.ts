@@ -1,5 +1,5 @@
 /**
- * Compares the offered items of a backend with the approved ones. Pure, and cheap for many items, because it compares
+ * Compares a backend's offered items with the approved ones. Pure, and cheap for many items, because it compares
  * digests.
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'

@@ -39,7 +39,7 @@ export class FirstSeen {
     return [...this.#stored.values()].flat()
   }
 
-  /** Returns why the items of a backend could not be stored. */
+  /** Returns why a backend's items could not be stored. */
   failureOf(backend: string): string | undefined {
     return this.#failures.get(backend)
   }

@@ -7,7 +7,7 @@ import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/in
 /** Members whose set of values may shrink or grow. */
 const narrowing: ReadonlySet<string> = new Set(['properties', 'required', 'enum'])
 
-/** True when `offered` equals `approved` or is narrower. Both are JSON text of schemas. Never throws for valid JSON. */
+/** True if `offered` equals `approved` or is narrower. Both are JSON text of schemas. Never throws for valid JSON. */
 export function isNarrower(approved: Buffer, offered: Buffer): boolean {
   if (approved[0] !== 0x7b || offered[0] !== 0x7b) return isSame(approved, offered)
   const before = new JsonObject(approved)
@@ -44,7 +44,7 @@ function arePropertiesNarrower(own: Buffer | undefined, now: Buffer | undefined)
   })
 }
 
-/** True when every element of `some` is in `all`. */
+/** True if every element of `some` is in `all`. */
 function isSubset(some: Buffer, all: Buffer): boolean {
   if (some[0] !== 0x5b || all[0] !== 0x5b) return isSame(some, all)
   const known = new Set(scanElements(all).map(canonicalSchema))

@@ -98,7 +98,7 @@ export class Pins {
     return seen && this.locks.stateOf(seen, kind, original)
   }
 
-  /** True when the backend may return different items to different callers. */
+  /** True if the backend may return different items to different callers. */
   isPerCaller(backend: string): boolean {
     return this.#listedBackend(backend)?.perCaller ?? false
   }

@@ -1,6 +1,6 @@
 /**
- * The pinning report of a backend over all listings in use, as plain data for `/status`, metrics, the cluster report
- * and the console.
+ * A backend's pinning report over all listings in use, as plain data for `/status`, metrics, the cluster report and the
+ * console.
  *
  * Each item is counted once, in its worst state. If a backend returns different items to different callers, an item
  * that is missing for one caller is not treated as removed, because the lock may come from another caller's view.
@@ -19,14 +19,14 @@ export interface PinReport {
   readonly locks: readonly string[]
   /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
-  /** True when nothing of the backend is offered because it has no lock. */
+  /** True if nothing of the backend is offered because it has no lock. */
   readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend was listed. */
   readonly observed: boolean
   /** Items that are not pinned: changed, new and removed ones, by kind and name; at most 1000. */
   readonly drift: readonly PinDrift[]
-  /** True when all differences are only observed and not logged. */
+  /** True if all differences are only observed and not logged. */
   readonly quiet: boolean
 }
 

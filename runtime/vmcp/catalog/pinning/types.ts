@@ -38,7 +38,7 @@ export type OnChanged = 'observe' | 'warn' | 'freeze' | 'block'
 export type OnNew = 'observe' | 'warn' | 'block'
 export type OnRemoved = 'observe' | 'warn'
 
-/** The combined locks of a backend. */
+/** A backend's combined locks. */
 export interface CompiledLock {
   readonly backend: string
   /** Names of the MCPToolLocks. */

@@ -57,7 +57,7 @@ export class WorkerRelay {
     this.#log = log
   }
 
-  /** Starts the listener for requests of other workers. Resolves with its port. */
+  /** Starts the listener for requests from other workers. Resolves to its port. */
   async open(handler: RequestHandler): Promise<number> {
     const secret = Buffer.from(this.#link.secret)
     this.#listener = await listen({
@@ -173,7 +173,7 @@ function ownerIdOf(exchange: VmcpExchange): string | undefined {
   return era === 'stateless' ? params?.text('requestState') : undefined
 }
 
-/** Parses a JSON-RPC id. Returns undefined when it is not a string. */
+/** Parses a JSON-RPC id. Returns undefined if it is not a string. */
 function parseStringId(id: string | undefined): string | undefined {
   return id?.startsWith('"') ? new JsonObject(Buffer.from(`{"id":${id}}`)).text('id') : undefined
 }

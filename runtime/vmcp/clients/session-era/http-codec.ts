@@ -1,5 +1,5 @@
 /**
- * Session-era codec towards clients over streamable HTTP: messages by POST, the GET stream, and DELETE.
+ * Session-era codec for clients over streamable HTTP: messages by POST, the GET stream, and DELETE.
  * Source: MCP 2025-11-25, transports.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -59,7 +59,7 @@ export interface SessionLife {
   onUnsubscribed(session: ServerSession, uri: string): void
   onLevelSet(session: ServerSession): void
   onRootsChanged(session: ServerSession): void
-  /** The client received the present state of a list. */
+  /** The client received the current state of a list. */
   onListed(session: ServerSession, method: string): void
 }
 

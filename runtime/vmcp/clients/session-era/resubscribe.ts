@@ -1,6 +1,6 @@
 /**
- * Subscribes again to resources of a backend that has lost its session, usually because of a restart. Retries while the
- * backend starts, and gives up after about two minutes.
+ * Subscribes again to a backend's resources after the backend has lost its session, usually because of a restart.
+ * Retries while the backend starts, and gives up after about two minutes.
  */
 import { setTimeout } from 'node:timers/promises'
 import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
@@ -20,7 +20,7 @@ const lossPace: Pace = {
 export interface Resubscription {
   /** Returns the resources to watch. Called for each attempt. */
   readonly uris: () => readonly string[]
-  /** Rejects when the backend cannot be reached. Resolves with false when it no longer watches the resource. */
+  /** Rejects when the backend cannot be reached. Resolves to false if it no longer watches the resource. */
   readonly subscribe: (uri: string, signal: AbortSignal) => Promise<boolean>
   /** Called with each resource that is watched again. It may have changed without a notification. */
   readonly onResubscribed: (uri: string) => void

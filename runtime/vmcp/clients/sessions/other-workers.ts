@@ -9,7 +9,7 @@ export interface OtherWorkers {
   readonly tag: string
   /** Cancels a request in flight at another worker. */
   cancel(session: string, request: string): void
-  /** Sends a message on a stream at another worker. Resolves with false when no worker has an open stream. */
+  /** Sends a message on a stream at another worker. Resolves to false if no worker has an open stream. */
   push(session: string, message: Buffer): Promise<boolean>
   /** Ends the other copies. Resolves when they are removed. */
   endCopies(session: string): Promise<void>

@@ -93,7 +93,7 @@ function write(session: ServerSession, server: string): string {
 }
 
 /**
- * Parses a stored session. Returns undefined when the value is not a session of this server. Records of earlier builds
+ * Parses a stored session. Returns undefined if the value is not a session of this server. Records of earlier builds
  * name no server and are accepted.
  */
 function parse(id: string, value: string, server: string): SessionRecord | undefined {

@@ -2,8 +2,8 @@
  * The resumable streams of one session. Every event has an id, and the latest events are stored for a while, so that a
  * client whose connection broke can continue with `Last-Event-ID`.
  *
- * Bounded for each stream, for each session, and for the process. Events are stored in this process only. Another
- * replica does not recognize the ids and opens a new stream.
+ * The number of events is bounded for each stream, each session and the process. Events are stored only in this
+ * process; another replica does not recognize the ids and opens a new stream.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { randomBytes } from 'node:crypto'
@@ -70,7 +70,7 @@ export class ReplayStream {
     return !this.#ended
   }
 
-  /** True when the client can no longer resume the stream. */
+  /** True if the client can no longer resume the stream. */
   get isStale(): boolean {
     if (this.#res !== undefined || (!this.#ended && this.onAbandoned)) return false
     return performance.now() - this.#changedAt > (this.#ended ? endedMs : awayMs)
@@ -106,7 +106,7 @@ export class ReplayStream {
     this.#write([])
   }
 
-  /** Sends a message, or stores it until the client reconnects. Returns false when the stream has ended. */
+  /** Sends a message, or stores it until the client reconnects. Returns false if the stream has ended. */
   send(message: Buffer): boolean {
     if (this.#ended) return false
     this.#write([message])
@@ -125,7 +125,7 @@ export class ReplayStream {
     if (stuck) this.abandon()
   }
 
-  /** Stores an event as one buffer and returns it. Returns undefined when the event is too large to store. */
+  /** Stores an event as one buffer and returns it. Returns undefined if the event is too large to store. */
   #keep(number: number, parts: readonly Buffer[]): Buffer | undefined {
     const size = sizeOf(parts)
     while (this.#stored.length >= maxEvents || this.#bytes + size > maxHeldBytes) {

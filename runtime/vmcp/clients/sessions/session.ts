@@ -184,7 +184,7 @@ export class ServerSession implements ClientSession {
     if (!this.pushOnStream(message)) this.#keep(message)
   }
 
-  /** Sends a message on the newest GET stream. Returns false when none is open in this process. */
+  /** Sends a message on the newest GET stream. Returns false if none is open in this process. */
   pushOnStream(message: Buffer): boolean {
     const newest = [...this.#streams].at(-1)
     if (!newest) return false
@@ -309,14 +309,14 @@ export class ServerSession implements ClientSession {
     })
   }
 
-  /** Cancels a request in flight. Returns false when this process does not handle the request. */
+  /** Cancels a request in flight. Returns false if this process does not handle the request. */
   cancelRequest(id: string): boolean {
     const request = this.inFlight.find((one) => one.id === id)
     request?.cancel(new Error('the client cancelled the request'))
     return request !== undefined
   }
 
-  /** Handles the client's response to a question. Returns false when the question is unknown. */
+  /** Handles the client's response to a question. Returns false if the question is unknown. */
   handleResponse(message: Message): boolean {
     const question = message.id === undefined ? undefined : this.#questions.get(message.id)
     if (!question) return false

@@ -31,7 +31,7 @@ export interface SessionStorage {
   readonly store: Store
   /** Returns the stored sessions of this server, which expire after `ttlMs`. */
   records(ttlMs: number, now: () => number): SessionRecords
-  /** True when only the workers of one primary process use the store. */
+  /** True if only the workers of one primary process use the store. */
   readonly isWorkerStore?: boolean
   /** Returns key material that all replicas share. Rejects with STORE_DOWN. */
   sharedSecret(): Promise<string>
@@ -40,7 +40,7 @@ export interface SessionStorage {
 
 /**
  * Opens the session storage. Connects in the background. `workers` is the store that the workers of one primary share.
- * Returns undefined when sessions stay in the memory of this process.
+ * Returns undefined if sessions stay in the memory of this process.
  */
 export function openSessionStorage(
   config: VmcpConfig,

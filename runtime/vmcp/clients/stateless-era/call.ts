@@ -93,7 +93,7 @@ export class ParkedCalls {
     this.#perCaller.set(call.owner, callerCount + 1)
   }
 
-  /** Removes and returns a parked call. Returns undefined when the call is unknown or has another owner. */
+  /** Removes and returns a parked call. Returns undefined if the call is unknown or has another owner. */
   take(id: string, owner: string): StatelessCall | undefined {
     const parked = this.#calls.get(id)
     if (parked?.call.owner !== owner) return undefined

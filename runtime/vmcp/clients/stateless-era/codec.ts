@@ -1,5 +1,5 @@
 /**
- * Stateless codec towards clients. Every POST describes its sender completely, and no state is kept between two POSTs,
+ * Stateless-era codec for clients. Every POST fully describes its sender, and no state is kept between two POSTs,
  * except for calls that wait for answers.
  * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
  */
@@ -310,7 +310,7 @@ export class StatelessEdge {
     return complete
   }
 
-  /** Forwards an error of a backend. When it requires the user to visit a URL, the client is asked to open it. */
+  /** Forwards a backend's error. If it requires the user to visit a URL, the client is asked to open it. */
   #finishError(
     reply: Reply,
     id: string,

@@ -142,7 +142,7 @@ class Listener implements Watcher {
     this.#client = { ...client, session: this.session }
   }
 
-  /** Records the present state of the lists and subscribes to resources. Returns the URIs that backends accepted. */
+  /** Records the current state of the lists and subscribes to resources. Returns the URIs that backends accepted. */
   async prepare(uris: readonly string[]): Promise<string[]> {
     if (this.#kinds.size > 0) {
       const { digests } = await this.view()

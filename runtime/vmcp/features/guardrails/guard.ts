@@ -1,10 +1,10 @@
 /**
- * Applies the guardrails to a call of a backend: to its arguments, to messages and requests of the backend during the
- * call, and to its result. Also applies them to messages and requests of a backend outside of calls.
+ * Applies the guardrails to a backend call: to its arguments, to messages and requests from the backend during the
+ * call, and to its result. Also applies them to messages and requests that a backend sends outside of calls.
  *
  * Runs directly around the backend, so that every call passes it: plain calls, tool search, scripts, workflow steps,
- * calls of the console. It sees the arguments after request webhooks; response webhooks see the filtered result. Fails
- * closed: data that cannot be scanned is refused.
+ * calls from the console. It sees the arguments after request webhooks; response webhooks see the filtered result.
+ * Fails closed: data that cannot be scanned is refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -72,7 +72,7 @@ export interface GuardRules {
 export class Guard {
   readonly #rules: GuardRules
   readonly #parts: GuardrailParts
-  /** Notes of backends outside of calls, by session and backend. */
+  /** Notifications that backends sent outside of any call, by session and backend. */
   readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
 
   constructor(rules: GuardRules, parts: GuardrailParts) {
@@ -94,7 +94,7 @@ export class Guard {
     const { context } = operation
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
-    // Programs read texts literally, so they get no delimiters.
+    // Programs read text literally, so they get no delimiters.
     const isForProgram = operation.isForProgram === true || isStep === true
     const delimited = isForProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)

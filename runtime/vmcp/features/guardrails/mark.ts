@@ -1,6 +1,6 @@
 /**
  * `mark`: rules for characters that hide instructions, and delimiters around the texts of tools, which show a model
- * where a text comes from. They are no complete defence: a model may still follow the text.
+ * where a text comes from. They are not a complete defence: a model may still follow the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'

@@ -1,7 +1,7 @@
 /**
- * Scans progress and log messages of a call, or of a session outside of calls, before they are forwarded. Keeps their
- * order, and forwards the messages of a call before its result. Drops messages that are refused, cannot be scanned, or
- * exceed the small queue.
+ * Scans progress and log messages from a call, or from a session outside of calls, before they are forwarded. Keeps
+ * their order, and forwards a call's messages before its result. Drops messages that are rejected, cannot be scanned,
+ * or exceed the small queue.
  */
 import { inTurns, type TurnWork } from '../../../mcp/index.ts'
 import type { OperationContext } from '../../model/operation.ts'

@@ -5,7 +5,7 @@ import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import { findResultMismatches, resultSchema } from '../../catalog/result-misfits.ts'
 
 /**
- * True when the structured content is unchanged, or the tool has no output schema. Rejects with the errors of `match`.
+ * True if the structured content is unchanged, or the tool has no output schema. Rejects with the errors of `match`.
  */
 export async function fitsOutput(
   { json, mirrored }: CatalogEntry,

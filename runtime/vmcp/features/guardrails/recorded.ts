@@ -1,5 +1,5 @@
 /**
- * Masks records of calls: audit log, spans and console. Applies all rules regardless of action, direction, scope and
+ * Masks call records: audit log, spans and console. Applies all rules regardless of action, direction, scope and
  * exceptions, because a call may be recorded before its target is known, or although it was refused.
  *
  * Runs within one turn, so the work per record is limited; the rest of a record beyond the limit is omitted.

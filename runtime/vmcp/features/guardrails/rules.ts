@@ -1,4 +1,4 @@
-/** The compiled rules of the configuration: scope, patterns and exceptions. */
+/** The compiled rules from the configuration: scope, patterns and exceptions. */
 import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
 
@@ -114,7 +114,7 @@ function pointerPattern(pointer: string): PointerPattern {
     .map((segment) => (segment === '*' ? undefined : segment.replaceAll('~1', '/').replaceAll('~0', '~')))
 }
 
-/** True when the value at this path is at or below the pointer. */
+/** True if the value at this path is at or below the pointer. */
 export function covers(pattern: PointerPattern, path: readonly (string | number)[], depth: number): boolean {
   if (pattern.length > depth) return false
   return pattern.every((segment, k) => segment === undefined || segment === String(path[k]))

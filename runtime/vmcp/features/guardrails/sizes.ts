@@ -57,7 +57,7 @@ export function tooLarge({ rule, bytes }: SizeLimit, direction: Direction, subje
   return `${where}: ${what} larger than guardrail ${rule} allows (${bytes} bytes)`
 }
 
-/** Members of params that contain data of the client for a backend; `_meta` belongs to the protocol. */
+/** Members of params that contain client data for a backend; `_meta` belongs to the protocol. */
 const argumentMembers = ['arguments', 'argument', 'context', 'uri', 'inputResponses'] as const
 
 /** Returns the size of the arguments in bytes of JSON. */

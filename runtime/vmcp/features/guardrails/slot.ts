@@ -28,7 +28,7 @@ export class GuardSlot {
     this.#mask = mask
   }
 
-  /** Returns undefined when no guardrails are configured. */
+  /** Returns undefined if no guardrails are configured. */
   for({ guardrails }: VmcpConfig): Guard | undefined {
     const settings = JSON.stringify(guardrails)
     if (settings === this.#settings) return this.#guard

@@ -1,4 +1,4 @@
-/** Reports findings of guardrails as metric, event and audit record, without the matched text. */
+/** Reports findings of guardrails as a metric, an event and an audit record, without the matched text. */
 import {
   annotateDenial,
   annotateGuardrail,

@@ -2,7 +2,7 @@
  * The quotas in force and their reports: metrics, events, problems and the audit line. Reports name the quota, never a
  * user.
  *
- * A problem is open while this replica sees a budget of the quota used to 80 % or more. It ends with the period.
+ * A problem is open while this replica sees a budget of the quota used to 80% or more. It ends with the period.
  */
 import type { Quota } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -39,7 +39,7 @@ interface Followed {
 /** Longest time between checks for the end of a period. */
 const maxWaitMs = 3_600_000
 
-/** Returns the settings of the quotas. Quotas stay in use while these are unchanged. */
+/** Returns the quota settings. Quotas stay in use while these are unchanged. */
 function settingsOf({ name, quotas, costs, incomingAuth: { authz } }: VmcpConfig) {
   const groupClaimName = authz?.type === 'cedar' ? authz.groupClaimName : undefined
   return { name, quotas: quotas ?? [], costs, groupClaimName }

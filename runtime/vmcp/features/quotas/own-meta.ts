@@ -33,7 +33,7 @@ async function without(outcome: Extract<Outcome, { readonly kind: 'result' }>): 
   }
 }
 
-/** Names may contain escapes. All escapes of ASCII characters start with `\u00`. */
+/** Names may contain escapes. All escapes for ASCII characters start with `\u00`. */
 function mayHold(result: Buffer): boolean {
   return result.includes('gatehouse.dev') || result.includes('\\u00')
 }

@@ -1,8 +1,8 @@
 /**
- * Counts each call of a backend's tool, whether a client, a workflow step, a script or tool search makes it. Reserves
+ * Counts each call to a backend's tool, whether a client, a workflow step, a script or tool search makes it. Reserves
  * the call before it is sent, and settles its actual use afterwards.
  *
- * From 80 % of a budget, the result of a client's own call reports what is left, in `_meta`.
+ * From 80% of a budget, the result of a client's own call reports what is left, in `_meta`.
  * Source: docs/guides/quotas.md.
  */
 import { emptyObject, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
@@ -28,7 +28,7 @@ export interface QuotaParts {
   readonly costUnreadable: (backend: string) => void
 }
 
-/** Counts each call of a backend's tool. Rejects with QUOTA_EXCEEDED. */
+/** Counts each call to a backend's tool. Rejects with QUOTA_EXCEEDED. */
 export function spendQuota(parts: QuotaParts): Link {
   const spending = new Spending(parts)
   return (operation, next) => spending.spend(operation, next)

@@ -1,5 +1,5 @@
 /**
- * The description of the script tool for models. It is specific to the caller, because it lists the caller's tools.
+ * The script tool's description for models. It is specific to the caller, because it lists the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { serverTools } from '../../../../schemas/index.ts'

@@ -34,7 +34,7 @@ export type ToScriptWorker =
     }
   | { readonly kind: 'response'; readonly id: number; readonly response: ToolResponse }
 
-/** A tool call of a script. */
+/** A tool call that a script makes. */
 export interface ScriptCall {
   readonly tool: string
   /** Raw JSON object. */

@@ -48,7 +48,7 @@ export async function runScript(
   const { worker } = lease
   const { settings, deadline, calls } = options
   const lines: Line[] = []
-  // Messages arrive in the async context that created the worker; run their handlers in the context of this request.
+  // Messages arrive in the async context that created the worker, so run their handlers in the context of this request.
   const inContext = AsyncLocalStorage.snapshot()
   const ended = Promise.withResolvers<ScriptEnd['result']>()
   let usable = false

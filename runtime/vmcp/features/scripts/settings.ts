@@ -47,7 +47,7 @@ export const parkedBytes = 12 * 1024 * 1024
 
 /**
  * Returns the number of concurrent scripts that fit into half of the memory (bytes) at their limit: 8 from 3 GiB on,
- * and at least one. Scripts that wait for responses may hold a quarter.
+ * and at least one. Scripts that are waiting for responses may occupy up to a quarter of the memory.
  */
 export function scriptPool(memory = ownMemory()): PoolOptions {
   const held = Math.floor(memory / 2 / (heapLimitMb * 1024 * 1024))

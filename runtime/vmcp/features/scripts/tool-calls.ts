@@ -1,8 +1,8 @@
 /**
- * Executes the tool calls of a script. Each is a regular call, including guards, with its own timeout.
+ * Executes a script's tool calls. Each is a regular call that passes the guards and has its own timeout.
  *
- * Requests of backends for input reach the client, and timeouts pause meanwhile. Progress is renumbered, because
- * several calls share the client's token.
+ * Backends' requests for input reach the client, and timeouts pause meanwhile. Progress is renumbered, because several
+ * calls share the client's token.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors"
  * (toolCallTimeout).
  */
@@ -155,7 +155,7 @@ export class ToolCalls {
   }
 }
 
-/** True when the tool does not exist for the caller. The script does not learn whether it is forbidden or absent. */
+/** True if the tool does not exist for the caller. The script does not learn whether it is forbidden or absent. */
 function isAbsence(error: unknown): boolean {
   return error instanceof GatehouseError && (error.code === 'FORBIDDEN' || error.code === 'INVALID_PARAMS')
 }

@@ -1,9 +1,9 @@
 /**
- * Provides vectors of tools and queries while the embedding service is available.
+ * Provides vectors for tools and queries while the embedding service is available.
  *
- * Vectors of tools are cached within a limit, keyed by a hash of the text and of the provider, address and model.
- * After each batch of requests, the embedder queries the model again. If the model changed, it repeats all requests
- * once; a second change is an error. While the model is unknown, vectors are used but not cached.
+ * Tool vectors are cached up to a limit, keyed by a hash of the text, provider, address and model. After each batch of
+ * requests, the embedder queries the model again. If the model changed, it repeats all requests once; a second change
+ * is an error. While the model is unknown, vectors are used but not cached.
  *
  * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays
  * retry until it responds. The log reports the start and the end of a failure once.
@@ -80,7 +80,7 @@ export class Embedder {
   }
 
   /**
-   * Returns vectors of tools. `length` is the required length, if other vectors exist. Runs until the embedder closes,
+   * Returns tool vectors. `length` is the required length, if other vectors exist. Runs until the embedder closes,
    * because several clients may wait for it. Rejects with EmbeddingError.
    */
   async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
@@ -94,7 +94,7 @@ export class Embedder {
     })
   }
 
-  /** Returns the vector of a query. Rejects with EmbeddingError or the signal's reason. */
+  /** Returns a query's vector. Rejects with EmbeddingError or the signal's reason. */
   async ofQuery(text: string, signal: AbortSignal): Promise<QueryVector> {
     this.#lookAtModel()
     const either = AbortSignal.any([signal, this.#end.signal])
@@ -106,7 +106,7 @@ export class Embedder {
     })
   }
 
-  /** Returns undefined when the model changed meanwhile. */
+  /** Returns undefined if the model changed meanwhile. */
   async #attempt(
     texts: readonly string[],
     wanted: number | undefined,
@@ -134,7 +134,7 @@ export class Embedder {
   }
 
   /**
-   * Embeds in runs. Returns undefined when the model changed. Vectors of a successful run are kept when a later one
+   * Embeds in runs. Returns undefined if the model changed. Vectors of a successful run are kept when a later one
    * fails.
    */
   async #make(

@@ -12,7 +12,7 @@ import { type Fetch, FetchRefusedError, makeFetch } from '../../../net/index.ts'
 import type { ServiceSettings } from './settings.ts'
 
 export class EmbeddingError extends ModuleError {
-  /** True when the service is available but rejects this text. */
+  /** True if the service is available but rejects this text. */
   readonly ofInput: boolean
 
   constructor(message: string, options: { cause?: unknown; ofInput?: boolean } = {}) {

@@ -33,7 +33,7 @@ import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
   readonly observer: Pick<Observer, 'attributeTo'>
-  /** Returns false when a policy forbids the gateway's own tool to this caller. */
+  /** Returns false if a policy forbids the gateway's own tool to this caller. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly telemetry: Instruments
   readonly clock: Clock

@@ -30,7 +30,7 @@ export interface Found {
   readonly tools: readonly IndexedTool[]
   /** Tokens of all searched tools. */
   readonly tokens: number
-  /** True when semantic search was configured but skipped. */
+  /** True if semantic search was configured but skipped. */
   readonly degraded: boolean
 }
 
@@ -101,7 +101,7 @@ export class ToolSearch {
     }
   }
 
-  /** Returns undefined when semantic search is not possible. */
+  /** Returns undefined if semantic search is not possible. */
   async #byMeaning(
     embedder: Embedder,
     index: ToolIndex,

@@ -1,7 +1,7 @@
 /**
  * The tools that a caller may use, as list pages from behind the guards, and a key that is equal for equal lists.
  *
- * Known pages are recognized by their buffer or hash, so that a search does not parse a long list again.
+ * Known pages are recognized by their buffer or hash, so that a search does not have to parse a long list again.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (tools/list: hidden tools are omitted).
  */
 import { hash } from 'node:crypto'

@@ -34,7 +34,7 @@ export type StepWork =
       readonly type: 'forEach'
       readonly maxParallel: number
       readonly call: ToolCall
-      /** True when failures of iterations do not fail the step. */
+      /** True if failures of iterations do not fail the step. */
       readonly tolerant: boolean
     }
 
@@ -42,7 +42,7 @@ export interface CompiledStep {
   readonly id: string
   readonly dependsOn: readonly string[]
   readonly timeoutMs: number
-  /** True when the workflow continues after a failure of the step. */
+  /** True if the workflow continues after a failure of the step. */
   readonly continues: boolean
   readonly work: StepWork
 }

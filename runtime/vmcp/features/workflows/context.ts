@@ -11,7 +11,7 @@ import type { Evaluator } from './evaluation/evaluator.ts'
 import { type ExecutionState, type SharedBytes, shared } from './evaluation/state.ts'
 import type { TaskKind, Tasks } from './evaluation/tasks.ts'
 
-/** Calls a tool of a backend, including hidden ones. `timeoutMs` is a lower bound for the backend's timeout. */
+/** Calls a backend's tool, including hidden ones. `timeoutMs` is a lower bound for the backend's timeout. */
 export type CallWorkflowTool = (
   operation: Operation,
   entry: ToolEntry,

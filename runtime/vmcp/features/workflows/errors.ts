@@ -6,7 +6,7 @@ import { ModuleError } from '../../../../schemas/index.ts'
 
 /** A step failed. */
 export class StepError extends ModuleError {
-  /** True when a retry may succeed. */
+  /** True if a retry may succeed. */
   readonly retryable: boolean
 
   constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {

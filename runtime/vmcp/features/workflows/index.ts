@@ -1,5 +1,5 @@
 /**
- * Composite tools: workflows over the tools of backends, offered as tools.
+ * Composite tools: workflows that combine backend tools, offered as tools.
  *
  * The engine creates a Composer and passes it to the catalog; there is no other entry point.
  */
@@ -13,7 +13,7 @@ import type { WorkflowParts } from './context.ts'
 export { Evaluator, workflowWorker } from './evaluation/evaluator.ts'
 
 /**
- * Returns undefined when no workflow can be offered. Expects valid definitions. Definitions beyond the check budget are
+ * Returns undefined if no workflow can be offered. Expects valid definitions. Definitions beyond the check budget are
  * omitted.
  */
 export function makeWorkflows(

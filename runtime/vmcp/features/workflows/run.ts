@@ -1,5 +1,5 @@
 /**
- * Handles a call of a composite tool: arguments, execution, output, audit and telemetry.
+ * Handles a call to a composite tool: arguments, execution, output, audit and telemetry.
  *
  * Every failure of the workflow becomes a result that a model can read (`isError`), never a protocol error. Only a call
  * that its client cancelled rejects.

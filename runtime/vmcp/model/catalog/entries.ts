@@ -19,7 +19,7 @@ export interface CatalogItem {
   readonly check?: ArgumentCheck
 }
 
-/** A reason of pinning, or a rule of the guardrails. */
+/** A pinning reason or a guardrail rule. */
 export type Refused = PinReason | { readonly guardrail: string }
 
 export interface ToolItem extends CatalogItem {
@@ -40,7 +40,7 @@ export interface RefusedTool extends RefusedEntry {
 }
 
 /**
- * True when an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is
+ * True if an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is
  * refused, so that calls reach no other backend. An item that was never approved does not reserve its name.
  */
 export function holdsName(refused: Refused | undefined): boolean {
@@ -54,7 +54,7 @@ export interface ToolEntry extends CatalogEntry {
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
-  /** Runs a tool of Gatehouse itself, whose `backend` is empty. */
+  /** Runs one of Gatehouse's own tools, whose `backend` is empty. */
   readonly run?: Perform
 }
 
@@ -67,8 +67,8 @@ export interface UnlistedTools {
 }
 
 /**
- * Builds tools of Gatehouse itself from the tools of the backends. Called once for each catalog; must be pure. A built
- * tool does not replace a listed tool of the same name.
+ * Builds Gatehouse's own tools from the backends' tools. Called once for each catalog; must be pure. A built tool does
+ * not replace a listed tool of the same name.
  */
 export type Composer = (
   tools: ReadonlyMap<string, ToolEntry>,

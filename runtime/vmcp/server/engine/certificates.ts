@@ -1,5 +1,5 @@
 /**
- * Reports certificates in the CA bundles of backends that have expired or expire within two weeks. Checks every hour.
+ * Reports certificates in backends' CA bundles that have expired or will expire within two weeks. Checks every hour.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { BackendState } from './backend-state.ts'

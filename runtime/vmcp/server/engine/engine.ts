@@ -282,7 +282,7 @@ export class VmcpEngine {
     this.#certificates.check()
   }
 
-  /** Sets up the left-out backends whose settings have become valid. Returns false when there are none. */
+  /** Sets up the left-out backends whose settings have become valid. Returns false if there are none. */
   #retry(): boolean {
     const { backends = [] } = this.#config
     const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
@@ -325,7 +325,7 @@ export class VmcpEngine {
   }
 
   /**
-   * Checks one backend now, or retries to set it up. Resolves with false when no backend has this name. Never rejects.
+   * Checks one backend now, or retries to set it up. Resolves to false if no backend has this name. Never rejects.
    */
   async recheck(name: string): Promise<boolean> {
     if (this.#leftOut.recheck(name)) return true

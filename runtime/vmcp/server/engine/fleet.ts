@@ -36,7 +36,7 @@ export interface FleetOptions {
   /** The health monitor. A reload may replace it. */
   readonly health: { readonly monitor: HealthMonitor }
   /**
-   * Resolves when a listing can be compared with the approved one and shown. Resolves with false when it must be read
+   * Resolves when a listing can be compared with the approved one and shown. Resolves to false if it must be read
    * again soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>

@@ -16,7 +16,7 @@ export interface LeftOutBackendsParts {
   readonly metrics: Metrics
   readonly clock: Clock
   /**
-   * Sets up the backends whose settings have become valid, then calls `replace`. Returns false when there are none.
+   * Sets up the backends whose settings have become valid, then calls `replace`. Returns false if there are none.
    */
   readonly retry: () => boolean
 }
@@ -51,7 +51,7 @@ export class LeftOutBackends {
     this.#retryLater()
   }
 
-  /** Retries now. Returns false when no left-out backend has this name. */
+  /** Retries now. Returns false if no left-out backend has this name. */
   recheck(name: string): boolean {
     if (!this.names.includes(name)) return false
     this.#parts.retry()

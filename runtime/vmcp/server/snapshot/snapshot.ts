@@ -25,7 +25,7 @@ export interface SnapshotParts {
   readonly states: readonly Pick<BackendState, 'name' | 'authType' | 'health' | 'excluded'>[]
   /** Names of the backends whose lists are known. */
   readonly listed: ReadonlySet<string>
-  /** True when the lists come from a file and were not compared with the locks. */
+  /** True if the lists come from a file and were not compared with the locks. */
   readonly offline?: boolean
   /** Usage of the quotas. Default: none is used. */
   readonly used?: readonly QuotaUsage[]

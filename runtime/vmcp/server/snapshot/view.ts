@@ -45,11 +45,11 @@ export interface ServerView {
   backends(): readonly BackendState[]
   /** Returns the open problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** Returns the failures of single calls within the last hour, latest first. */
+  /** Returns failures of individual calls within the last hour, latest first. */
   recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
-  /** Ends a session. Resolves with false when no session has this hash. Rejects with SESSION_STORE_DOWN. */
+  /** Ends a session. Resolves to false if no session has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
   /** Returns the configuration in force, in the form of the file, with defaults. */
   config(): unknown
@@ -63,7 +63,7 @@ export interface ServerView {
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
   /** Returns the facts for the page that browsers receive. */
   pageFacts(): { readonly name: string; readonly url: string | undefined; readonly requiresAuth: boolean }
-  /** Checks a backend now. Resolves with false when no backend has this name. */
+  /** Checks a backend now. Resolves to false if no backend has this name. */
   recheck(backend: string): Promise<boolean>
   /** Performs a tool call for a caller, with policies, limits, credentials and audit. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
@@ -82,9 +82,9 @@ export interface ServerView {
 }
 
 export interface ReviewedPin extends PinDetail {
-  /** True when the backend offers different items to different callers. */
+  /** True if the backend offers different items to different callers. */
   readonly perCaller: boolean
-  /** True when a new lock of the configuration is about to take effect. */
+  /** True if a new lock of the configuration is about to take effect. */
   readonly changing: boolean
 }
 

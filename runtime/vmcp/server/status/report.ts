@@ -41,7 +41,7 @@ export interface ReporterOptions {
   readonly events: Events
 }
 
-/** Delay before a change is reported, so that several changes are combined. */
+/** Delay before a change is reported, so that several changes can be combined. */
 const soonMs = 1_000
 /**
  * An entry that does not change for this many reports and intervals of this pod, and at least this long, belongs to a

@@ -23,12 +23,12 @@ export interface StatusReport {
   readonly name: string
   readonly group_ref: string
   readonly version: string
-  /** True when requests succeed: a backend is up and, with `partialFailureMode: fail`, none is unavailable. */
+  /** True if requests succeed: a backend is up and, with `partialFailureMode: fail`, none is unavailable. */
   readonly healthy: boolean
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
   /**
-   * Excluded backends and their problems, unknown names in settings, stale lists, naming problems of the catalogs in
+   * Excluded backends and their problems, unknown names in settings, stale lists, naming problems in the catalogs in
    * use, and features with limited function.
    */
   readonly problems: readonly string[]
@@ -36,7 +36,7 @@ export interface StatusReport {
   readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
   /** Open problems with their start and fix, oldest first. */
   readonly problem_details: readonly ProblemStatus[]
-  /** Failures of single calls within the last hour with their fix, latest first. */
+  /** Failures of individual calls within the last hour, each with its fix, latest first. */
   readonly recent_failures: readonly FailureStatus[]
 }
 
@@ -81,7 +81,7 @@ export interface BackendStatus {
   /** Absent when the circuit breaker is off. */
   readonly circuit?: { readonly state: string; readonly since?: string }
   readonly era: string
-  /** Requests of clients since the backend was set up. */
+  /** Client requests since the backend was set up. */
   readonly calls: number
   readonly calls_failed: number
   /** Latency of the last five to ten minutes. Absent without a call. */

@@ -1,6 +1,6 @@
 /**
- * The built-in patterns. Each scans a text in linear time: repetitions are bounded or cannot start within an earlier
- * one, and adjacent repetitions share no characters.
+ * The built-in patterns. Each scans text in linear time: repetitions are bounded or cannot start within an earlier one,
+ * and adjacent repetitions share no characters.
  *
  * Sources: the documentation of the vendors; RFC 7468, RFC 4880 section 6.2; RFC 7515, RFC 7516; RFC 5321 section
  * 4.5.3.1; ISO 13616 (IBAN, registry of 2025); ISO/IEC 7812-1 (card numbers).
@@ -15,15 +15,15 @@ export interface BuiltInPattern {
   readonly regExp: RegExp
   /** Length of the shortest possible match. */
   readonly minLength: number
-  /** A text without this string has no match. */
+  /** Text without this string has no match. */
   readonly needs?: string
   /** Returns the length of the valid part of a candidate; with 0, the search continues after its first character. */
   readonly exact?: (found: string) => number
-  /** True when a match starts at the end of the first group, which is part of the finding. */
+  /** True if a match starts at the end of the first group, which is part of the finding. */
   readonly leads?: boolean
 }
 
-/** Prefixes and what follows. No letter or digit may precede them. */
+/** Prefixes and what follows them. They must not be preceded by a letter or digit. */
 const vendorKeys = [
   'gh[pousr]_[A-Za-z0-9]{36,255}',
   'github_pat_[A-Za-z0-9_]{22,255}',

@@ -1,5 +1,5 @@
 /**
- * Applies the rules for hidden characters to lists, and reports their findings.
+ * Applies the rules for hidden characters to lists and reports the findings.
  *
  * A list is scanned after it is read, before any client sees it. Changed rules take effect once they have been applied
  * to all known lists; until then the previous rules apply.

@@ -12,7 +12,7 @@ import { ErrorCollector, type ListErrors } from '../../../catalog/items/errors.t
 import { type GuardrailFinding, look } from '../look/look.ts'
 import { type ActiveRule, type CompiledRule, rulesFor, type Subject, type PointerPattern } from '../rules.ts'
 
-/** The scan result of an item, or of the server's instructions. */
+/** The scan result for an item or for the server's instructions. */
 interface Marked {
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
@@ -22,7 +22,7 @@ interface Marked {
   readonly error?: unknown
 }
 
-/** A finding in a list of a backend. */
+/** A finding in a backend's list. */
 export interface ListFinding {
   readonly method: string
   readonly finding: GuardrailFinding

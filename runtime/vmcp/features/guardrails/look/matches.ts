@@ -6,7 +6,7 @@ import type { Search } from '../find/search.ts'
 import type { TextRange } from './leaf.ts'
 import type { ActiveRule } from '../rules.ts'
 
-/** The scan of the value exceeds its limits. */
+/** The scan of a value exceeds its limits. */
 export class ScanLimit extends ModuleError {}
 
 /** Steps per slice of work, about a millisecond. */

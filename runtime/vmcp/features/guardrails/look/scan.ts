@@ -1,5 +1,5 @@
 /**
- * Scans all texts of a JSON value in its byte form: string values, member names and long numbers. Returns the byte
+ * Scans all text in a JSON value in its byte form: string values, member names and long numbers. Returns the byte
  * ranges to replace, so that everything else is unchanged.
  *
  * Works in slices of about a millisecond, and gives up after a number of steps. A value that cannot be scanned
@@ -119,7 +119,7 @@ export class JsonScan {
     return { edits: this.#edits, counts: this.#counts, refusedBy: this.#refusedBy }
   }
 
-  /** True when a member name comes next. */
+  /** True if a member name comes next. */
   #next(): boolean {
     const level = this.#depth - 1
     if (this.#inObject[level] === true) return true

@@ -1,10 +1,10 @@
 /**
- * Arguments of a step's tool. Strings of the first level are templates; with `nestedTemplates`, strings at any depth are.
- * Everything else is sent unchanged.
+ * Arguments for a step's tool. Strings at the first level are templates; with `nestedTemplates`, strings at any depth
+ * are. Everything else is sent unchanged.
  *
- * The text of a template is converted to a type that the tool's input schema accepts at that place. A template that
- * consists of one action returns its value unchanged when the schema accepts its type or restricts none. The argument is
- * left out when there is no value, or when the value is null and the tool accepts no null.
+ * A template's text is converted to a type that the tool's input schema accepts at that place. A template that consists
+ * of a single action returns its value unchanged if the schema accepts the value's type or does not restrict types. The
+ * argument is left out if there is no value, or if the value is null and the tool does not accept null.
  * Source: docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * Converts texts to values of a JSON type: templates produce text, but tools and outputs often require other types.
+ * Converts text to values of a JSON type: templates produce text, but tools and outputs often require other types.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 import { isOfType, type SchemaType } from '../../../../../schemas/index.ts'

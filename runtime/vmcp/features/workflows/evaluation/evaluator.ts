@@ -72,7 +72,7 @@ export function evaluationPool(memory = ownMemory()): PoolOptions {
   }
 }
 
-/** The client and budget of an evaluation. */
+/** The client and the budget of an evaluation. */
 export interface EvaluationRequester {
   readonly client: Pick<OperationClient, 'caller' | 'session'>
   readonly signal: AbortSignal
@@ -147,7 +147,7 @@ export class Evaluator {
     return ['the check failed']
   }
 
-  /** Returns undefined when the task must run in a worker. */
+  /** Returns undefined if the task must run in a worker. */
   #inline(program: WorkflowProgram, state: ExecutionState, task: EvaluationTask): EvaluatedTask | undefined {
     const { inlineWork, turnWork } = this.#limits
     const checksSchema = task.kind === 'check' || task.kind === 'response'

@@ -109,7 +109,7 @@ interface Attempt {
   readonly why?: string
 }
 
-/** Uses a value that is not a text unchanged if it has the right type. */
+/** Uses a non-string value as is if it has the right type. */
 function attempt(template: Template, scope: ExpansionScope, type: JsonType): Attempt {
   try {
     const single = singleValue(template, scope, 'value')

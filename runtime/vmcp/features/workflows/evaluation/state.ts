@@ -1,7 +1,7 @@
 /**
  * The state of an execution: bytes in the server, values for templates.
  *
- * A value is parsed when a template first reads it, so that an unused large result costs nothing.
+ * A value is parsed when a template first reads it, so that a large result that is never used costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
  */
 import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'

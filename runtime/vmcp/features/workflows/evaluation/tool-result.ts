@@ -1,5 +1,5 @@
 /**
- * Converts the result of a tool to the output of its step.
+ * Converts a tool's result to the output of its step.
  *
  * The output is the structured content if it is an object, else a map of the content list: `text`, `text_1` …,
  * `image_0` …, `resource`, `resource_1` …. Text is never parsed; templates can use fromJson.
@@ -21,7 +21,7 @@ export interface ToolResult {
   readonly content: ValueObject
 }
 
-/** Returns the failure message of a tool, or undefined after success. Throws StepError for an invalid result. */
+/** Returns a tool's failure message, or undefined after success. Throws StepError for an invalid result. */
 export function failureIn(text: string, meter: TemplateMeter): string | undefined {
   const result = parsed(text, meter)
   return result['isError'] === true ? errorText(result) : undefined

@@ -1,8 +1,8 @@
 /**
  * An elicitation step: requests input from the user.
  *
- * The request takes the same way as the call of the workflow. The step fails immediately for a client without
- * elicitation. The schema is configured, and the message is a template.
+ * The request takes the same route as the workflow call. The step fails immediately for a client without elicitation.
+ * The schema is configured, and the message is a template.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP,
  * client/elicitation.
  */
@@ -18,7 +18,7 @@ const maxResponseBytes = 1024 * 1024
 
 export interface ElicitationResult {
   readonly output: StepOutput
-  /** True when steps that have not started are skipped. */
+  /** True if steps that have not started are skipped. */
   readonly skipsRemaining: boolean
 }
 

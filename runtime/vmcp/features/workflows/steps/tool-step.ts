@@ -1,7 +1,7 @@
 /**
  * Calls the tool of a step, with retries after temporary failures.
  *
- * The call belongs to the client's call: it has the same caller and credentials, and messages and requests of the
+ * The call belongs to the client's call: it has the same caller and credentials, and messages and requests from the
  * backend go to the client. It is neither authorized nor rate limited again, because the workflow was. It is audited.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
