@@ -60,7 +60,7 @@ function check(request: Readonly<Record<string, unknown>>, settings: HookSetting
 export const allowDelete = 'gatehouse.dev/allow-delete'
 
 /**
- * Rejects the deletion of an object that is in use according to its status, unless the object has the `allowDelete`
+ * Rejects the deletion of an object that its status reports as in use, unless the object has the `allowDelete`
  * annotation.
  */
 function reviewDeletion(old: unknown): AdmissionVerdict {
