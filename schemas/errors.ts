@@ -166,7 +166,7 @@ export class GatehouseError extends Error {
   }
 }
 
-/** Returns the error for invalid configuration. `detail` names the field, the shape of the value and the rule. */
+/** Returns the error for invalid configuration. `detail` names the field, the value's shape and the rule. */
 export function invalidConfig(detail: string, cause?: unknown): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail, cause })
 }

@@ -139,7 +139,7 @@ function wrongText(keyword: string, { path, schema, value }: Place, limit: numbe
   }
 }
 
-/** Describes what a field accepts. */
+/** Describes the values that a field accepts. */
 export function expected(schema: Schema): string {
   if (schema.enum) {
     const words = schema.enum.map((word) => JSON.stringify(word))
