@@ -61,7 +61,7 @@ interface Merged {
 }
 
 /**
- * Returns the errors of a merged template. Without `claims`, the template is incomplete: volumes may still be added.
+ * Returns the errors in a merged template. Without `claims`, the template is incomplete: volumes may still be added.
  */
 function mergeErrors(
   { generated, user, template }: Merged,
