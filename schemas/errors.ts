@@ -172,7 +172,7 @@ export function invalidConfig(detail: string, cause?: unknown): GatehouseError {
 }
 
 /**
- * Base class of all other errors of this project. They must not leave their module: the caller catches them by class
+ * Base class of all other errors in this project. They must not leave their module: the caller catches them by class
  * and converts them to a GatehouseError, a violation or a result. At an edge, such an error becomes INTERNAL.
  */
 export class ModuleError extends Error {

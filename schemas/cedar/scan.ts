@@ -20,7 +20,7 @@ const maxDepth = 64
 /** Maximum pattern length for `like`, in characters; matching takes time proportional to pattern × text. */
 const maxPattern = 256
 
-/** Matches comments, strings and tokens of a text. As in the engine, either line break ends a comment. */
+/** Matches comments, strings and tokens in a text. As in the engine, either line break ends a comment. */
 const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/g
 
 export const notCedar = 'is not a Cedar policy'

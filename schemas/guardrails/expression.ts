@@ -116,7 +116,7 @@ class States {
   }
 }
 
-/** One search through a text that arrives in pieces. */
+/** One search through text that arrives in pieces. */
 export class ExpressionSearch {
   readonly #expression: LinearExpression
   #states: States

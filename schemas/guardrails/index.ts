@@ -9,7 +9,7 @@ export { LinearExpression, ExpressionSearch } from './expression.ts'
 
 /**
  * Maximum number of instructions in all expressions together. Each instruction takes time to check and compile, and
- * again for each character of a text.
+ * again for each character of the text.
  */
 const maxTotalSize = 5_000
 

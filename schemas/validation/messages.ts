@@ -1,5 +1,5 @@
 /**
- * Converts the errors of the compiled validators to violations that a user can act on: one per error, with the path,
+ * Converts the errors from the compiled validators to violations that a user can act on: one per error, with the path,
  * the shape of the value and what is allowed. Values are quoted only in fields that cannot contain a secret.
  */
 import { isFields } from './fields.ts'

@@ -99,7 +99,7 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
-/** Converted objects and lists of a document. Rules of an object also read nested objects that have rules. */
+/** Converted objects and lists from a document. Rules on an object also read nested objects that have rules. */
 type Converted = Map<object, unknown>
 
 /**

@@ -56,7 +56,7 @@ export class SchemaCheck {
 
   /**
    * Returns the mismatches of a value as `path rule`, at most ten lines, without values. `at` is a JSON pointer to the
-   * part of the schema to check against. Rethrows errors of `spend`.
+   * part of the schema to check against. Rethrows errors from `spend`.
    */
   violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits
@@ -98,7 +98,7 @@ export class SchemaCheck {
   }
 }
 
-/** Whether to collect all errors of a value or only the first. */
+/** Whether to collect all errors in a value or only the first. */
 type Errors = 'all' | 'first'
 
 const workflowKey = 'workflow'
