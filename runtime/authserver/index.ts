@@ -55,7 +55,7 @@ export async function openAuthServer(
   }
 }
 
-/** Checks a configuration as `openAuthServer` does, but opens nothing. Throws INVALID_CONFIG with every error. */
+/** Checks a configuration as `openAuthServer` does, but opens nothing. Throws INVALID_CONFIG listing every error. */
 export async function checkAuthServer(
   path: string,
   env: Environment,

@@ -224,7 +224,7 @@ export class Sessions {
     const { id, seen, next, ttlMs } = change
     if (seen) return repository.swap(id, seen, next, ttlMs)
     if (await repository.add(id, next, ttlMs)) return true
-    // A record that no secret opens any more is treated as absent.
+    // A record that no secret can open any longer is treated as absent.
     if ((await repository.get(id)) === undefined) await repository.delete(id)
     return false
   }

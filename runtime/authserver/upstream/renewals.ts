@@ -1,5 +1,5 @@
 /**
- * Renews the stored tokens of a provider before they expire: one refresh at a time for each row in this process, and
+ * Renews stored tokens from a provider before they expire: one refresh at a time for each row in this process, and
  * for each user and provider across all replicas.
  *
  * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). A provider outage does not: a valid token stays
