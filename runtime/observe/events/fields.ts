@@ -105,8 +105,8 @@ export interface EventFields extends AttachEventFields {
   /** Clients see a shorter name of a tool. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**
-   * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it has
-   * no usable lock any more. `quiet`: pinning only observes.
+   * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it no
+   * longer has a usable lock. `quiet`: pinning only observes.
    */
   readonly tools_drifted: {
     readonly backend: string
