@@ -9,7 +9,7 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 
 /**
  * `any` includes loopback and private networks. `private` excludes loopback. `public` excludes all special-purpose
- * ranges. All three refuse link-local, multicast, unspecified and metadata addresses.
+ * ranges. All three reject link-local, multicast, unspecified and metadata addresses.
  */
 export type AddressPolicy = 'any' | 'private' | 'public'
 
@@ -23,7 +23,7 @@ export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
 
 type Range = readonly [network: string, prefix: number]
 
-/** Link-local addresses, and metadata services of clouds in other ranges. */
+/** Link-local addresses, and cloud metadata services in other ranges. */
 const metadataRanges = blockList(
   [
     ['100.100.100.200', 32],
@@ -167,7 +167,7 @@ function hostViolation(hostname: string, policy: DialPolicy): string | undefined
 
 /**
  * Returns why an operator's service (a token endpoint, a collector) may not be at this URL or `host:port`, or undefined
- * when it may. Refuses only metadata and link-local addresses, and malformed URLs (such as a port of 99999).
+ * when it may. Rejects only metadata and link-local addresses, and malformed URLs (such as a port of 99999).
  */
 export function serviceViolation(endpoint: string): string | undefined {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
@@ -185,7 +185,7 @@ function levelViolation(level: Level, policy: DialPolicy): string | undefined {
   if (level === 'metadata' || level === 'never')
     return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
   if (level === 'loopback') return 'names a loopback address, which is never allowed'
-  // Documentation and test ranges are not routed, so they need no refusal before they are dialled.
+  // Documentation and test ranges are not routed, so there is no need to reject them before they are dialled.
   return level === 'private' ? `names a private address; ${permit}` : undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * Canonical JSON, independent of key order, and a hash over it for change detection. Hooks and runtime must produce the
+ * Canonical JSON, independent of key order, and a hash of it for change detection. Hooks and runtime must produce the
  * same text. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'
@@ -43,7 +43,7 @@ export function hashOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex')
 }
 
-/** Compares two texts by code unit, independent of the locale. Returns 0 for equal texts. */
+/** Compares two strings by code unit, independent of the locale. Returns 0 for equal strings. */
 export function byText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1

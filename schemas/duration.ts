@@ -43,8 +43,8 @@ export function parseDuration(text: string): number {
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * Returns a duration for a timer: whole milliseconds, at least 1 and at most about 24 days, so that neither very short
- * nor very long durations fire immediately. Zero stays zero. Throws like parseDuration.
+ * Returns a duration for a timer: whole milliseconds, at least 1 and at most about 24 days, so that very short and very
+ * long durations do not fire immediately. Zero stays zero. Throws like parseDuration.
  */
 export function timerMs(text: string): number {
   const milliseconds = parseDuration(text)
@@ -60,7 +60,7 @@ function lengthOf(text: string): string {
   return text === '' ? 'an empty string' : `a string of ${text.length} characters`
 }
 
-/** Formats milliseconds as the shortest common text, to the nanosecond. parseDuration returns the same number. */
+/** Formats milliseconds as the shortest common notation, to the nanosecond. parseDuration returns the same number. */
 export function formatDuration(milliseconds: number): string {
   if (!Number.isFinite(milliseconds) || milliseconds < 0 || milliseconds > longestMs) {
     throw new RangeError('expected a duration in milliseconds, from 0 to about 292 years')

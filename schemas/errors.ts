@@ -166,13 +166,13 @@ export class GatehouseError extends Error {
   }
 }
 
-/** Returns the error for invalid configuration. `detail` names the field, the shape of the value and the rule. */
+/** Returns the error for invalid configuration. `detail` names the field, the value's shape and the rule. */
 export function invalidConfig(detail: string, cause?: unknown): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail, cause })
 }
 
 /**
- * Base class of all other errors of this project. They must not leave their module: the caller catches them by class
+ * Base class of all other errors in this project. They must not leave their module: the caller catches them by class
  * and converts them to a GatehouseError, a violation or a result. At an edge, such an error becomes INTERNAL.
  */
 export class ModuleError extends Error {

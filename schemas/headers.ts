@@ -114,7 +114,7 @@ function lowerCase(names: readonly string[]): ReadonlySet<string> {
 export const maxHeaderNameLength = 255
 export const maxHeaderValueLength = 8192
 
-/** A token, as RFC 9110 defines it. */
+/** A token as defined by RFC 9110. */
 export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 /** Tab, printable ASCII and Latin-1: the characters that are sent unchanged. */
 export const headerValuePattern = '^[\\t\\x20-\\x7e\\x80-\\xff]*$'
@@ -122,7 +122,7 @@ export const headerValuePattern = '^[\\t\\x20-\\x7e\\x80-\\xff]*$'
 const headerName = new RegExp(headerNamePattern)
 const headerValue = new RegExp(headerValuePattern)
 
-/** True for a header name by RFC 9110 (token) of at most 255 characters. */
+/** True for a valid RFC 9110 header name (token) of at most 255 characters. */
 export function isHeaderName(name: string): boolean {
   return name.length <= maxHeaderNameLength && headerName.test(name)
 }

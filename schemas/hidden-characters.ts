@@ -22,10 +22,10 @@ const joinable =
  */
 const needed = `(?<=${joinable}|\\p{Extended_Pictographic}\\ufe0f)[\\u200c\\u200d](?=${joinable})|(?<=\\p{Emoji})\\ufe0f`
 
-/** For one line, such as a name: tab and line breaks are hidden characters too. */
+/** For a single line, such as a name, where tabs and line breaks are hidden characters too. */
 export const hiddenInLine = new RegExp(`(?!${needed})[${unseen}]`, 'gv')
 
-/** For text of several lines. */
+/** For multi-line text. */
 export const hiddenInText = new RegExp(`(?!${needed}|\\r\\n)[[${unseen}]--[\\t\\n]]`, 'gv')
 
 /** Without exceptions, for comparing text. Includes lone surrogates, and unassigned and private-use characters. */

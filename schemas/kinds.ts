@@ -1,4 +1,4 @@
-/** What the kinds are called. */
+/** The names of the kinds. */
 import { bundle } from './validation/bundle.ts'
 import type { Kinds } from './generated/types.ts'
 import type { KindInfo } from './schema.ts'

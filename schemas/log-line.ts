@@ -10,7 +10,7 @@ export type LogFormat = (typeof logFormats)[number]
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevelName = (typeof logLevels)[number]
 
-/** True when a line of `level` is written at the configured level `least`. */
+/** True when a line at `level` is written if the configured level is `least`. */
 export function isLogged(level: LogLevelName, least: LogLevelName): boolean {
   return logLevels.indexOf(level) >= logLevels.indexOf(least)
 }
@@ -19,12 +19,12 @@ interface Stream {
   readonly isTTY?: boolean
 }
 
-/** Returns the requested format; by default text for a terminal, JSON for everything else. */
+/** Returns the requested format; by default, text for a terminal and JSON for everything else. */
 export function logFormatFor(asked: LogFormat | undefined, stream: Stream): LogFormat {
   return asked ?? (stream.isTTY ? 'text' : 'json')
 }
 
-/** True when text on this stream may have colours. Source: no-color.org. */
+/** True when text on this stream may be coloured. Source: no-color.org. */
 export function isColoured(stream: Stream, env: Readonly<Record<string, string | undefined>>): boolean {
   const { NO_COLOR: noColor } = env
   return stream.isTTY === true && (noColor === undefined || noColor === '') && env['TERM'] !== 'dumb'

@@ -21,7 +21,7 @@ export const excludedPrefix = 'Excluded: '
 
 /**
  * Converts `name` to a part of an environment variable's name: upper-cased, with `_` for every character other than A-Z
- * and 0-9. Different names can have the same result (`a-b`, `a_b`); callers that combine several must check for
+ * and 0-9. Different names can produce the same result (`a-b`, `a_b`); callers that combine several must check for
  * collisions.
  */
 export function envName(name: string): string {

@@ -31,7 +31,7 @@ export interface Schema {
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
   /** Describes what a pattern accepts; completes the sentence "expected …". */
   readonly 'x-expects'?: string
-  /** True for the address of a service: metadata and link-local addresses are refused (addresses.ts). */
+  /** True for the address of a service: metadata and link-local addresses are rejected (addresses.ts). */
   readonly 'x-address'?: boolean
 }
 
@@ -40,7 +40,7 @@ export interface CelRule {
   readonly rule: string
   readonly message: string
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate'
-  /** The field that the message is about, below the object with the rule, as `.a.b`. */
+  /** The field that the message is about, as a path such as `.a.b` below the object with the rule. */
   readonly fieldPath?: string
 }
 

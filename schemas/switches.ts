@@ -1,6 +1,6 @@
 /**
  * Parses environment variables that switch a feature on or off. All accept the same words and nothing else, because a
- * misunderstood word could leave a protection off that an operator wanted on.
+ * misread word could leave a protection off that the operator meant to turn on.
  */
 import { GatehouseError } from './errors.ts'
 

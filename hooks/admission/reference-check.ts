@@ -1,5 +1,5 @@
 /**
- * Checks the references of manifests offline: to other Gatehouse objects in the same namespace, and to the backends of
+ * Checks the references in manifests offline: to other Gatehouse objects in the same namespace, and to the backends of
  * a virtual server. The check only sees the given manifests. A dangling reference is an error when they contain other
  * objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
  *
@@ -26,7 +26,7 @@ export interface ReferenceFindings {
 /** Maximum search depth; references are nested at most five levels deep. */
 const maxDepth = 10
 
-/** Returns a function that checks one document against all of them. */
+/** Returns a function that checks one document against all given ones. */
 export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => ReferenceFindings {
   const objects = docs.map(fieldsOf).filter(isNamed)
   const inNamespace = (namespace: string) => (kind: string) =>
@@ -72,7 +72,7 @@ export interface SpecReference {
   readonly name: string
 }
 
-/** Lists the references in a spec without duplicates, in the order of the spec. The spec does not have to be valid. */
+/** Lists the references in a spec without duplicates, in spec order. The spec does not have to be valid. */
 export function referencesOf(spec: unknown): readonly SpecReference[] {
   const all = [...referencesIn(spec, 'spec', maxDepth), ...secretReferences(spec)]
   return [...new Map(all.map(({ kind, name }) => [`${kind}/${name}`, { kind, name }])).values()]

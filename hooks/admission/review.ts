@@ -1,5 +1,5 @@
 /**
- * Handles AdmissionReview v1. Reports all errors of an object at once. References to other objects are not checked,
+ * Handles AdmissionReview v1. Reports all errors in an object at once. References to other objects are not checked,
  * because an object may be created after the objects that refer to it.
  *
  * Accepts an update when the object is being deleted or its spec has not changed, so that finalizers can be removed
@@ -60,7 +60,7 @@ function check(request: Readonly<Record<string, unknown>>, settings: HookSetting
 export const allowDelete = 'gatehouse.dev/allow-delete'
 
 /**
- * Rejects the deletion of an object that is in use according to its status, unless the object has the `allowDelete`
+ * Rejects the deletion of an object that its status reports as in use, unless the object has the `allowDelete`
  * annotation.
  */
 function reviewDeletion(old: unknown): AdmissionVerdict {

@@ -20,7 +20,7 @@ export interface SecretFindings {
 /** Fields that hold the `name` of a ConfigMap, and usually a `key`. */
 const configMapField = /^configMap(Ref)?$/
 const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
-/** Fields whose content does not follow Gatehouse's schemas. */
+/** Fields with content that is not covered by Gatehouse's schemas. */
 export const foreignFields: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
 const maxDepth = 12
 
@@ -81,7 +81,7 @@ function referencesIn(value: unknown, path: string, field: string, depth: number
 
 const members = ['data', 'stringData', 'binaryData']
 
-/** Returns true for an object without any data members, because a generator or a controller fills it. */
+/** Returns true for an object with no data members, because a generator or a controller will fill it. */
 function mayHaveKey(object: KubeObject, key: string): boolean {
   if (!members.some((member) => object[member] !== undefined)) return true
   return members.some((member) => Object.hasOwn(fieldsOf(object[member]), key))

@@ -1,5 +1,5 @@
 /**
- * Sends requests to the API server of a kubeconfig, or of the pod's own cluster.
+ * Sends requests to the API server from a kubeconfig, or to that of the pod's own cluster.
  *
  * The official client resolves the cluster and its credentials. This module sends the requests itself, because the
  * client's typed API bundles every Kubernetes type (1.8 MB of code). Import this module only when a cluster is needed.
@@ -47,10 +47,10 @@ export interface ResourcePath {
 }
 
 const timeoutMs = 60_000
-/** Without a fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
+/** Has no fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
 const metadataType = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
-/** Connects to the API server of the current context. Throws INVALID_CONFIG when the configuration has no cluster. */
+/** Connects to the API server of the current context. Throws INVALID_CONFIG when the kubeconfig has no cluster. */
 export function apiServer(config: KubeConfig): ApiServer {
   const cluster = config.getCurrentCluster()
   if (!cluster) throw invalidConfig('the Kubernetes configuration has no cluster for its current context')
@@ -59,8 +59,8 @@ export function apiServer(config: KubeConfig): ApiServer {
     const headers: Record<string, string> = {}
     const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
-    // The client pins its agent to the CA and certificate of the first request. Node's default agent uses those of each
-    // request.
+    // The client pins its agent to the CA and certificate of the first request. Node's default agent uses those set on
+    // each request.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     headers['accept'] = only === 'metadata' ? metadataType : 'application/json'

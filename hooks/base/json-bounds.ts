@@ -1,7 +1,7 @@
 /**
  * Limits JSON while it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
  *
- * Counts the tokens that create values (commas, colons and opening brackets outside of strings; each costs at most 70
+ * Counts the tokens that create values (commas, colons and opening brackets outside strings; each costs at most 70
  * bytes after parsing) and tracks the nesting depth. Does not check the syntax; the parser does that.
  */
 import { GatehouseError } from '../../schemas/index.ts'
@@ -42,7 +42,7 @@ export class JsonBounds {
     return this.#values
   }
 
-  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST with the exceeded limit. */
+  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST naming the exceeded limit. */
   scan(chunk: Uint8Array): void {
     const { bytes, values, depth } = this.#limits
     this.#bytes += chunk.length
@@ -92,8 +92,8 @@ function tooLarge(detail: string): GatehouseError {
 const textLimits: JsonLimits = { bytes: 1024 * 1024, values: 200_000, depth: 128 }
 
 /**
- * Parses JSON embedded in an object, such as an annotation or a ConfigMap. Returns undefined when the text is not JSON
- * or exceeds the limits.
+ * Parses JSON embedded in an object, such as an annotation or a ConfigMap. Returns undefined if the text is not JSON or
+ * exceeds the limits.
  */
 export function parseEmbeddedJson(text: string): unknown {
   try {

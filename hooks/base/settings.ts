@@ -12,7 +12,7 @@ export interface HookSettings {
    * EnterpriseRequired.
    */
   readonly enableObo: boolean
-  /** Session store for resources without their own. An explicit `memory` in the resource wins. */
+  /** Session store for resources that do not configure one. An explicit `memory` in the resource wins. */
   readonly defaultRedis?: DefaultRedis
   /** Added to every generated pod and service account, after the resource's own secrets. */
   readonly imagePullSecrets: readonly string[]

@@ -71,8 +71,8 @@ const compositeControllers = {
 }
 
 /**
- * One object of the cluster. Errors of its methods contain the label and the HTTP status; `data` holds the status as
- * well.
+ * One object in the cluster. Errors thrown by its methods contain the label and the HTTP status; `data` holds the
+ * status as well.
  */
 interface StoredObject {
   readonly label: string

@@ -30,7 +30,7 @@ interface IssueFlags extends TargetFlags {
 }
 
 /**
- * Adds `certificates issue` and `certificates publish` to the hooks program. Calls `report` with each line of progress.
+ * Adds `certificates issue` and `certificates publish` to the hooks program. Calls `report` with each progress line.
  */
 export function addCertificatesCommand(program: Command, report: (line: string) => void = printLine): void {
   const certificates = program

@@ -1,12 +1,14 @@
 /**
- * Inspects stored certificates: splits bundles, checks whether a pair is fit to serve, and finds its issuer.
+ * Inspects stored certificates: splits bundles, checks whether a pair is fit to serve, and finds the issuer.
  *
  * All input is untrusted: text that does not parse is treated as absent and never throws. Uses neither the cluster nor
  * the clock; `now` is passed in.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 
-/** Returns the certificates of a PEM bundle in order, without duplicates and without text that is not a certificate. */
+/**
+ * Returns the certificates of a PEM bundle in order, without duplicates and without any text that is not a certificate.
+ */
 export function splitBundle(bundle: string): readonly string[] {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   const found = new Map<string, string>()

@@ -1,5 +1,5 @@
 /**
- * Issues the serving certificate of the hooks server: a new certificate authority and one leaf that it signs.
+ * Issues the serving certificate of the hooks server: a new certificate authority and one leaf signed by it.
  *
  * The authority's private key never leaves this function. Each authority signs exactly one leaf and is then discarded,
  * so no stored key can sign for another name. Rotation creates a new authority.
@@ -27,7 +27,7 @@ export interface IssueRequest {
 
 const keys = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const signing = { name: 'ECDSA', hash: 'SHA-256' } as const
-/** Backdates certificates, because the clocks of a cluster's nodes differ slightly. */
+/** Backdates certificates, because clocks on a cluster's nodes differ slightly. */
 const skewMs = 5 * 60_000
 /** Maximum length of a common name (RFC 5280, appendix A.1). */
 const commonNameMax = 64

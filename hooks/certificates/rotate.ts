@@ -2,7 +2,7 @@
  * Executes rotation steps against a cluster until none is left.
  *
  * Concurrent runs are safe: the Secret is written with its resource version, the losing run reads it again, and every
- * run ends by syncing the clients' configurations with the Secret. Needs permissions on named objects only.
+ * run ends by syncing the clients' configurations to the Secret. Needs permissions on named objects only.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { currentCertificates, joinBundle, sameBundle } from './inspect.ts'
@@ -11,15 +11,15 @@ import { nextStep, type RotationStep, type Stored } from './plan.ts'
 
 /** An object that stores the authorities a client trusts: a webhook configuration or a CompositeController. */
 export interface TrustTarget {
-  /** Label for messages, such as `compositecontroller/gatehouse-mcpservers`. */
+  /** Label used in messages, such as `compositecontroller/gatehouse-mcpservers`. */
   readonly name: string
-  /** PEM bundles of every client entry in the object; '' for an entry without one. */
+  /** PEM bundles of every client entry in the object; '' for an entry that has none. */
   read(): Promise<readonly string[]>
   /** Sets the bundle of every client entry. */
   write(bundle: string): Promise<void>
 }
 
-/** The Secret as read, with its resource version for the write. */
+/** The Secret as read, with the resource version required for writing it back. */
 export interface HeldCertificate {
   readonly stored: Stored
   readonly version: string
@@ -43,7 +43,7 @@ export interface RotateOptions {
   readonly report: (line: string) => void
 }
 
-/** A healthy run needs at most issue or stage, promote, retire, wait, and retries after lost races. */
+/** A healthy run takes at most these steps: issue or stage, promote, retire, wait, plus retries after lost races. */
 const stepsMax = 12
 
 /**
@@ -89,7 +89,7 @@ async function executeStep(
   return cluster.writeSecret(version, { serving: pair, next, bundle, since: now })
 }
 
-/** Writes the bundle where it differs. Returns true when every target is up to date. */
+/** Writes the bundle to targets where it differs. Returns true when every target is up to date. */
 async function distributeBundle(
   targets: readonly TrustTarget[],
   bundle: string,

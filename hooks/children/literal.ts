@@ -2,13 +2,13 @@
  * Escapes what the hooks write into a pod, so that it arrives literally.
  *
  * In environment values, commands and arguments, Kubernetes replaces `$(NAME)` with a variable and `$$` with `$`.
- * Values of a resource are literal: a `$` in a password must survive, and `$(NAME)` must not read another backend's
- * secret. A user's podTemplateSpec is not escaped, because it follows the rules of pods.
+ * Values in a resource are literal: a `$` in a password must survive, and `$(NAME)` must not read another backend's
+ * secret. A user's podTemplateSpec is not escaped, because pod rules apply to it.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
 import type { ContainerSpec, ContainerEnvVar, PodTemplateSpec } from './pod.ts'
 
-/** Returns a copy of a generated template without variable expansion. */
+/** Returns a copy of a generated template in which no variables are expanded. */
 export function literalTemplate(template: PodTemplateSpec): PodTemplateSpec {
   const { initContainers, containers } = template.spec
   return {
@@ -35,7 +35,7 @@ function literalVariable(variable: ContainerEnvVar): ContainerEnvVar {
   return variable.value === undefined ? variable : { ...variable, value: escapeVariables(variable.value) }
 }
 
-/** Escapes a text for the kubelet and everything that expands variables like it. */
+/** Escapes text for the kubelet and anything else that expands variables the same way. */
 export function escapeVariables(text: string): string {
   return text.replaceAll('$', '$$$$')
 }

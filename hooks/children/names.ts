@@ -1,9 +1,9 @@
 /**
  * Names of generated objects, unique across kinds and resources.
  *
- * A resource name may have dots and 253 characters, a Service name no dots and at most 63 characters. Names that do not
- * fit get a hash of the full name. Each kind has its own prefix or suffix, so that an MCPServer, an MCPRemoteProxy and
- * a VirtualMCPServer with the same name never claim the same object.
+ * A resource name may contain dots and up to 253 characters; a Service name has no dots and at most 63 characters.
+ * Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so that an MCPServer, an
+ * MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
  */
 import { hashOf, shortName } from '../../schemas/index.ts'
 

@@ -1,11 +1,11 @@
 /**
  * Normalizes a pod template to the form that the API server stores, so that a literal comparison finds no difference:
- * canonical quantities, and no empty environment values, empty lists or nulls.
+ * canonical quantities, with no empty environment values, empty lists or nulls.
  */
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 import { canonicalQuantity } from './quantity.ts'
 
-/** Fields that have a meaning even when empty. */
+/** Fields that are meaningful even when empty. */
 const meaningfulWhenEmpty = new Set([
   'emptyDir',
   'securityContext',

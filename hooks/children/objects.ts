@@ -48,7 +48,7 @@ export function role(meta: ChildMeta, rules: readonly PolicyRule[]): KubeObject 
   return { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: childMeta(meta), rules }
 }
 
-/** Binds the Role of the same name to one service account of the namespace. */
+/** Binds the Role of the same name to one service account in the namespace. */
 export function roleBinding(meta: ChildMeta, serviceAccountName: string): KubeObject {
   return {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -63,7 +63,7 @@ export interface ServiceOptions {
   readonly selector: StringMap
   readonly port: number
   readonly targetPort: string | number
-  /** Additional ports. Each targets the container port of the same name. */
+  /** Additional ports. Each targets the container port with the same name. */
   readonly ports?: readonly { readonly name: string; readonly port: number }[]
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer'
   readonly sessionAffinity?: 'ClientIP' | 'None'

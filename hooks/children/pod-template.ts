@@ -60,7 +60,9 @@ interface Merged {
   readonly template: Fields
 }
 
-/** Returns the errors of a merged template. Without `claims` the template is incomplete: volumes may still be added. */
+/**
+ * Returns the errors in a merged template. Without `claims`, the template is incomplete: volumes may still be added.
+ */
 function mergeErrors(
   { generated, user, template }: Merged,
   container: string,
@@ -93,7 +95,7 @@ function withoutReplaced(generated: PodTemplateSpec, user: unknown): PodTemplate
   }
 }
 
-/** Reports parts of the generated template that the container needs and the merge removed. */
+/** Reports parts of the generated template that the container needs but the merge removed. */
 function missingParts(generated: PodTemplateSpec, merged: Fields, name: string): string[] {
   const spec = fieldsOf(merged['spec'])
   const before = generated.spec.containers.find((container) => container.name === name)
@@ -139,7 +141,7 @@ function asViolations(errors: readonly string[], owner: string): Violation[] {
 /** A user's template, and the generated template that it is merged into, without the parts that references add. */
 export interface TemplateCheck {
   readonly user: unknown
-  /** Called if the user's template is valid on its own. */
+  /** Called only if the user's template is valid on its own. */
   readonly generated: () => PodTemplateSpec
   /** Name of the main container. */
   readonly container: string
@@ -148,7 +150,7 @@ export interface TemplateCheck {
 }
 
 /**
- * Like `podTemplateViolations`, but also returns errors of the merge with the generated template. Reconciliation checks
+ * Like `podTemplateViolations`, but also returns errors from merging with the generated template. Reconciliation checks
  * the parts of the pod that only references add.
  */
 export function mergedTemplateViolations({ user, generated, container, owner }: TemplateCheck): Violation[] {

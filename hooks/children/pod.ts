@@ -126,11 +126,11 @@ interface ProbeTimes {
   readonly period: number
   /** Seconds. */
   readonly timeout: number
-  /** Failures in a row until the probe has failed. */
+  /** Consecutive failures before the probe counts as failed. */
   readonly failures: number
 }
 
-/** Returns an HTTP probe of the port named `http`. */
+/** Returns an HTTP probe for the port named `http`. */
 export function httpProbe(path: string, { delay, period, timeout, failures }: ProbeTimes): Probe {
   return {
     httpGet: { path, port: 'http' },
@@ -151,7 +151,7 @@ export function unlessEmpty<K extends string, T>(
   return (list.length > 0 ? { [key]: list } : {}) as { readonly [P in K]?: readonly T[] }
 }
 
-/** Returns the image pull Secrets of the resource, then those of the installation, without duplicates. */
+/** Returns the image pull Secrets of the resource followed by those of the installation, without duplicates. */
 export function pullSecrets(
   own: readonly { readonly name: string }[] | undefined,
   installation: readonly string[],

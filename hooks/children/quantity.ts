@@ -1,8 +1,8 @@
 /**
  * Converts Kubernetes quantities to the canonical form that the API server stores: `1000m` is `1`, `1024Mi` is `1Gi`,
- * `0.5` is `500m`. A child with another form would differ at every sync.
+ * `0.5` is `500m`. A child in another form would differ at every sync.
  *
- * Returns values unchanged when the conversion would lose precision (exponents, more than nine decimals).
+ * Returns a value unchanged if conversion would lose precision (exponents, more than nine decimals).
  * Source: k8s.io/apimachinery resource.Quantity, "canonical form".
  */
 const decimalSuffixes: readonly string[] = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
@@ -20,11 +20,11 @@ export function canonicalQuantity(value: string | number): string {
   return suffix.endsWith('i') ? minus + formatBinary(digits, suffix) : minus + formatDecimal(digits, suffix)
 }
 
-/** Formats `nano`, the number times 10^9 in units of the suffix. */
+/** Formats `nano`, the number times 10^9 in the suffix's unit. */
 function formatDecimal(nano: bigint, suffix: string): string {
   let index = decimalSuffixes.indexOf(suffix) - 3
   let amount = nano
-  // The units start three steps lower because of the 10^9: the value is amount × 1000^index.
+  // The units start three steps lower because the amount is scaled by 10^9: the value is amount × 1000^index.
   while (amount % 1000n === 0n && index < decimalSuffixes.length - 1) {
     amount /= 1000n
     index += 1

@@ -1,5 +1,5 @@
 /**
- * Security contexts of generated pods, which follow the "restricted" Pod Security Standard.
+ * Security contexts for generated pods, which follow the "restricted" Pod Security Standard.
  *
  * OpenShift assigns numeric ids from the namespace's range, so they are omitted there.
  */
@@ -16,7 +16,7 @@ export function podSecurity(settings: Pick<HookSettings, 'openshift'>): Readonly
   }
 }
 
-/** Returns the context for containers of the runtime image, which may only write to /tmp. */
+/** Returns the context for containers of the runtime image, which may write only to /tmp. */
 export function runtimeContainerSecurity(
   settings: Pick<HookSettings, 'openshift'>,
 ): Readonly<Record<string, unknown>> {

@@ -2,12 +2,12 @@ import type { Violation } from '../../schemas/index.ts'
 import type { SyncFailure } from '../sync/conditions.ts'
 import type { KubeObject } from '../base/kube.ts'
 
-/** A child is repeated in its last-applied annotation, and an object's annotations have a total limit of 256 KiB. */
+/** A child is repeated in its last-applied annotation, and an object's annotations are limited to 256 KiB in total. */
 export const maxBytes = 240 * 1024
 
 /**
- * Checks at admission the size that a resource's own spec contributes to a child. References and members are unknown at
- * that point, so the child may still become too large.
+ * Checks, at admission, how much a resource's own spec contributes to a child's size. References and members are
+ * unknown at that point, so the child may still become too large.
  */
 export function sizeViolations(path: string, what: string, content: unknown): Violation[] {
   // The text of a ConfigMap is quoted a second time.

@@ -4,7 +4,7 @@
  *
  * Directives: `$patch: delete` removes a list item or an object. `$patch: replace` replaces the generated object, or
  * the list that contains the item, with the remaining fields or items. Null removes a field. The result contains no
- * nulls and no directives, and no empty lists or objects that were not there before.
+ * nulls and no directives, and no newly empty lists or objects.
  * Source: Kubernetes "Strategic Merge Patch"; merge keys of core/v1 PodSpec.
  */
 import { own } from '../../schemas/index.ts'

@@ -1,8 +1,8 @@
 /**
  * Builders for Deployments and StatefulSets, and the rule for their replica count.
  *
- * An unset replica count leaves the number to an autoscaler. But when a field was applied once and is then omitted, the
- * API server removes it and defaults to 1. So after a count has been applied, the hooks return the observed one.
+ * An unset replica count leaves scaling to an autoscaler. But if a field was applied once and is then omitted, the API
+ * server removes it and defaults to 1. So once a count has been applied, the hooks return the observed one.
  */
 import { lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../base/kube.ts'

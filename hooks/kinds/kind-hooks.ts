@@ -10,7 +10,7 @@ import type { KubeObject } from '../base/kube.ts'
 import type { SyncContext } from '../sync/context.ts'
 import type { CheckSettings, HookSettings } from '../base/settings.ts'
 
-/** The checks and hooks of a kind, as pure functions of request and settings. */
+/** The checks and hooks of a kind, as pure functions of the request and the settings. */
 export interface KindHooks<K extends KindName> {
   readonly kind: K
   readonly childKinds: readonly ChildKind[]
@@ -31,5 +31,5 @@ export interface KindHooks<K extends KindName> {
 
 type ResourceCheck<K extends KindName> = (resource: Kinds[K], settings: CheckSettings) => readonly Violation[]
 
-/** Returns all violations of a stored object of any kind, from its schema and its kind's `validate`. */
+/** Returns all violations found in a stored object of any kind, by its schema and its kind's `validate`. */
 export type CheckObject = (object: unknown) => readonly Violation[]

@@ -1,5 +1,5 @@
 /**
- * Reverse references: finds the resources of the namespace that refer to an object.
+ * Reverse references: finds the resources in the namespace that refer to an object.
  *
  * Specs are read through type guards, because referrers may be invalid. Referrers that are being deleted are ignored.
  * Entries are counted but not listed, because the status supports three kinds of workloads.
@@ -19,7 +19,7 @@ const tables = {
   VirtualMCPServer: virtualServerReferences,
 } as const satisfies Partial<Record<KindName, ReferenceTable<never>>>
 
-/** The referenced kind by the name of the reference field. */
+/** The referenced kind, by reference field name. */
 export const kindOfField: ReadonlyMap<string, KindName> = new Map(
   Object.values(tables)
     .flatMap((table: ReferenceTable<never>) => Object.values(table))
@@ -45,7 +45,7 @@ interface Referrers {
   readonly workloads: readonly WorkloadReference[]
 }
 
-/** Returns the resources that refer to the object of this sync. */
+/** Returns the resources that refer to the object being synced. */
 export function referrersOf(context: AnyContext, kind: KindName): Referrers {
   const found = kindsReferringTo(kind)
     .toSorted(byText)

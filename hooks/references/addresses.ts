@@ -1,4 +1,4 @@
-/** Applies the address rules of schemas/addresses.ts with the settings of a remote server's resource. */
+/** Applies the address rules of schemas/addresses.ts using the settings from a remote server's resource. */
 import { type AddressPolicy, addressViolation, endpointPolicy } from '../../schemas/index.ts'
 
 export interface AllowedAddresses {

@@ -70,8 +70,8 @@ export function unknownBackendsOf(
 }
 
 /**
- * Returns a violation for each unknown name in the server's own policies. Policies of an MCPAuthzConfig are shared and
- * may refer to other servers.
+ * Returns a violation for each unknown name in the server's own policies. Policies from an MCPAuthzConfig are shared
+ * and may refer to other servers.
  */
 export function unknownPolicyBackends(
   { incomingAuth }: Pick<NamingSpec, 'incomingAuth'>,

@@ -1,7 +1,7 @@
 /**
  * Finds the members of a group, which are the backends of a virtual server.
  *
- * A backend has the name of its resource, so resources of different kinds can collide. The first in the order of
+ * A backend is named after its resource, so resources of different kinds can collide. The first in the order of
  * `memberKinds` wins. Members that are being deleted are skipped. Objects are read through type guards, because members
  * may have been admitted under older rules.
  */
@@ -26,7 +26,7 @@ interface MemberSource {
   readonly members: (kind: string) => readonly KubeObject[]
 }
 
-/** Returns the members, and the names that several members share. */
+/** Returns the members and the names that several members share. */
 export function groupMembers(
   source: MemberSource,
   group: string,

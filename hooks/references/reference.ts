@@ -1,5 +1,5 @@
 /**
- * References as data. A kind declares in one table the fields that refer to other objects of its namespace, the
+ * References as data. A kind declares in one table the fields that refer to other objects in its namespace, the
  * condition that reports each object, and its conversion to runtime configuration.
  *
  * `resolveReferences` reads the whole table before anything is built, so that all failures are reported at once. The
@@ -17,7 +17,7 @@ export interface ReferenceTarget {
 }
 
 export interface KindReference<Target, Value> {
-  /** Paths of the names in an object. `[]` follows the name of a list, `{}` the name of a map. */
+  /** Paths of the names in an object. `[]` follows a list's name, `{}` a map's name. */
   readonly names: readonly string[]
   /** Kind of the referenced objects. */
   readonly kind: KindName
@@ -83,7 +83,7 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
     field: FieldAt<Target['context'], Field>,
     target: Target,
   ) => ConfigPart<Value>
-  /** Returns false when another field makes this one irrelevant. Default: true. */
+  /** Returns false when another field makes this reference irrelevant. Default: true. */
   readonly isRead?: (target: Target) => boolean
   /** Returns the part of the configuration when the field is absent. Default: undefined. */
   readonly otherwise?: (target: Target) => ConfigPart<Value>
@@ -169,7 +169,7 @@ function namesAt(object: object, paths: readonly string[]): readonly string[] {
   return paths.flatMap((path) => valuesAt(object, path)).flatMap((value) => filledTextOf(value) ?? [])
 }
 
-/** Returns the values at a path of an object with any shape. */
+/** Returns the values at a path in an object of any shape. */
 function valuesAt(value: unknown, path: string): readonly unknown[] {
   return path.split('.').reduce<readonly unknown[]>(
     (values, step) =>

@@ -1,8 +1,8 @@
 /**
- * Errors of references between resources of a namespace: absent, invalid, not ready.
+ * Errors in references between resources in a namespace: absent, invalid, not ready.
  *
- * A configuration is validated with the code that admitted it, and its own sync's findings (such as missing Secrets)
- * are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
+ * A configuration is validated with the code that admitted it, and the findings of its own sync (such as missing
+ * Secrets) are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
  */
 import {
   byText,
@@ -176,7 +176,8 @@ function caBundleName(configMap: string, key: string | undefined): string {
 
 /**
  * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
- * status of the object decides. An older version wrote no list of absent bundles: then all optional ones are absent.
+ * status of the object decides. Older versions wrote no list of absent bundles, in which case all optional ones are
+ * treated as absent.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])

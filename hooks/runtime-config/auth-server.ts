@@ -1,6 +1,6 @@
 /**
- * Builds the file of an embedded authorization server from the resource's block. Paths and variable names replace
- * Secret references.
+ * Builds the file of an embedded authorization server from the resource's settings block. Paths and variable names
+ * replace Secret references.
  *
  * Each Secret with keys is mounted as a directory, so that the kubelet updates it. Each server has its own storage
  * prefix. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
@@ -37,7 +37,7 @@ export interface AuthServerTarget {
 
 const directory = '/etc/gatehouse/authserver'
 
-/** Networks of a cluster's proxies, which the server trusts for the client address that login limits use. */
+/** Networks of a cluster's proxies, which the server trusts to report the client address that login limits use. */
 const privateNetworks = '10.0.0.0/8,100.64.0.0/10,172.16.0.0/12,192.168.0.0/16,fc00::/7'
 
 export function authServerPart(
@@ -222,7 +222,7 @@ export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CA
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }
 
-/** Returns a failure when replicas would not share grants or keys, or undefined when they do or there is only one. */
+/** Returns a failure when replicas would not share grants or keys; undefined when they do or there is only one. */
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
   replicas: number | undefined,

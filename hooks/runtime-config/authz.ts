@@ -50,7 +50,7 @@ export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz>
   return cedarPart(config.spec.config, 'AuthzConfigRefNotValid', `MCPAuthzConfig ${config.metadata.name}`)
 }
 
-/** Reads a resource's own authzConfig; undefined without one. */
+/** Reads a resource's own authzConfig; undefined if it has none. */
 export function resourceAuthz(
   config: AuthzConfig | undefined,
   context: AnyContext,

@@ -93,7 +93,7 @@ export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly 
   ]
 }
 
-/** Returns its trust anchors; undefined when it uses only those of the system. */
+/** Returns its trust anchors; undefined when it uses only the system's. */
 export function decisionPointBundle({ point: { http } }: TypedPoint): CABundleSource | undefined {
   return http.caBundleRef && { configMapRef: http.caBundleRef }
 }
@@ -143,7 +143,7 @@ export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoi
   return { value, violations: [] }
 }
 
-/** Rejects camelCase fields, because with two spellings of one field it would be unclear which one applies. */
+/** Rejects camelCase fields, because if a field had two spellings, it would be unclear which one applies. */
 function camelCaseKeys(value: unknown, path: string): Violation[] {
   return Object.entries(fieldsOf(value)).flatMap(([key, inner]) => [
     ...(/[A-Z]/.test(key)

@@ -16,8 +16,8 @@ import {
 import type { PodNeeds } from './needs.ts'
 
 /**
- * Returns plain headers and the identifiers of secret ones, and adds their variables to the pod. Returns undefined
- * without headers.
+ * Returns plain headers and the identifiers of secret ones, and adds their variables to the pod. Returns undefined if
+ * there are no headers.
  */
 export function headerIdentifiers(
   needs: PodNeeds,

@@ -71,7 +71,7 @@ export class PodNeeds {
     this.#mounts.set(mountPath, { name, mountPath })
   }
 
-  /** Adds a revision of an object outside of the pod template. The pods are replaced when it changes. */
+  /** Adds the revision of an object outside the pod template. The pods are replaced when it changes. */
   revision(what: string, revision: string | undefined): void {
     if (revision !== undefined) this.#revisions.set(what, revision)
   }
@@ -98,7 +98,7 @@ export class PodNeeds {
     return [...this.#mounts.values()].sort((a, b) => byText(a.mountPath, b.mountPath))
   }
 
-  /** Changes when any of the revisions changes; undefined without revisions. */
+  /** Changes when any of the revisions changes; undefined if there are none. */
   get revisionHash(): string | undefined {
     return this.#revisions.size === 0 ? undefined : hashOf(Object.fromEntries(this.#revisions))
   }

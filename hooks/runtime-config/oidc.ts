@@ -2,7 +2,7 @@
  * Configures the validation of incoming tokens from an MCPOIDCConfig and the server's own values.
  *
  * Secrets become environment variables and CA bundles mounted directories; the configuration only contains names and
- * paths. When the config specifies a service account, the token's subject is checked, so that not every pod of the
+ * paths. When the config specifies a service account, the token's subject is checked, so that not every pod in the
  * cluster is accepted. Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
 import type {
@@ -27,7 +27,7 @@ export interface OidcTarget {
 
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-/** Returns the directory for the trust anchors of a ConfigMap. */
+/** Returns the directory for the trust anchors from a ConfigMap. */
 function certificateDirectory(configMap: string): string {
   return `/config/certs/${configMap}`
 }

@@ -16,7 +16,7 @@ import type { HookSettings } from '../base/settings.ts'
 const passwordVariable = 'GATEHOUSE_SESSION_REDIS_PASSWORD'
 
 export interface SessionOwner {
-  /** Prefix for the kind in store keys: `vmcp` or `proxy`. */
+  /** Prefix that identifies the kind in store keys: `vmcp` or `proxy`. */
   readonly scope: string
   readonly namespace: string
   readonly name: string
@@ -55,7 +55,7 @@ export function checkSessionPassword(
   return context.missingSecretsFailure([password], 'SecretNotFound', field)
 }
 
-/** Returns undefined without any setting; the runtime then keeps sessions in memory. */
+/** Returns undefined if nothing is configured; the runtime then keeps sessions in memory. */
 export function sessionStoragePart(
   config: SessionStorageConfig | undefined,
   settings: Pick<HookSettings, 'defaultRedis'>,
@@ -78,7 +78,7 @@ export function sessionStoragePart(
   return defaultRedis && { provider: 'redis', address: defaultRedis.address, db: 0, keyPrefix }
 }
 
-/** Warns about several replicas without a shared session store. `provider` is the resource's own setting. */
+/** Warns when several replicas have no shared session store. `provider` is the resource's own setting. */
 export function checkReplicaSessions(
   conditions: Conditions,
   settings: Pick<HookSettings, 'defaultRedis'>,

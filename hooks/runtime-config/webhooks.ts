@@ -1,5 +1,5 @@
 /**
- * Configures the webhooks of one server from an MCPWebhookConfig. Secrets and certificates are mounted, and the file
+ * Configures one server's webhooks from an MCPWebhookConfig. Secrets and certificates are mounted, and the file
  * contains their paths.
  * Source: docs/guides/webhooks.md.
  */

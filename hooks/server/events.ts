@@ -100,7 +100,7 @@ function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace}/${metadata.name}`
 }
 
-/** Returns the message of our own errors only, because others might repeat request data. */
+/** Returns the message of our own errors only, because other messages might repeat request data. */
 function reasonOf(error: unknown): string {
   if (error instanceof GatehouseError) return error.message
   return error instanceof Error ? error.name : 'unknown'

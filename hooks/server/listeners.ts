@@ -1,6 +1,6 @@
 /**
- * The ports of the hooks server: one for all callers, or one each for Metacontroller and the API server. Uses TLS when
- * a certificate is configured. All ports reload it without a restart.
+ * The ports of the hooks server: one for all callers, or one each for Metacontroller and the API server. They use TLS
+ * when a certificate is configured. All ports reload it without a restart.
  */
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
@@ -54,7 +54,7 @@ export async function listen({
   const certificate = files && new ServedCertificate(files, { onReloaded, onUnusable })
   const servers = ports.map(({ app }) => {
     if (!certificate) return createHttpServer(timeouts, app)
-    // The route that requires a client certificate rejects requests without one, because probes have none.
+    // The client certificate is enforced per route rather than in the TLS handshake, because probes do not present one.
     const asking = files.clientCaFile === undefined ? {} : { requestCert: true, rejectUnauthorized: false }
     const server = createHttpsServer({ ...certificate.options, ...asking, ...timeouts }, app)
     certificate.follow(server)

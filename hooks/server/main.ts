@@ -34,7 +34,7 @@ import { EvaluationWorker } from './workers.ts'
 import { tokenReader } from './tokens.ts'
 
 /**
- * Limits of the threads that evaluate large bodies. A heap fits the largest accepted body and its result (the process
+ * Limits for the threads that evaluate large bodies. A heap fits the largest accepted body and its result (the process
  * option --max-old-space-size, which the image sets, overrides them). The deadline matches the 10 s timeout of
  * Metacontroller and the API server.
  */
@@ -286,7 +286,7 @@ function certificateFiles({ tlsCertFile, tlsKeyFile, clientCaFile }: Flags): Cer
   return undefined
 }
 
-/** Outside of a cluster, no API server can store events. */
+/** Outside a cluster, there is no API server to store events. */
 async function eventsOrNone(): Promise<EventSink | undefined> {
   if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) return undefined
   try {

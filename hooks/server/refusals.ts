@@ -21,7 +21,7 @@ const quietSeconds = 60
 
 export class RejectionLog {
   readonly #options: RejectionLogOptions
-  /** Last log entry by kind, hook and code, of which there are few. */
+  /** Last log entry by kind, hook and code; there are few combinations. */
   readonly #lastLogged = new Map<string, { at: number; since: number }>()
 
   constructor(options: RejectionLogOptions) {

@@ -1,5 +1,6 @@
 /**
- * Reads request bodies with limits on bytes, values and depth while they arrive, and on total bytes over all requests.
+ * Reads request bodies with limits on bytes, values and depth while they arrive, and on the total bytes across all
+ * requests.
  *
  * A request only occupies a slot of its group after its body has arrived, so slow senders occupy none. Their received
  * bytes do count. When the memory budget is exhausted, the body that has been arriving the longest is dropped. An
@@ -68,7 +69,7 @@ interface Arrival {
 class Budget {
   readonly #limits: BodyLimits
   readonly #now: () => number
-  /** In the order in which they started. */
+  /** In start order. */
   readonly #arriving = new Set<Arrival>()
   #bytes = 0
   #requests = 0
@@ -207,8 +208,8 @@ function free({ buffer }: Uint8Array<ArrayBuffer>): void {
 const firstBytes = 16 * 1024
 
 /**
- * Returns the size of a buffer for `needed` bytes. One large buffer returns to the system when freed, unlike a thousand
- * chunks. A declared length alone is not allocated.
+ * Returns the size of a buffer for `needed` bytes. One large buffer is returned to the system when freed, unlike a
+ * thousand chunks. Memory is not allocated for a declared length alone.
  */
 function capacityFor(needed: number, present: number, declared: number, most: number): number {
   if (needed <= present) return present

@@ -142,7 +142,8 @@ function identifyHook({ registry }: ServerOptions) {
 }
 
 /**
- * The listener requests a certificate but accepts connections without one, because probes on the same port have none.
+ * The listener requests a certificate but accepts connections without one, because probes on the same port do not
+ * present one.
  */
 function identifyReview({ clientCertificate = false }: ServerOptions) {
   return function identifyReview({ socket }: Request, response: Response, next: NextFunction): void {
@@ -197,7 +198,7 @@ async function reviewResponse(options: ServerOptions, request: Request, response
   finish(response, 200)
 }
 
-/** Limits for evaluation on the main thread. Even a hostile body of this size evaluates quickly. */
+/** Limits for evaluation on the main thread. Even a hostile body of this size is evaluated quickly. */
 const smallBytes = 16 * 1024
 const smallValues = 1_000
 
@@ -223,7 +224,9 @@ async function evaluateCall(
 /** The API server writes the user before the objects. */
 const headBytes = 16 * 1024
 
-/** Extracts the requester of a review from the first bytes without parsing. Reviews of one user wait for each other. */
+/**
+ * Extracts the requester of a review from the first bytes without parsing. Reviews for one user wait for each other.
+ */
 function requesterOf(head: Uint8Array, { socket }: Request): QueueRequester {
   const user = /"username":\s*"([^"\\]{1,256})"/.exec(Buffer.from(head).toString('latin1'))?.[1]
   return { address: socket.remoteAddress ?? '', user: user ?? '' }

@@ -2,7 +2,7 @@
  * Evaluates large bodies in a worker thread, so that they do not block the event loop for probes and other callers.
  *
  * One thread runs one task at a time, and waiting tasks take turns by caller. Admission to the queue and the total body
- * size are limited before. After a very large body, the thread is replaced to return its heap to the system. When a
+ * size are limited beforehand. After a very large body, the thread is replaced to return its heap to the system. When a
  * thread ends (for example, because its heap is full) or exceeds the deadline, its task fails and the next task gets a
  * new thread.
  */
@@ -21,7 +21,7 @@ export interface WorkerTask {
   readonly size: number
 }
 
-/** Maximum number of waiting tasks of a user and of an address; further tasks are rejected. */
+/** Maximum number of waiting tasks per user and per address; further tasks are rejected. */
 const maxWaiting = { user: 16, address: 48 } as const
 
 /** Result of a task; one of the first three fields is set. */
@@ -39,9 +39,9 @@ export interface WorkerOutcome {
 
 export interface WorkerOptions {
   readonly settings: HookSettings
-  /** Limit of the thread's V8 heap. */
+  /** Limit on the thread's V8 heap. */
   readonly heapMb: number
-  /** Time limit of one task. Callers do not wait longer. */
+  /** Time limit for one task. Callers do not wait longer. */
   readonly deadlineMs: number
   /** Called with the number of policy engine failures in the thread. */
   readonly onEngineFailures: (count: number) => void

@@ -5,7 +5,7 @@ export interface ChildKind {
   /** Plural resource name. */
   readonly resource: string
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** Optional API of the cluster; the kind is only managed when the installation enables it. */
+  /** Optional cluster API; the kind is only managed when the installation enables it. */
   readonly integration?: 'gatewayAPI'
 }
 
@@ -35,8 +35,8 @@ export const childKinds = {
 export type ChildName = keyof typeof childKinds
 
 /**
- * Possible child names of one parent by kind. Every kind that the parent's hooks create has an entry, so that the
- * compiler requires one for a new kind.
+ * Possible child names of one parent by kind. Every kind that the parent's hooks create has an entry, and the compiler
+ * requires one for each new kind.
  */
 export type ChildNames<Kind extends ChildName = ChildName> = Readonly<
   Record<Kind, readonly (string | undefined)[]>

@@ -1,5 +1,5 @@
 /**
- * The conditions of one status: set by type, stable between syncs.
+ * A status's conditions, set by type and stable between syncs.
  *
  * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
  * sync over the same facts writes nothing. A condition that is not set again is dropped, because the response replaces
@@ -55,7 +55,7 @@ export class Conditions {
     })
   }
 
-  /** Sets the condition to True with the given reason, or to False with the failure's. Returns whether it is True. */
+  /** Sets the condition to True with the given reason, or to False with the failure's. Returns true if it is True. */
   check(type: string, failure: SyncFailure | undefined, reason: string, message: string): boolean {
     if (failure) this.set(type, 'False', failure.reason, failure.message)
     else this.set(type, 'True', reason, message)
@@ -64,7 +64,7 @@ export class Conditions {
 
   /**
    * Preserves the `observedGeneration` of a condition that was not evaluated for the current generation. A condition
-   * that newly became True gets an earlier generation, so that tools that wait for the current one keep waiting.
+   * that newly became True gets an earlier generation, so that tools waiting for the current one keep waiting.
    */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)

@@ -123,7 +123,7 @@ export class SyncContext<K extends KindName> {
 
   /**
    * Returns a hash that changes whenever one of the Secrets is written. It is computed from resource versions instead
-   * of contents, because more people can read a status than a Secret.
+   * of contents, because statuses are more widely readable than Secrets.
    */
   secretRevision(refs: readonly SecretRef[]): string {
     return this.#revision(
@@ -183,7 +183,7 @@ function isOfKind<K extends KindName>(
   return object.kind === kind
 }
 
-/** Returns a condition of the current generation; undefined when absent or outdated. */
+/** Returns a condition for the current generation; undefined when absent or outdated. */
 export function currentCondition(
   object: KubeObject,
   type: string,

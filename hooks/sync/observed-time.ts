@@ -3,7 +3,7 @@
  *
  * A hook has no clock, because the same request must give the same bytes. The API server stamps every write into
  * `metadata.managedFields`, so the newest stamp is the time of the change that caused the call, and therefore of a
- * changed condition. Without any stamp (manifests rendered offline), it is the epoch.
+ * changed condition. If there are no stamps (manifests rendered offline), the time is the epoch.
  */
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import type { SyncRequest } from './protocol.ts'
@@ -16,7 +16,7 @@ export function isTimestamp(value: unknown): value is string {
   return typeof value === 'string' && timestampForm.test(value) && !Number.isNaN(Date.parse(value))
 }
 
-/** Returns the newest timestamp of parent, children and related objects: RFC 3339, UTC, whole seconds. */
+/** Returns the newest timestamp of the parent, its children and related objects: RFC 3339, UTC, whole seconds. */
 export function observedTime(request: SyncRequest): string {
   let newest = Number.NEGATIVE_INFINITY
   const addTime = (value: unknown) => {

@@ -16,7 +16,7 @@ import type { AnyContext } from './context.ts'
 
 const rolloutInProgress = 'RolloutInProgress'
 
-/** Reasons that lie in the manifest although its checks passed. */
+/** Reasons caused by the manifest even though its checks passed. */
 const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',
@@ -37,7 +37,7 @@ export interface SyncProgress {
   readonly broken?: SyncFailure | undefined
 }
 
-/** Reasons of Reconciling that resolve on their own. */
+/** Reasons for Reconciling that resolve on their own. */
 const transientReasons: ReadonlySet<string> = new Set([
   rolloutInProgress,
   'EmbeddingServerNotReady',
@@ -70,19 +70,19 @@ function progressMessage(workloads: readonly (WorkloadState | undefined)[]): str
   return ['Pods are being created or replaced', ...hints].join('. ')
 }
 
-/** Returns the reason of a stuck rollout; undefined when none is stuck. */
+/** Returns the reason for a stuck rollout; undefined when none is stuck. */
 export function stuckRollout(workloads: readonly (WorkloadState | undefined)[]): string | undefined {
   return workloads.find((state) => state?.failure !== undefined)?.failure
 }
 
-/** Returns the message for a resource whose previous pods still serve. */
+/** Returns the message for a resource whose previous pods are still serving. */
 export function stuckMessage(why: string): string {
   return `The rollout is stuck; pods of the previous version still serve: ${why}`
 }
 
 /**
- * Returns Warning events for problems that need manual action: the reason of a stall, and missing objects that the user
- * must create. Empty while pods are just starting.
+ * Returns Warning events for problems that need manual action: the reason for a stall, and missing objects that the
+ * user must create. Empty while pods are just starting.
  */
 export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
   if (isTerminating(parent)) return []

@@ -33,12 +33,12 @@ interface RelatedResource {
 
 export interface NamespaceRule extends RelatedResource {
   readonly namespace: string
-  /** Omit to select every object of the namespace. Never empty, because an empty list would select everything. */
+  /** Omit to select every object in the namespace. Never empty, because an empty list would select everything. */
   readonly names?: readonly string[]
   readonly labelSelector?: never
 }
 
-/** Objects of other namespaces in the result are skipped when the request is read. */
+/** Objects in the result that are in other namespaces are skipped when the request is read. */
 interface LabelRule extends RelatedResource {
   readonly labelSelector: { readonly matchLabels: Readonly<Record<string, string>> }
   readonly namespace?: never
@@ -86,7 +86,7 @@ export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   }
 }
 
-/** Returns the object of a group by name. */
+/** Returns an object from a group by name. */
 export function findByName(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
   const objects = groups.get(group)
   if (!objects) return undefined
@@ -120,7 +120,7 @@ function readParent(value: unknown, kind: string): KubeObject {
 }
 
 /**
- * Skips objects of other namespaces, because references never leave the parent's namespace. Also skips entries that are
+ * Skips objects in other namespaces, because references never leave the parent's namespace. Also skips entries that are
  * not objects.
  */
 function readGroups(value: unknown, member: string, parent: KubeObject): ObjectGroups {

@@ -2,7 +2,7 @@
  * Builds `customize` responses: one related rule per kind, always with the parent's namespace.
  *
  * Metacontroller caches the response per generation of the parent, so it may only depend on name, namespace and spec.
- * Secrets and ConfigMaps are requested by name, because a rule without names would return every Secret of the
+ * Secrets and ConfigMaps are requested by name, because a rule without names would return every Secret in the
  * namespace. Children are requested by name as well, to detect unmanaged objects with those names. An optional kind is
  * only requested when a child of that kind exists, because a rule for an unknown kind stops every sync.
  */
@@ -17,9 +17,9 @@ export interface RelatedKind {
 }
 
 export interface WantedObjects {
-  /** Gatehouse kinds of which every object of the namespace is needed. */
+  /** Gatehouse kinds for which every object in the namespace is needed. */
   readonly kinds?: readonly string[]
-  /** Names of needed objects, for kinds of which only some are needed. */
+  /** Names of needed objects, for kinds of which only some objects are needed. */
   readonly named?: Readonly<Record<string, readonly string[]>>
   /** Names of Secrets. */
   readonly secrets?: Iterable<string | undefined>

@@ -13,7 +13,7 @@ export interface WorkloadState {
   readonly failure: string | undefined
   /** True when the status is for the current template and every pod is available and up to date. */
   readonly isComplete: boolean
-  /** Manual action that is needed if this state lasts. */
+  /** Manual action needed if this state persists. */
   readonly hint: string | undefined
   /** For a StatefulSet: its revision of the current template. */
   readonly revision: string | undefined
@@ -21,7 +21,7 @@ export interface WorkloadState {
 
 /**
  * Returns the state of a Deployment or StatefulSet; undefined while it does not exist. `desired` is the object to
- * apply: if another object was applied last, the status belongs to an older template. While the controller has not
+ * apply: if a different object was applied last, the status belongs to an older template. While the controller has not
  * observed the current generation, the pods in the status keep `parent` ready but do not make it ready. Without
  * `parent`, they always count.
  */

@@ -1,5 +1,5 @@
 // The first script of the single executable: writes the program that is inside to the user's cache folder, once, and
-// runs it from there. Files are needed, because worker threads and the policy engine are loaded from files.
+// runs it from there. Actual files are needed, because worker threads and the policy engine are loaded from files.
 const { mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { homedir, tmpdir } = require('node:os')
@@ -8,7 +8,7 @@ const { getAsset } = require('node:sea')
 
 const index = JSON.parse(getAsset('index.json', 'utf8'))
 
-/** A folder that only the user can write to: whoever can write there decides what runs. */
+/** A folder that only the user can write to, because write access there determines what runs. */
 function folder() {
   const { LOCALAPPDATA: local, XDG_CACHE_HOME: xdg } = process.env
   const cache = xdg || (process.platform === 'win32' ? local : homedir() && join(homedir(), '.cache'))
@@ -25,7 +25,9 @@ function folder() {
   }
 }
 
-/** Writes what is missing. Each file appears whole, so that two starts at once do not disturb each other. */
+/**
+ * Writes what is missing. Each file appears complete, so that two simultaneous starts do not interfere with each other.
+ */
 function unpack(to) {
   for (const { name, size } of index.files) {
     const path = join(to, name)
@@ -40,7 +42,7 @@ function unpack(to) {
 const home = folder()
 unpack(home)
 const program = join(home, 'gatehouse.js')
-// Children and cluster workers are started with the script's path, as Node would be; the user gives none.
+// Child processes and cluster workers are started with the script's path, as with Node; users do not pass one.
 const args = process.argv.slice(2)
 process.argv = [process.execPath, program, ...(args[0] === program ? args.slice(1) : args)]
 createRequire(program)('./start.cjs')

@@ -1,6 +1,6 @@
 /**
- * Builds one executable that does not need Node: `node manifests/bundle/binary.ts [--out dist/bin/gatehouse]`, after
- * the build.
+ * Builds a single executable that does not need Node: `node manifests/bundle/binary.ts [--out dist/bin/gatehouse]`,
+ * after the build.
  *
  * The executable is Node with the program embedded (single executable application), for the current platform and
  * architecture. For another platform, run the command there or pass that platform's Node in --node.

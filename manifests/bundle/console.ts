@@ -1,7 +1,7 @@
 /**
  * Bundles the pages of the console: index.html, app.js with its lazily loaded chunks, and app.css.
  *
- * Fails when the size that browsers must load exceeds its budget.
+ * Fails when the total size that browsers must download exceeds the budget.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -64,7 +64,7 @@ export async function bundleConsole(root: string, out: string): Promise<ConsoleB
   return { inputs: inputs.filter(([, one]) => one.bytesInOutput > 0).map(([path]) => path), sizes }
 }
 
-/** Preloads every script of the entry at once instead of one after the other. */
+/** Preloads all of the entry's scripts at once instead of one after the other. */
 function writePage(root: string, out: string, entry: readonly string[]): void {
   const page = readFileSync(join(root, 'runtime/console/web/index.html'), 'utf8')
   const names = entry.map((path) => basename(path)).filter((name) => name !== 'app.js')

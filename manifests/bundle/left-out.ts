@@ -20,25 +20,25 @@ const standIns: Readonly<Record<string, string>> = {
   undici: `export { Agent } from ${JSON.stringify(undiciParts)}
     export const fetch = undefined
     export const ProxyAgent = undefined`,
-  // A second YAML library, of which the Kubernetes client only uses one function to read kubeconfig files.
+  // A second YAML library, from which the Kubernetes client uses only one function, to read kubeconfig files.
   'js-yaml': `export { parse as load } from 'yaml'`,
 }
 
-/** No dispatcher uses HTTP/2 (`runtime/net/outgoing/dispatcher.ts`), and Node's module needs 5 MB. */
+/** No dispatcher uses HTTP/2 (`runtime/net/outgoing/dispatcher.ts`), and Node's module takes 5 MB. */
 const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
 
 /**
- * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails like one with another unsupported
+ * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails like one with any other unsupported
  * body.
  */
 const noForms = `exports.webidl = { is: { FormData: () => false } }`
 
-/** pino's transports, which write from another thread; `runtime/observe/log.ts` writes from this one. */
+/** pino's transports write from another thread; `runtime/observe/log.ts` writes from this one. */
 const noTransport = `module.exports = () => { throw new Error('transports of pino are not in this program') }`
 
 /**
- * The commands that the Redis client itself calls by name, of four hundred (0.25 MB); `runtime/store/redis-clients.ts`
- * sends raw commands. Its iterators and constant tables are unused then.
+ * The commands, out of four hundred (0.25 MB), that the Redis client itself calls by name;
+ * `runtime/store/redis-clients.ts` sends raw commands. Its iterators and constant tables are then unused.
  */
 const redisCommands = `
   exports.__esModule = true
@@ -49,7 +49,7 @@ const redisCommands = `
     clusterSlots: require('./CLUSTER_SLOTS').default,
   }`
 
-/** The commands that `runtime/store` sends. The client has a table (70 KB) of where a cluster executes each command. */
+/** The commands that `runtime/store` sends. The client has a 70 KB table of where a cluster executes each command. */
 export const redisWords: readonly string[] =
   'DEL EVAL EVALSHA EXPIRE GET GETDEL INFO PEXPIRE PING SCAN SET TIME XADD XRANGE'.split(' ')
 

@@ -17,7 +17,7 @@ export const bundleOptions = {
   // The policy engine reads its WebAssembly from its own folder; package.json contains the path.
   external: ['#cedar'],
   alias: {
-    // Its main file is UMD, whose inner `require` bundlers do not follow.
+    // Its main file is UMD, and bundlers do not follow its inner `require`.
     'jsonc-parser': 'jsonc-parser/lib/esm/main.js',
     // CommonJS packages and their dependencies cannot be tree-shaken: 0.2 MB.
     '@smithy/signature-v4': '@smithy/signature-v4/dist-es/index.js',

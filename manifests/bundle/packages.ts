@@ -1,5 +1,5 @@
 /**
- * Lists the npm packages inside a bundle with their licences, from esbuild's list of inputs, so that it contains
+ * Lists the npm packages inside a bundle with their licences, from esbuild's list of inputs, so that the list contains
  * exactly the shipped packages.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export interface ShippedPackage {
   readonly texts: readonly string[]
 }
 
-/** Returns the packages of a bundle's input paths, sorted by name and version. */
+/** Returns the packages in a bundle's input paths, sorted by name and version. */
 export function packagesOf(root: string, inputs: readonly string[]): readonly ShippedPackage[] {
   const folders = new Set(inputs.map(packageFolder).filter((folder) => folder !== undefined))
   const packages = [...folders].map((folder) => readPackage(join(root, folder)))

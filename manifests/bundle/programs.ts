@@ -4,13 +4,13 @@ import { bundleOptions, bundleParts } from './options.ts'
 
 export interface BuiltProgram {
   readonly name: string
-  /** Folder of its chunks. */
+  /** Folder for its chunks. */
   readonly folder: string
   /** Sources by file name without extension: entries for the launchers, worker threads and parts. */
   readonly entries: Readonly<Record<string, string>>
-  /** Entry that a launcher loads, by file name of the launcher. */
+  /** Entry that each launcher loads, by launcher file name. */
   readonly launchers: Readonly<Record<string, string>>
-  /** True when the program serves the pages of the console, whose packages are then listed too. */
+  /** True when the program serves the pages of the console, in which case their packages are listed too. */
   readonly servesConsole?: true
 }
 

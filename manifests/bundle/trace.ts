@@ -1,7 +1,7 @@
 /**
  * Restores the sources and names in a stack trace of a built program: `node manifests/bundle/trace.ts < trace.txt`,
- * after a build of the same commit, which results in the same files. Programs have short names and are shipped without
- * source maps.
+ * after a build of the same commit, which results in the same files. Built programs use short names and are shipped
+ * without source maps.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 
 const maps = resolve(import.meta.dirname, '../../dist/maps')
-/** A position of a frame: a file of a program, line and column. */
+/** The position of a stack frame: a program file, line and column. */
 const place = /(?:file:\/\/)?[^\s()]*\/((?:runtime|hooks)\/[\w.-]+\.js):(\d+):(\d+)/g
 
 const read = new Map<string, SourceMap | undefined>()

@@ -2,8 +2,8 @@
  * The source of the serving certificate: a job (self-signed) or cert-manager.
  *
  * Self-signed: the manifests contain an empty Secret, so that the job's permissions can be limited to names and it
- * creates nothing. cert-manager: it injects its CA into the webhook configuration. The same job, in its `publish` form,
- * sets the CA of the CompositeControllers.
+ * creates nothing. cert-manager: it injects its CA into the webhook configuration. In `publish` mode, the same job sets
+ * the CA in the CompositeControllers.
  */
 import type { HookedKind } from './kinds.ts'
 import {

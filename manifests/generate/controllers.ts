@@ -17,7 +17,7 @@ import {
 } from './objects.ts'
 import type { Defaults } from './defaults.ts'
 
-/** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
+/** Hooks answer in milliseconds; ten seconds limits the wait for a pod that hangs. */
 const timeout = '10s'
 
 export function controllers(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
@@ -45,7 +45,7 @@ export function controllers(kinds: readonly HookedKind[], defaults: Defaults): r
   }))
 }
 
-/** Without a method an existing child would never change. */
+/** Without an update method, an existing child would never change. */
 export function childResource({ apiVersion, resource, updateStrategy }: Child) {
   return { apiVersion, resource, updateStrategy: { method: updateStrategy } }
 }

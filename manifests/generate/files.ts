@@ -91,7 +91,7 @@ function plainFiles({ kinds, hooked, crds }: FilesInput, defaults: Defaults): [s
   ]
 }
 
-/** Returns the additions of the chart setting integrations.gatewayAPI. */
+/** Returns what the chart setting integrations.gatewayAPI adds. */
 function gatewayApiPatches(hooked: readonly HookedKind[]): readonly object[] {
   const add = (kind: string, name: string, path: string, value: object) => ({
     target: { kind, name },

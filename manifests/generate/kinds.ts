@@ -1,11 +1,11 @@
 /**
- * Facts about each kind that the manifests need: its plural, and the objects that its hooks create or read.
+ * Facts about each kind that the manifests need: its plural and the objects that its hooks create or read.
  *
  * Derived from the schemas and the hooks' registry, so that a new kind automatically gets its controller, admission
  * rule and permissions. Converts hook kinds to resources (plurals), which the API server and Metacontroller use.
  */
 
-/** One resource as in RBAC and Metacontroller. */
+/** One resource, as named in RBAC and Metacontroller. */
 export interface WatchedResource {
   /** `apps/v1`, or `v1` for core resources. */
   readonly apiVersion: string
@@ -15,7 +15,7 @@ export interface WatchedResource {
 
 export interface Child extends WatchedResource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** Setting below `integrations` that enables it. A controller fails for a kind that the cluster does not have. */
+  /** Setting below `integrations` that enables it. A controller fails if the cluster does not have the kind. */
   readonly integration?: string
 }
 
@@ -39,7 +39,7 @@ export interface HookedKind {
   readonly related: readonly WatchedResource[]
 }
 
-/** Input of every generated file. */
+/** Input for every generated file. */
 export interface FilesInput {
   readonly version: string
   readonly kinds: readonly ManifestKind[]

@@ -1,5 +1,5 @@
 /**
- * The definitions (CRDs) of Metacontroller's kinds in our own words, for clusters without them.
+ * The definitions (CRDs) of Metacontroller's kinds in our own words, for clusters that do not have them.
  *
  * They describe the fields that our CompositeControllers use and preserve all others, so that other controllers and
  * later Metacontroller versions lose no fields. Existing definitions from Metacontroller are not replaced.

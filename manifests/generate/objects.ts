@@ -52,7 +52,7 @@ export function labels(defaults: Defaults, component: Component): Record<string,
   }
 }
 
-/** Without a token; a pod that needs one mounts it itself. */
+/** Does not mount a token; a pod that needs one mounts it itself. */
 export function serviceAccount(
   defaults: Defaults,
   component: Component,

@@ -82,7 +82,7 @@ export function metacontroller(
                 args: [
                   `--target-label-selector=${key}=${value}`,
                   '--zap-log-level=info',
-                  // One budget for all children and statuses. The defaults (5 and 10) are for a handful of objects.
+                  // One budget for all children and statuses. The defaults (5 and 10) suit only a handful of objects.
                   '--client-go-qps=50',
                   '--client-go-burst=100',
                 ],

@@ -3,7 +3,7 @@ import { defaultSettings, makeHooks } from '../../hooks/index.ts'
 import { kinds } from '../../schemas/index.ts'
 import type { HookedKind, ManifestKind } from './kinds.ts'
 
-/** Status fields that list who uses the object; for a group, its members. */
+/** Status fields that list the objects that use this one; for a group, its members. */
 const countsOfUse: ReadonlySet<string> = new Set(['.status.referenceCount', '.status.serverCount'])
 
 /** Returns every kind of the API, sorted by name. */

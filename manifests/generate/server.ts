@@ -186,7 +186,7 @@ export function networkPolicy(
     spec: {
       podSelector: { matchLabels: selector(component) },
       policyTypes: ['Ingress', 'Egress'],
-      // Omitted when empty, like the API server does. With the policy type, this blocks all ingress.
+      // Omitted when empty, as the API server does. With the policy type, this blocks all ingress.
       ...(ingress.length > 0 && { ingress }),
       egress: [{ ports: dns }, { ports: api }],
     },

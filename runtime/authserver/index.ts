@@ -19,7 +19,7 @@ export interface HostedAuthServer extends AuthServer {
 
 interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
   /**
-   * Default: any number. A proxy supports one (docs/reference/specification/external-auth.md#upstreamProviders,
+   * Default: unlimited. A proxy supports one (docs/reference/specification/external-auth.md#upstreamProviders,
    * upstreamProviders).
    */
   readonly maxUpstreams?: number
@@ -55,7 +55,7 @@ export async function openAuthServer(
   }
 }
 
-/** Checks a configuration like `openAuthServer`, but opens nothing. Throws INVALID_CONFIG with every error. */
+/** Checks a configuration as `openAuthServer` does, but opens nothing. Throws INVALID_CONFIG listing every error. */
 export async function checkAuthServer(
   path: string,
   env: Environment,

@@ -7,7 +7,7 @@ export type PinDriftState = 'new' | 'changed' | 'removed'
 export interface LockDifference {
   readonly backend: string
   readonly kind: LockedKind
-  /** Original name at the backend; empty for instructions. */
+  /** Original name on the backend; empty for instructions. */
   readonly name: string
   readonly state: PinDriftState
   readonly parts: readonly string[]
@@ -28,7 +28,7 @@ export interface PinnedBackend {
   readonly failure?: string
   /** True when the backend has no lock and therefore offers nothing. */
   readonly closed: boolean
-  /** False until the backend was listed. */
+  /** False until the backend has been listed. */
   readonly observed: boolean
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
 }
@@ -55,7 +55,7 @@ export interface LockDifferenceDetail extends LockDifference {
 /**
  * Body of POST `pins/approve`; response: `ApprovalResult`. Contains both sides of the review. 409 APPROVAL_STALE means
  * that the offered or the approved definition has changed since; 409 LOCK_NOT_WRITTEN means that the lock cannot be
- * written. Neither changes anything.
+ * written. In neither case does anything change.
  */
 export interface ApprovalRequest {
   readonly backend: string
@@ -67,7 +67,7 @@ export interface ApprovalRequest {
   readonly approvedDigest?: string | undefined
 }
 
-/** Limit on what a page shows for review, and therefore on what can be approved there. */
+/** Limit on how much a page shows for review, and therefore on what can be approved there. */
 export const mostReviewed = 400_000
 
 /** The server reloads the file and then sends `catalog` on the stream. */

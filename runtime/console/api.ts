@@ -83,7 +83,7 @@ export interface Minute {
 export interface Overview {
   readonly healthy: boolean
   readonly asOf: string
-  /** Totals of the last hour. */
+  /** Totals for the last hour. */
   readonly totals: {
     readonly calls: number
     readonly denied: number
@@ -94,7 +94,7 @@ export interface Overview {
   readonly minutes: readonly Minute[]
   readonly sessions: number
   readonly problems: readonly ProblemView[]
-  /** Individual failures of the last hour, newest first. */
+  /** Individual failures in the last hour, newest first. */
   readonly failures: readonly FailureView[]
   readonly backends: readonly BackendView[]
 }
@@ -152,7 +152,7 @@ export interface Tool {
   /** Name that clients see when the full name is too long for them. */
   readonly alias?: string
   readonly backend: string
-  /** Original name at the backend. */
+  /** Original name on the backend. */
   readonly original: string
   readonly title?: string
   /** First 200 characters. */
@@ -220,7 +220,7 @@ export interface CallView {
 
 export type DeniedBy = 'policy' | 'rate_limit' | 'quota' | 'origin' | 'pin' | 'webhook' | 'guardrail'
 
-/** GET `calls/{id}/payload`, for auditors and the caller of the call. */
+/** GET `calls/{id}/payload`, for auditors and the call's caller. */
 export interface PayloadView {
   readonly id: string
   readonly arguments?: string
@@ -362,7 +362,7 @@ export type StreamEvent =
   | { readonly type: 'health'; readonly backend: string; readonly health: Health; readonly since: string }
   | { readonly type: 'catalog' }
   | { readonly type: 'sessions'; readonly count: number }
-  /** Events for this reader were dropped; the page must reload its lists. */
+  /** Events meant for this reader were dropped; the page must reload its lists. */
   | { readonly type: 'gap' }
   /** The server closes the stream; reconnect after `retryMs`. */
   | { readonly type: 'bye'; readonly retryMs: number }

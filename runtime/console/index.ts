@@ -1,4 +1,4 @@
-/** Public API of the web console. Assembles it: access, API and listener. */
+/** Public API of the web console. Assembles access, API and listener. */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ServedCertificate } from '../../schemas/certificate/index.ts'
@@ -31,11 +31,11 @@ export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
   readonly approver: Approver
-  /** Records calls from the start of the server. Closed with the console. */
+  /** Records calls from server startup. Closed with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
   /**
-   * Stream shared with the other replicas; closed with the console. Undefined: only calls of this replica are shown.
+   * Stream shared with the other replicas; closed with the console. If undefined, only this replica's calls are shown.
    */
   readonly shared?: RecordStream | undefined
   readonly version: string
@@ -49,7 +49,7 @@ export interface ConsoleOptions {
   /** Origin that browsers use. Default: the names of this machine. */
   readonly publicUrl?: string | undefined
   readonly access: AnonymousOptions | OidcOptions
-  /** Folder with the static files. Default: the folder of the build. */
+  /** Folder with the static files. Default: the build's folder. */
   readonly assets?: string | undefined
   readonly log: Log
 }
@@ -162,7 +162,7 @@ function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
   })
 }
 
-/** Returns the folder next to the program in a build; from source, the output of the last build. */
+/** Returns the folder next to the program in a build; when running from source, the output of the last build. */
 function builtAssets(here = import.meta.url): string {
   const isSource = extname(fileURLToPath(here)) === '.ts'
   return fileURLToPath(new URL(isSource ? '../../dist/console' : '../console', here))

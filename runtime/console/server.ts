@@ -26,7 +26,7 @@ export interface ConsoleServerOptions {
   readonly certificate: ServedCertificate | undefined
   /** Prefix of all paths, without a trailing slash; usually ''. */
   readonly basePath: string
-  /** Origin that browsers use; undefined: the names of this machine. */
+  /** Origin that browsers use; if undefined, the names of this machine. */
   readonly publicUrl: string | undefined
   readonly access: VisitorAccess
   readonly routes: readonly ApiRoute[]
@@ -128,7 +128,7 @@ async function readJson(exchange: ConsoleExchange): Promise<void> {
   }
 }
 
-/** For a POST without a body, browsers send `Content-Length: 0` and no content type. */
+/** For a POST with no body, browsers send `Content-Length: 0` and no content type. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

@@ -28,7 +28,7 @@ export interface ConsoleBackend {
   readonly name: string
   readonly transport: string
   readonly authType: string
-  /** Protocol revision of the last negotiation. */
+  /** Protocol revision agreed in the last negotiation. */
   readonly revision: string | undefined
   readonly era: string
   readonly health: {
@@ -66,7 +66,7 @@ export interface ConsoleView {
   backends(): readonly ConsoleBackend[]
   /** Current problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** Individual failures of the last hour, newest first. */
+  /** Individual failures in the last hour, newest first. */
   recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
@@ -74,11 +74,11 @@ export interface ConsoleView {
   endSession(hash: string): Promise<boolean>
   /** The current configuration. */
   config(): unknown
-  /** The current policies; the same object while they are unchanged. Undefined without policies. */
+  /** The current policies; the same object while they are unchanged. Undefined if there are none. */
   policies(): DescribedPolicies | undefined
   /** URL of the external decision point, which replaces policies. */
   decisionPoint?(): string | undefined
-  /** `accounts`: the page of connected accounts of an embedded authorization server. */
+  /** `accounts` is the connected accounts page of an embedded authorization server. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
   /** Checks a backend now. Returns false for an unknown backend. */
   recheck(backend: string): Promise<boolean>
@@ -98,7 +98,7 @@ export interface ConsoleView {
 export interface ShownPins {
   readonly backend: string
   readonly lock: 'ok' | 'missing' | 'invalid'
-  /** Names of its locks. */
+  /** Names of the backend's locks. */
   readonly locks: readonly string[]
   /** Why the lock cannot be used. */
   readonly failure: string | undefined
@@ -132,6 +132,9 @@ export interface ReviewedDrift extends LockDifference {
 export interface Approver {
   /** Returns how the difference can be approved. Never throws. */
   way(reviewed: ReviewedDrift): ApprovalWay
-  /** Writes the approval and returns the file. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN, without changes. */
+  /**
+   * Writes the approval and returns the file. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN without changing
+   * anything.
+   */
   approve(reviewed: ReviewedDrift): Promise<string>
 }

@@ -37,7 +37,7 @@ export interface Attachment {
 
 /** The attachment failed. The message is safe to show to users. */
 export class AttachRefused extends ModuleError {
-  /** CamelCase reason for a condition. */
+  /** Reason for a condition, in CamelCase. */
   readonly reason: string
 
   constructor(reason: string, message: string, options?: { readonly cause?: unknown }) {
@@ -133,7 +133,7 @@ class Stream implements Attachment {
   readonly #socket: WebSocket
   #heardAt = performance.now()
   #paused = false
-  /** The peer's reason for the end. */
+  /** The peer's reason for closing. */
   #status: string | undefined
 
   constructor(socket: WebSocket, { onStdout, onStderr }: AttachHandlers) {

@@ -1,6 +1,6 @@
 /**
- * Minimal Kubernetes API client for a pod: address and account from the files that the kubelet mounts into each
- * container, and the few requests that Gatehouse pods make.
+ * Minimal Kubernetes API client for a pod: its address and account come from the files that the kubelet mounts into
+ * each container, and the few requests that Gatehouse pods make.
  *
  * `makeFetch` limits the response size. Requests are not retried.
  * Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Access to the API server from within a pod. */
 export interface ClusterApi {
   readonly baseUrl: string
-  /** Trust anchors of the server, PEM; undefined: the system roots. */
+  /** Trust anchors of the server, PEM; if undefined, the system roots. */
   readonly ca?: string | undefined
   /** Read for each request, because it rotates. */
   readonly token: () => string

@@ -1,6 +1,6 @@
 /**
- * Reads the state of one container from the pod's status: whether the proxy can attach now, and otherwise the reason
- * and the fix.
+ * Reads the state of one container from the pod's status: whether the proxy can attach now, and if not, the reason and
+ * the fix.
  * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
  */
 import { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
@@ -8,12 +8,12 @@ import { type ClusterApi, corePath, getObject } from './cluster-api.ts'
 
 export interface ContainerRun {
   readonly podUid: string
-  /** Id of this run of the container; changes with each restart. */
+  /** Id of this run of the container, which changes with each restart. */
   readonly containerId: string
   readonly restarts: number
 }
 
-/** Why the proxy cannot attach, as reason and message of a condition. */
+/** Why the proxy cannot attach, as the reason and message of a condition. */
 export interface NotRunning {
   /** CamelCase. */
   readonly reason: string

@@ -88,7 +88,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       try {
         bytes = bytes.subarray(put(fd, bytes))
       } catch (error) {
-        // Other errors than a full pipe (closed, disk full) cannot be handled here.
+        // Errors other than a full pipe (closed, disk full) cannot be handled here.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
           lost(linesIn(bytes), error)
           return

@@ -1,10 +1,10 @@
 /**
- * The log: one JSON object per line on stderr, or text for a terminal, RFC 3339 time, redacted (redact.ts) before it is
- * written.
+ * The log: one JSON object per line on stderr, or text for a terminal, with RFC 3339 time, redacted (redact.ts) before
+ * it is written.
  *
- * The message must be a fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have
- * no duplicate keys: fields of a child logger and of the call are merged before writing, the later value wins, and a
- * field must not have the name of a standard member.
+ * The message must be fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have no
+ * duplicate keys: fields of a child logger and of the call are merged before writing, the later value wins, and a field
+ * must not have the name of a standard member.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
@@ -24,7 +24,7 @@ export interface LogOptions {
   readonly name?: string | undefined
   /** Default json. */
   readonly format?: LogFormat | undefined
-  /** Colours in text. Default none. */
+  /** Whether text is coloured. Default: not coloured. */
   readonly colour?: boolean | undefined
 }
 

@@ -2,8 +2,8 @@
  * Prepares values for logs and other records: removes credentials, truncates text and escapes invisible characters.
  *
  * Recognizes a credential by the name of its field (token, secret, cookie, password, authorization, code, assertion,
- * session), or by the form of the value: bearer values, JWTs, keys of well-known services, private keys, userinfo and
- * queries of URLs inside any text. Works on a copy, to a bounded depth.
+ * session), or by the form of the value: bearer values, JWTs, keys for well-known services, private keys, and the
+ * userinfo and query of URLs inside any text. Works on a copy, to a bounded depth.
  */
 import { Secret } from './secret.ts'
 import { hiddenAnywhere } from '../../schemas/index.ts'
@@ -12,10 +12,10 @@ const censored = '[redacted]'
 const maxDepth = 5
 const maxItems = 100
 const maxText = 4096
-/** No key of a known service is shorter. */
+/** No known service uses shorter keys. */
 const minKeyLength = 19
 
-/** Names that hold a credential. `tokenType`, `secretName`, `tokenUrl` and the like only talk about one. */
+/** Names that hold a credential. `tokenType`, `secretName`, `tokenUrl` and the like only refer to one. */
 const secretName =
   /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
 
@@ -30,20 +30,21 @@ const jwt = /\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g
 const knownKey =
   /\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|(?:sk|rk|pk)[-_](?:live|test|proj|ant)?[-_]?|AKIA|ASIA|AIza|ya29\.)[\w\-.]{16,}/g
 const privateKey = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g
-/** A credential under its name: `name=value` of forms and queries, and the member of a JSON text inside a text. */
+/** A credential under its name: `name=value` in forms and queries, and a member of JSON embedded in text. */
 const secretNames =
   '(?:access|refresh|id)_?token|client_?secret|client_?assertion|code_?verifier|subject_?token|password|passwd|api[-_]?key|secret|token'
 const named = new RegExp(
   `(\\\\?"(?:${secretNames})\\\\?"\\s{0,4}:\\s{0,4}\\\\?")(?:[^"\\\\]|\\\\[^"])+|(\\b(?:${secretNames})=)[^"'\\\\\\s&;,]+`,
   'gi',
 )
-// The scheme is bounded and unanchored: a long run of scheme characters must not be walked again from each of them.
+// The scheme is bounded and unanchored: a long run of scheme characters must not be rescanned from each of its
+// characters.
 const urlQuery = /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
 
 /** Shorter than any key, and without a character that the other patterns need: nothing to find. */
 const plain = /^[\w/-]{0,18}$/
 
-/** A text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */
+/** Returns the text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */
 export function redactText(text: string): string {
   if (plain.test(text)) return text
   const short = text.length > maxText ? `${text.slice(0, maxText)}…` : text
@@ -60,7 +61,9 @@ function redactUrl(_all: string, scheme: string, rest: string, tail: string | un
   return tail === undefined || tail === '' ? `${scheme}${rest}` : `${scheme}${rest}?${censored}`
 }
 
-/** A copy of the fields that is safe to print. Errors become `{ type, code, message, cause }`, without stacks. */
+/**
+ * Returns a copy of the fields that is safe to print. Errors become `{ type, code, message, cause }`, without stacks.
+ */
 export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const out: Record<string, unknown> = {}
   for (const key of Object.keys(fields)) {
@@ -113,7 +116,7 @@ export class RecordMask {
     this.#begin = begin
   }
 
-  /** Valid for one record within this turn; it may limit the work for the record. */
+  /** Valid for one record within this turn; it may limit the work done for the record. */
   begin(): MaskText | undefined {
     return this.#begin?.()
   }

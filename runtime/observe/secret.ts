@@ -1,6 +1,6 @@
 /**
- * A string that must not be printed. Every way of turning it into text yields `[secret]`; only `reveal()` gives the
- * value. Wrap at the moment of reading (runtime/config), reveal at the moment of use.
+ * A string that must not be printed. Every conversion to text yields `[secret]`; only `reveal()` returns the value.
+ * Wrap the value when it is read (runtime/config), and reveal it when it is used.
  */
 import { inspect } from 'node:util'
 

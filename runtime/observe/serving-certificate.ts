@@ -1,5 +1,5 @@
 /**
- * Opens the certificate of a server in this process and reports its events: reloaded, unusable, expiring within two
+ * Opens the certificate for a server in this process and reports its events: reloaded, unusable, expiring within two
  * weeks, expired.
  */
 import { type CertificateFiles, ServedCertificate } from '../../schemas/certificate/index.ts'
@@ -8,8 +8,8 @@ import type { Events } from './events/stream.ts'
 const soonMs = 14 * 24 * 60 * 60_000
 
 /**
- * Throws INVALID_CONFIG with all problems of the files. The caller closes it, and calls `checkFiles` after adding event
- * listeners.
+ * Throws INVALID_CONFIG listing all problems in the files. The caller closes it, and calls `checkFiles` after adding
+ * event listeners.
  */
 export function openServingCertificate(files: CertificateFiles, events: Events): ServedCertificate {
   let reportedState = ''

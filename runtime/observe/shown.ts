@@ -4,13 +4,13 @@
  */
 import { hash } from 'node:crypto'
 
-/** One tool of the catalog. */
+/** One tool in the catalog. */
 export interface ShownTool {
   /** Name in policies and settings, and for clients unless there is an alias. */
   readonly name: string
   /** Name for clients when the full name is too long for them. */
   readonly alias?: string | undefined
-  /** Empty for a tool of the server, such as a workflow. */
+  /** Empty for one of the server's own tools, such as a workflow. */
   readonly backend: string
   readonly original: string
   /** The definition that clients see. */

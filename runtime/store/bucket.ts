@@ -1,5 +1,5 @@
 /**
- * Arithmetic of a refilling token bucket, without clock and storage.
+ * Arithmetic of a refilling token bucket, without a clock or storage.
  *
  * scripts.ts implements the same arithmetic in Lua; shared contract tests check that both agree.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, rateLimiting.

@@ -6,7 +6,7 @@ import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { RedisLink } from './redis-link.ts'
 
 export interface RedisFacts {
-  /** From INFO, for instance `7.2.4`. */
+  /** From INFO, for example `7.2.4`. */
   readonly version: string | undefined
   readonly role: string | undefined
   /** From CONFIG GET or INFO. */

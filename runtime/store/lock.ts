@@ -13,14 +13,14 @@ import type { Store } from './store.ts'
 export interface LockOptions {
   /** Milliseconds after which the lock is free again, even if its holder died. */
   readonly ttlMs: number
-  /** Milliseconds to wait for another holder before `STORE_DOWN` is thrown. */
+  /** Milliseconds to wait for another holder to release the lock before `STORE_DOWN` is thrown. */
   readonly waitMs: number
   /** Milliseconds between two attempts. Default: 25. */
   readonly retryMs?: number
   readonly signal?: AbortSignal
 }
 
-/** Runs `work` while holding the lock. Throws the errors of `work`, or `STORE_DOWN` when the lock stays taken. */
+/** Runs `work` while holding the lock. Rethrows errors from `work`, or `STORE_DOWN` when the lock stays taken. */
 export async function withLock<T>(
   store: Store,
   name: string,

@@ -114,7 +114,7 @@ class Memory {
     this.#bytes = 0
   }
 
-  /** `share` is the part of each cap that may be used. */
+  /** `share` is the fraction of each cap that may be used. */
   #fits(entries: number, bytes: number, share: number): boolean {
     const space = (): boolean =>
       this.#slots.size + entries <= this.#maxEntries * share &&

@@ -1,6 +1,6 @@
 /**
- * Wraps the three clients of the Redis library in one interface. Loaded with the first connection, because the library
- * is large and most programs use no Redis.
+ * Wraps the three clients of the Redis library in one interface. Loaded on the first connection, because the library is
+ * large and most programs use no Redis.
  */
 import { createClient, createCluster, createSentinel, ErrorReply } from '@redis/client'
 import { backoffMs, type RedisClient, ReplyError } from './redis-client.ts'
@@ -33,7 +33,7 @@ function socket(
   }
 }
 
-/** Options of a data node. Sends no additional commands on connect, so that a minimal ACL suffices. */
+/** Options for a data node. Sends no additional commands on connect, so that a minimal ACL suffices. */
 function node(config: RedisConfig) {
   return {
     ...(config.username === undefined ? {} : { username: config.username }),

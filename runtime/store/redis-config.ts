@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 
 export interface RedisTlsConfig {
-  /** CA certificates, PEM. Absent: the system's roots. */
+  /** CA certificates, PEM. If absent, the system's roots are used. */
   readonly ca?: string
   readonly insecureSkipVerify?: boolean
 }
@@ -49,7 +49,7 @@ export function parseAddr(addr: string): { host: string; port: number } {
   return split
 }
 
-/** Throws INVALID_CONFIG with every error that `redisViolations` finds. */
+/** Throws INVALID_CONFIG listing every error that `redisViolations` finds. */
 export function checkRedisConfig(config: RedisConfig): void {
   const violations = redisViolations(config)
   if (violations.length > 0)

@@ -3,7 +3,7 @@
  *
  * Connects in the background and retries forever with increasing delays. A command waits for the connection at most the
  * write timeout, then for its response at most the read timeout, and fails with `STORE_DOWN`. A connection that
- * swallows commands (a node that vanished without closing) is replaced. Servers that refuse the credentials are retried
+ * swallows commands (a node that vanished without closing) is replaced. Servers that reject the credentials are retried
  * as well, so that a rotated password takes effect without a restart.
  *
  * Does not interpret commands. Passwords never appear in errors or logs.

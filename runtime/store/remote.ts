@@ -1,5 +1,5 @@
 /**
- * A store in another process of this machine, for the worker processes of a server without Redis. One side serves its
+ * A store in another process on this machine, for the worker processes of a server without Redis. One side serves its
  * store; the other side accesses it through calls. A lost call or a dead process causes STORE_DOWN, like an unreachable
  * server.
  */
@@ -51,7 +51,7 @@ export interface StoreCall {
   readonly parameters: readonly unknown[]
 }
 
-/** Executes calls from other processes on a store. Rejects with the errors of the store. */
+/** Executes calls from other processes on a store. Rejects with the store's errors. */
 export function serveStore(store: Store): (call: StoreCall) => Promise<unknown> {
   const scans = new Map<number, AsyncIterator<readonly string[]>>()
   let next = 1

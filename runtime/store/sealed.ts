@@ -68,7 +68,7 @@ function keyOf(secret: Uint8Array): SealKey {
   return key
 }
 
-/** Returns the id of a secret in the values that it seals. The id does not reveal the secret. */
+/** Returns the id that identifies a secret in the values that it seals. The id does not reveal the secret. */
 export function sealId(secret: Uint8Array): string {
   return keyOf(secret).id
 }

@@ -34,7 +34,7 @@ export interface SetOptions {
 export interface Bucket {
   readonly key: string
   readonly capacity: number
-  /** Milliseconds in which an empty bucket becomes full. The key lives twice as long. */
+  /** Milliseconds it takes an empty bucket to fill. The key lives twice as long. */
   readonly refillMs: number
 }
 
@@ -82,7 +82,7 @@ export interface Store {
   touch(key: string, ttlMs: number): Promise<boolean>
   /**
    * Compare and set: writes `next` only if the entry is unchanged since `seen` (`undefined`: still absent). `next`
-   * undefined deletes the entry. Without `ttlMs` the lifetime is unchanged. Returns false when another caller changed
+   * undefined deletes the entry. Without `ttlMs`, the lifetime is unchanged. Returns false when another caller changed
    * the entry.
    */
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
@@ -127,7 +127,7 @@ export function checkCounters(counters: readonly Counter[]): void {
   }
 }
 
-/** Below 2^53 by more than the rounding error of the Redis client when it reads a number. */
+/** Far enough below 2^53 to allow for the Redis client's rounding error when it reads a number. */
 const largestSum = 9e15
 
 /** Returns the new sum, or undefined when it would exceed the limit. */

@@ -24,14 +24,14 @@ export type CedarEngine = Pick<
 /** A value in Cedar's JSON format. */
 export type CedarValue = Cedar.CedarValueJson
 export type PolicyJson = Cedar.PolicyJson
-/** The engine's error for an invalid text or value. */
+/** The engine's error for invalid text or an invalid value. */
 export type EngineError = Cedar.DetailedError
 export type AuthorizationCall = Omit<Cedar.StatefulAuthorizationCall, 'preparsedPolicySetId'>
 export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
 /** The engine failed and was replaced, or could not be loaded. `cause` is for the log only. */
 export class EngineFailure extends ModuleError {
-  /** Message about the current input, to follow its name. */
+  /** Message about the current input, to be appended to its name. */
   readonly verdict: string
 
   constructor(cause: unknown, { loaded = true }: { readonly loaded?: boolean } = {}) {
@@ -107,7 +107,7 @@ const maxPrepared = 100
 const prepared = new WeakMap<CedarEngine, Set<string>>()
 
 /**
- * Prepares a set of policies in the current engine, unless it is prepared already. Returns the engine's error, if any.
+ * Prepares a set of policies in the current engine, unless it is already prepared. Returns the engine's error, if any.
  * Throws EngineFailure.
  */
 export function prepare(

@@ -10,15 +10,15 @@ import { type Fields, isFields } from '../validation/fields.ts'
 import { callEngine, EngineFailure, errorText } from './engine.ts'
 import { keyOf, toUid } from './uid.ts'
 
-/** Limit on the characters of the document. */
+/** Maximum document length, in characters. */
 const maxText = 256 * 1024
-/** Limit on objects, lists and scalars. */
+/** Maximum number of objects, lists and scalars. */
 const maxValues = 20_000
-/** Limit on levels of objects and lists, including those around the attributes. */
+/** Maximum nesting of objects and lists, including those around the attributes. */
 const maxDepth = 32
-/** Limit on levels of ancestors. */
+/** Maximum number of ancestor levels. */
 const maxLevels = 32
-/** Limit on steps from entities to ancestors, over all entities and paths. */
+/** Maximum number of steps from entities to ancestors, across all entities and paths. */
 const maxSteps = 100_000
 
 /** Entity types for the origin of a tool, prompt or resource. Only the gateway may add entities below them. */

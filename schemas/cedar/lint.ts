@@ -12,7 +12,7 @@ import { toUid, type Uid } from './uid.ts'
 /** Actions in policies for the web console, one for each role. */
 export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
 
-/** What policies apply to: requests of clients, or the web console. */
+/** What policies apply to: client requests, or the web console. */
 type PolicySubjectMatter = 'clients' | 'console'
 
 const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
@@ -45,7 +45,7 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server whose console the policies are for. Default: the policies are for requests of clients. */
+  /** Name of the server whose console the policies are for. Default: the policies are for client requests. */
   readonly consoleOf?: string | undefined
 }
 
@@ -139,7 +139,7 @@ function jsonOf(text: string): PolicyJson | undefined {
   }
 }
 
-/** Collects every entity, and every attribute of a value that is not a plain record. */
+/** Collects every entity and every attribute of a value that is not a plain record. */
 function namesIn(value: unknown): Names {
   const found = {
     types: new Set<string>(),
@@ -179,7 +179,7 @@ function configuredNames(entitiesJson: string): Names {
   return {
     types: new Set(known.map(({ type }) => type)),
     actions: new Set(known.filter(({ type }) => type === 'Action').map(({ id }) => id)),
-    // A policy can name any ancestor of a console instead of the console.
+    // A policy can name any ancestor of a console instead of the console itself.
     consoles: new Set(known.filter(({ type }) => type === 'Console').map(({ id }) => id)),
     attributes: new Set(entities.flatMap(({ attrs }) => (isFields(attrs) ? Object.keys(attrs) : []))),
   }

@@ -75,7 +75,7 @@ function ofEntity(value: object): Omit<NamedOrigin, 'path'> | undefined {
   return uid.type === 'BackendTool' ? { name, tool: uid.id.slice(slash + 1) } : { name }
 }
 
-/** Matches `resource.backend == "b"`, in either order. */
+/** Matches `resource.backend == "b"`, with the operands in either order. */
 function ofComparison(value: object): Omit<NamedOrigin, 'path'> | undefined {
   const { '==': equal }: { '=='?: unknown } = value
   if (!isFields(equal)) return undefined

@@ -10,17 +10,17 @@ import { callEngine, EngineFailure, errorText, type PolicyJson } from './engine.
 import { notCedar, textViolation } from './scan.ts'
 
 export interface PoliciesRead {
-  /** The individual policies of each text, in order; empty for an invalid text. */
+  /** The individual policies of each text, in order; empty for invalid text. */
   readonly policies: readonly (readonly string[])[]
   /** With paths such as `policies[3]`. */
   readonly violations: readonly Violation[]
 }
 
 const maxTexts = 1000
-/** Limit on the characters of all texts together. */
+/** Maximum total length of all texts, in characters. */
 const maxTotal = 256 * 1024
 /**
- * The engine is slow on invalid texts. After this many characters of invalid text, the remaining texts are not parsed.
+ * The engine is slow on invalid text. After this many characters of invalid text, the remaining texts are not parsed.
  */
 const maxWrong = 16 * 1024
 

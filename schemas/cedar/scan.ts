@@ -10,17 +10,17 @@
  * passes may still be invalid. Source: Cedar policy grammar.
  */
 
-/** Limit on the characters of one text. */
+/** Maximum length of one text, in characters. */
 const maxText = 64 * 1024
 const maxTokens = 8192
-/** Limit on the nesting of `(`, `[` and `{`. */
+/** Maximum nesting of `(`, `[` and `{`. */
 const maxBrackets = 32
-/** Limit on levels of operators, accessors and brackets in one expression. */
+/** Maximum number of levels of operators, accessors and brackets in one expression. */
 const maxDepth = 64
-/** Limit on the characters of a pattern after `like`; the engine compares in time pattern × text. */
+/** Maximum pattern length for `like`, in characters; matching takes time proportional to pattern × text. */
 const maxPattern = 256
 
-/** Matches comments, strings and tokens of a text. As in the engine, either line break ends a comment. */
+/** Matches comments, strings and tokens in a text. As in the engine, either line break ends a comment. */
 const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/g
 
 export const notCedar = 'is not a Cedar policy'
@@ -45,7 +45,7 @@ class Expression {
   readonly #products = new Run()
   readonly #accessors = new Run()
   #comparison = 0
-  /** The engine accepts at most four signs in a row. */
+  /** The engine accepts at most four consecutive signs. */
   #sign = 0
   /** Depth of the deepest brackets inside the expression. */
   inner = 0
@@ -96,7 +96,7 @@ class Expression {
   }
 }
 
-/** Precedence of operators. A tighter level restarts after a looser operator. */
+/** Precedence of operators. Tighter levels restart after a looser operator. */
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ['if', 'then', 'else'],
@@ -108,7 +108,7 @@ const levels: ReadonlyMap<string, number> = new Map(
   ].flatMap((tokens, level) => tokens.map((token) => [token, level] as const)),
 )
 
-/** Counts operators in a row. */
+/** Counts consecutive operators. */
 class Run {
   #now = 0
   max = 0

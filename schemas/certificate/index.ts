@@ -22,7 +22,7 @@ export interface CertificateFiles {
 export interface CertificateObserver {
   /** Called after a new pair was loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** Called when the new files cannot be used; once for each content. */
+  /** Called when the new files cannot be used; once per content. */
   readonly onUnusable?: (reason: string) => void
   /** Called once a minute. */
   readonly onPoll?: (certificate: ServedCertificate) => void
@@ -56,7 +56,7 @@ export class ServedCertificate {
   #content: string | undefined
   #pair: Pair
 
-  /** Reads, checks and watches the files. Throws INVALID_CONFIG with all problems. */
+  /** Reads, checks and watches the files. Throws INVALID_CONFIG listing all problems. */
   constructor(files: CertificateFiles, observer: CertificateObserver = {}) {
     this.#files = files
     this.#observer = observer
@@ -79,7 +79,7 @@ export class ServedCertificate {
     return this.#pair.endsAt
   }
 
-  /** Applies each new pair to the server, which must have been created with `options`. */
+  /** Applies each new pair to the server, which must have been created using `options`. */
   follow(server: SecureServer): void {
     this.#servers.add(server)
   }
@@ -138,7 +138,7 @@ export class ServedCertificate {
   }
 }
 
-/** Throws INVALID_CONFIG with all problems of the files. */
+/** Throws INVALID_CONFIG listing all problems in the files. */
 export function checkCertificate(files: CertificateFiles): void {
   readPair(files)
 }

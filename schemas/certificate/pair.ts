@@ -36,7 +36,7 @@ export function pairViolations({ cert, key }: PemPair, names: PairNames): readon
   ]
 }
 
-/** Returns the certificates of a PEM text, at least one, or an error message. */
+/** Returns the certificates (at least one) in a PEM text, or an error message. */
 export function certificatesIn(pem: string): readonly X509Certificate[] | string {
   const texts = pem.match(certificateForm) ?? []
   if (texts.length === 0) return 'contains no PEM certificate'
@@ -90,7 +90,7 @@ function togetherViolations(
   ]
 }
 
-/** True when the first certificate is valid for this host name; false for an invalid PEM text. */
+/** True when the first certificate is valid for this host name; false for invalid PEM text. */
 export function serverName(pem: string, host: string): boolean {
   const chain = certificatesIn(pem)
   return typeof chain !== 'string' && chain[0]?.checkHost(host) !== undefined

@@ -1,6 +1,6 @@
 /**
- * Writes the reference page of a kind: every field with type, default, limits and rules, and the columns of `kubectl
- * get`.
+ * Writes the reference page of a kind: every field with its type, default, limits and rules, and the columns of
+ * `kubectl get`.
  */
 import { writeYaml } from '../yaml/index.ts'
 import { expected } from '../validation/messages.ts'
@@ -94,7 +94,7 @@ function table({ path, schema }: Part, nested: Part[], bundle: Bundle): string[]
   ]
 }
 
-/** Returns the object with fields inside a field: the field itself, its items or its map values. */
+/** Returns the object that has fields inside a field: the field itself, its items or its map values. */
 function innerObject(path: string, field: Schema, bundle: Bundle): Part | undefined {
   if (field.items) return innerObject(`${path}[]`, inlined(field.items, bundle), bundle)
   if (typeof field.additionalProperties === 'object') {

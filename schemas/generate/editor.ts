@@ -11,7 +11,10 @@ type Json = Record<string, unknown>
 
 const draft = 'http://json-schema.org/draft-07/schema#'
 
-/** Returns file name -> JSON text: one schema per kind, one for files with several kinds, one per runtime file. */
+/**
+ * Returns a map from file name to JSON text: one schema per kind, one for files with several kinds, one per runtime
+ * file.
+ */
 export function editorSchemas(bundle: Bundle): Map<string, string> {
   const kinds = bundle.kinds.map(({ kind }) => kind)
   const roots: [string, Json, readonly string[]][] = [

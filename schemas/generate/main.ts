@@ -18,10 +18,10 @@ import { metaSchemaFiles } from './meta-schema.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-/** Pages that are written by hand except for some sections. */
+/** Pages written by hand except for some sections. */
 const authGuide = 'docs/guides/external-auth.md'
 const troubleshooting = 'docs/guides/troubleshooting.md'
-/** Folders with only generated files. */
+/** Folders that contain only generated files. */
 const owned = [
   'schemas/generated',
   'manifests/crds',
@@ -30,7 +30,7 @@ const owned = [
   'docs/reference/schemas',
 ]
 
-/** Returns path relative to the repository root -> content. */
+/** Returns a map from path (relative to the repository root) to content. */
 async function generate(): Promise<Map<string, string>> {
   const bundle = loadBundle(join(root, 'schemas'))
   const validators = await validatorFiles(bundle)

@@ -1,4 +1,4 @@
-/** Writes the reference page of metrics from the metrics tables. */
+/** Writes the metrics reference page from the metrics tables. */
 import {
   durationBounds,
   type MetricRow,

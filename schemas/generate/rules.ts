@@ -2,8 +2,8 @@
  * Compiles the CEL rules of the schemas (`x-kubernetes-validations`) to TypeScript, so that no program parses them at
  * start or loads the CEL library for them.
  *
- * The library parses a rule; each node of its tree becomes a call of `schemas/validation/rule-functions.ts`.
- * Unsupported CEL features make the generation fail. Regular expressions use RE2 syntax: constructs with a different
+ * The library parses a rule; each node of its tree becomes a call into `schemas/validation/rule-functions.ts`.
+ * Unsupported CEL features cause generation to fail. Regular expressions use RE2 syntax: constructs with a different
  * meaning in JavaScript are rewritten, and patterns that could exceed linear time are rejected.
  */
 import { parse } from '@bufbuild/cel'
@@ -27,7 +27,7 @@ const functions: Readonly<Record<string, string>> = {
   double: 'double',
 }
 
-/** Returns the TypeScript module: text of each rule -> function of `self`. */
+/** Returns the TypeScript module, which maps the text of each rule to a function of `self`. */
 export function rulesFile(bundle: Bundle): string {
   const compiled = [...new Set(rulesIn(bundle))].sort().map((rule) => [rule, compiledRule(rule)] as const)
   const lines = compiled.map(([rule, code]) => `  ${JSON.stringify(rule)}: (self) =>\n    ${code},`)
@@ -117,7 +117,7 @@ function operandsOf(name: string, expr: Expr): Expr[] {
 
 type Loop = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']
 
-/** Compiles the macros `all` and `exists`: a loop that starts with true or false and combines with && or ||. */
+/** Compiles the macros `all` and `exists`: a loop that starts with true or false and combines results with && or ||. */
 function loop({ iterVar, iterVar2, iterRange, accuInit, accuVar, loopStep, result }: Loop): string {
   const step = loopStep?.exprKind
   const joins = step?.case === 'callExpr' ? step.value.function : undefined

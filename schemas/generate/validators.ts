@@ -14,7 +14,7 @@ import { generatedModule } from './generated-module.ts'
 
 const dropped = new Set(['description', 'default', 'title'])
 
-/** Returns path in `schemas/generated` -> content: each JavaScript module and its declaration file. */
+/** Returns the content of each JavaScript module and its declaration file by path in `schemas/generated`. */
 export async function validatorFiles(bundle: Bundle): Promise<readonly [path: string, text: string][]> {
   const kinds = bundle.kinds.map(({ kind }) => kind)
   return [
@@ -38,7 +38,7 @@ async function moduleOf(
     allErrors: true,
     messages: false,
     strict: false,
-    // Rejects unknown keywords, such as those of another draft, instead of skipping them.
+    // Rejects unknown keywords, such as those from another draft, instead of skipping them.
     strictSchema: true,
     inlineRefs: false,
     code: { source: true, esm: true, lines: true, optimize: 2 },

@@ -1,6 +1,6 @@
 /**
- * Writes a CRD as compact YAML; in a deep schema, indentation is half of the file. Flat values go on one line where
- * they fit, and lists are not indented below their key, as in Kubernetes' own files. The content is unchanged.
+ * Writes a CRD as compact YAML; in a deep schema, indentation is half the file. Flat values go on one line where they
+ * fit, and lists are not indented below their key, as in Kubernetes' own files. The content is unchanged.
  */
 import { Document, isScalar, isSeq, visit } from 'yaml'
 import { quotedForKubectl } from '../yaml/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Finds all matches of an RE2 regular expression in a text, in linear time, by simulating all states at once. The
- * search can stop after any character and continue later; it only looks ahead by one character.
+ * Finds all matches of an RE2 regular expression in a string in linear time, by simulating all states at once. The
+ * search can stop after any character and continue later; it looks ahead by only one character.
  *
  * The result is the union of all matches, and lazy quantifiers are treated as greedy. For redaction, a match that is
  * too long is better than one that is too short. Each character is read once.
@@ -8,7 +8,7 @@
  */
 import { compileProgram, PatternError, type PatternProgram } from '../workflow/pattern.ts'
 
-/** Limit on the instructions of one expression. Each may be active at each character. */
+/** Maximum number of instructions in one expression. Each may be active at each character. */
 const maxInstructions = 500
 
 /** Instruction codes of the engine. */
@@ -62,7 +62,7 @@ export class LinearExpression {
 class States {
   readonly #expression: LinearExpression
   readonly pcs: Int32Array
-  /** Doubles, because a text may be long. */
+  /** Doubles, because texts may be long. */
   readonly starts: Float64Array
   count = 0
   /** Start of the longest match that ends here, or -1. */
@@ -89,7 +89,10 @@ class States {
     }
   }
 
-  /** Adds all states that are reachable without a character. Starts must be ascending; the first start is kept. */
+  /**
+   * Adds all states that are reachable without consuming a character. Starts must be ascending; the first start is
+   * kept.
+   */
   add(from: number, start: number, context: number): void {
     const stack = this.#stack
     const { kinds, outs, args } = this.#expression
@@ -113,7 +116,7 @@ class States {
   }
 }
 
-/** One search through a text that arrives in pieces. */
+/** One search through text that arrives in pieces. */
 export class ExpressionSearch {
   readonly #expression: LinearExpression
   #states: States

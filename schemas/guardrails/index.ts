@@ -8,8 +8,8 @@ import { LinearExpression } from './expression.ts'
 export { LinearExpression, ExpressionSearch } from './expression.ts'
 
 /**
- * Limit on the instructions of all expressions together. Each instruction takes time to check and compile, and at each
- * character of a text.
+ * Maximum number of instructions in all expressions together. Each instruction takes time to check and compile, and
+ * again for each character of the text.
  */
 const maxTotalSize = 5_000
 
@@ -60,8 +60,9 @@ function checkOf(source: string): number | string {
 }
 
 /**
- * Warns about valid settings without effect: exceptions that exclude nothing, because the rule does not apply there,
- * and limits that no result can reach. `maxResultBytes` is the limit from `operational` in the same configuration.
+ * Warns about valid settings that have no effect: exceptions that exclude nothing, because the rule does not apply
+ * there, and limits that no result can reach. `maxResultBytes` is the limit from `operational` in the same
+ * configuration.
  */
 export function guardrailWarnings(
   guardrails: unknown,
@@ -114,7 +115,7 @@ function isApart(wanted: unknown, excepted: unknown): boolean {
   return !excepted.some((one) => wanted.includes(one))
 }
 
-/** True when the pointer names a member that only params have and the rule applies to results, or vice versa. */
+/** True when the pointer names a member that only params have but the rule applies to results, or vice versa. */
 function isElsewhere(pointer: string, direction: string): boolean {
   const [, first = ''] = pointer.split('/')
   if (direction === 'results') return first === 'arguments'

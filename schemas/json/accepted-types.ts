@@ -13,12 +13,16 @@ export type ValuePath = readonly (string | number)[]
 
 /** The schema comes from a server and may refer to itself. */
 const maxVisited = 1_000
-/** List items and characters of references that one search reads. A cycle may visit the same long list again and again. */
+/**
+ * Number of list items and reference characters that one search reads. A cycle may visit the same long list again and
+ * again.
+ */
 const maxRead = 100_000
 
 /**
- * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type there, or
- * when the search visits more than 1,000 schemas or reads more than 100,000 list items and characters of references.
+ * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type
+ * there, or when the search visits more than 1,000 schemas or reads more than 100,000 list items and reference
+ * characters.
  */
 export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
   const search = new TypeSearch(root)
@@ -120,7 +124,7 @@ class TypeSearch {
   }
 }
 
-/** Counts what a visit of `schema` reads apart from its subschemas. */
+/** Counts what a visit to `schema` reads apart from its subschemas. */
 function readLength(schema: Fields): number {
   return listingKeywords.reduce((sum, keyword) => {
     const value = schema[keyword]

@@ -53,7 +53,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]))
 }
 
-/** Error message for a number that a double would round, with the way to write it instead. */
+/** Error message for a number that a double would round; it states how to write the number instead. */
 export function roundedNumber(source: string): string {
   const shown = source.length > 40 ? `${source.slice(0, 39)}…` : source
   return `the number ${shown} would lose digits; numbers are exact up to ${Number.MAX_SAFE_INTEGER}. Write it in quotes if text is accepted here`

@@ -1,7 +1,7 @@
 /**
- * Alerts on the metrics. Prometheus rules and a runbook page for each alert are generated from these rows.
+ * Alerts based on the metrics. Prometheus rules and a runbook page for each alert are generated from these rows.
  *
- * Rules refer to metrics by their rows, so a rule cannot query a metric that no program has.
+ * Rules refer to metrics by their rows, so a rule cannot query a metric that no program exports.
  */
 import { attachMetrics } from './attach.ts'
 import { hooksMetrics, proxyMetrics } from './programs.ts'

@@ -1,7 +1,7 @@
-/** Metrics of the proxy and of the hooks server, and metrics that every program has. */
+/** Metrics of the proxy and of the hooks server, and metrics that every program exports. */
 import type { MetricRow } from './row.ts'
 
-/** Every program has these. */
+/** Every program exports these. */
 export const processMetrics = {
   processCpu: {
     name: 'process_cpu',

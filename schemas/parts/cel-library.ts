@@ -1,5 +1,5 @@
 /**
- * The subset of the CEL library in use. A program part that is loaded with the first expression
+ * The subset of the CEL library in use. A program part that is loaded when the first expression is used
  * (`schemas/validation/cel.ts`).
  */
 export { celEnv, isCelError, isCelList, isCelMap, isCelUint, parse, plan } from '@bufbuild/cel'

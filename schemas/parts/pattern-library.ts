@@ -1,4 +1,5 @@
 /**
- * The regular expression engine. A program part that is loaded with the first pattern (`schemas/workflow/pattern.ts`).
+ * The regular expression engine. A program part that is loaded when the first pattern is used
+ * (`schemas/workflow/pattern.ts`).
  */
 export { RE2JS } from '@bufbuild/re2'

@@ -1,5 +1,6 @@
 /**
- * The JSON Schema compiler. A program part that is loaded with the first schema (`schemas/workflow/schema-check.ts`).
+ * The JSON Schema compiler. A program part that is loaded when the first schema is used
+ * (`schemas/workflow/schema-check.ts`).
  */
 import addFormats from 'ajv-formats'
 

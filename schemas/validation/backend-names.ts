@@ -24,14 +24,14 @@ export interface NamingSettings {
   readonly webhookConfig?: WebhookDefinition | undefined
 }
 
-/** Webhooks of another document. Problems are reported at the reference to it. */
+/** Webhooks from another document. Problems are reported at the reference to it. */
 export interface WebhookDefinition {
   readonly path: string
   readonly title: string
   readonly webhooks: unknown
 }
 
-/** A workflow of another document. Problems in its steps are reported at the reference to it. */
+/** A workflow from another document. Problems in its steps are reported at the reference to it. */
 export interface WorkflowDefinition {
   /** Path of the reference. */
   readonly path: string
@@ -48,10 +48,10 @@ export interface UnknownBackend extends Violation {
 /** Limits the time of the search for similar names. */
 const maxSuggestions = 3
 const maxCompared = 100
-/** Limits the length of the result; a last line contains the number of omitted violations. */
+/** Limits the length of the result; the last line reports the number of omitted violations. */
 const maxViolations = 50
 
-/** Returns one violation for each name in `settings` that is not in `known`. Paths start with `parent`. */
+/** Returns one violation for each name in `settings` that `known` does not contain. Paths start with `parent`. */
 export function unknownBackends(
   settings: NamingSettings,
   known: Iterable<string>,

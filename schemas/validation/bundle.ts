@@ -41,7 +41,7 @@ function follow(schema: Schema): Schema {
 }
 
 /**
- * Returns the schema of one field or list item below a resolved schema, or undefined when it is free-form or unknown.
+ * Returns the schema of one field or list item under a resolved schema, or undefined when it is free-form or unknown.
  */
 export function childSchema(schema: Schema, key: string | number): Schema | undefined {
   if (typeof key === 'number') return schema.items

@@ -1,5 +1,5 @@
 /**
- * Compiles CEL expressions and evaluates them on plain values. The only user of the CEL library.
+ * Compiles CEL expressions and evaluates them on plain values. The only module that uses the CEL library.
  *
  * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. Supports `duration`, `matches` (RE2, linear
  * time) and the standard macros, but no extension functions, so that a rule means the same in the Kubernetes API
@@ -36,12 +36,12 @@ export function compileCel(expression: string): CelProgram {
   return programOf(parsed(expression))
 }
 
-/** Far more than a search through a caller's groups needs; at most a tenth of a second. */
+/** Far more than a search through a caller's groups takes, and at most a tenth of a second. */
 const maxCost = 200_000
 
 /**
- * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and when one evaluation may
- * take long.
+ * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and when a single evaluation
+ * may take too long.
  */
 export function compileBoundedCel(expression: string): CelProgram {
   const tree = parsed(expression)
@@ -71,7 +71,7 @@ function inputs(variables: Readonly<Record<string, unknown>>): Record<string, Ce
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, toInput(value)]))
 }
 
-/** Converts JSON values and bigint; a Map is kept as it is. Throws GatehouseError INVALID_CONFIG for anything else. */
+/** Converts JSON values and bigint; a Map is kept as is. Throws GatehouseError INVALID_CONFIG for anything else. */
 function toInput(value: unknown): CelInput {
   switch (typeof value) {
     case 'string':

@@ -5,7 +5,7 @@
 import { childSchema, leadsTo, resolved } from './bundle.ts'
 import type { Schema } from '../schema.ts'
 
-/** Returns a deep copy of a JSON value with defaults. */
+/** Returns a deep copy of a JSON value with defaults applied. */
 export function filled(schema: Schema, value: unknown): unknown {
   return copied(value, schema)
 }

@@ -1,6 +1,6 @@
 /**
  * Excludes invalid backends from the file of a virtual server, with all settings for them, and keeps the rest. The
- * hooks apply it before they write the file, the runtime when it reads a file. One invalid setting excludes the whole
+ * hooks use this before they write the file, the runtime when it reads one. One invalid setting excludes the whole
  * backend, because a backend without its credentials, filter or timeout would not behave as configured.
  */
 import { type Fields, fieldsOf, isFields } from './fields.ts'
@@ -10,7 +10,7 @@ import { below, type Violation } from './violations.ts'
 export interface ExcludedBackend {
   /** Name in the file, or `backends[0]` when it has no usable name. */
   readonly name: string
-  /** `field: rule` lines, without values that could be secret. */
+  /** `field: rule` lines, without values that could be secrets. */
   readonly problems: readonly string[]
   /** True when the document has settings for this backend, but does not declare it. */
   readonly isUnknown?: true
@@ -28,7 +28,7 @@ interface Place {
   readonly backend: string
 }
 
-/** Returns the document without the invalid backends, or undefined when a violation is not about a backend. */
+/** Returns the document without the invalid backends, or undefined when a violation does not concern a backend. */
 export function withoutBroken<T>(document: T, violations: readonly Violation[]): Remaining<T> | undefined {
   const places = placesOf(document)
   const declared = new Set(partsOf(document).backends.map(nameOf))
@@ -99,7 +99,7 @@ function only(map: Fields, names: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(map).filter(([name]) => !names.has(name)))
 }
 
-/** Returns a copy with another value at an existing path. */
+/** Returns a copy with the value at an existing path replaced. */
 function replaced<T>(value: T, [key, ...rest]: readonly string[], leaf: unknown): T {
   if (key === undefined || !isFields(value) || value[key] === undefined) return value
   return { ...value, [key]: rest.length === 0 ? leaf : replaced(value[key], rest, leaf) }

@@ -11,7 +11,7 @@ export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {}
 }
 
-/** Parses a text that contains a JSON object. Returns undefined for anything else. */
+/** Parses a string that contains a JSON object. Returns undefined for anything else. */
 export function jsonFields(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -1,5 +1,5 @@
 /**
- * Converts the errors of the compiled validators to violations that a user can act on: one per error, with the path,
+ * Converts the errors from the compiled validators to violations that a user can act on: one per error, with the path,
  * the shape of the value and what is allowed. Values are quoted only in fields that cannot contain a secret.
  */
 import { isFields } from './fields.ts'
@@ -139,7 +139,7 @@ function wrongText(keyword: string, { path, schema, value }: Place, limit: numbe
   }
 }
 
-/** Describes what a field accepts. */
+/** Describes the values that a field accepts. */
 export function expected(schema: Schema): string {
   if (schema.enum) {
     const words = schema.enum.map((word) => JSON.stringify(word))

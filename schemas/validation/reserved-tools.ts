@@ -20,7 +20,7 @@ export function reservedTools({ optimizer, codeMode }: ToolFeatures): ReadonlySe
   ])
 }
 
-/** Returns a tool's name with the prefix of its workload. */
+/** Returns a tool's name prefixed for its workload. */
 export function prefixedName(format: string, workload: string, name: string): string {
   return format.replaceAll('{workload}', workload) + name
 }

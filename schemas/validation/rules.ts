@@ -64,7 +64,7 @@ function hasTooMany({ maxItems, maxProperties }: Schema, value: unknown): boolea
   return maxProperties !== undefined && isFields(value) && Object.keys(value).length > maxProperties
 }
 
-/** True when the value has the type that the rules are written for. */
+/** True when the value has the type that the rules expect. */
 function isRuled(schema: Schema, value: unknown): boolean {
   if (schema.type === 'array') return Array.isArray(value)
   return schema.type === 'object' ? isFields(value) : typeof value === schema.type
@@ -99,12 +99,12 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
-/** Converted objects and lists of a document. Rules of an object also read nested objects that have rules. */
+/** Converted objects and lists from a document. Rules on an object also read nested objects that have rules. */
 type Converted = Map<object, unknown>
 
 /**
- * Converts a value to CEL: integers become int, null members are absent, and names of declared fields are escaped like
- * in Kubernetes, because CEL reserves some words (`namespace` is `self.__namespace__`).
+ * Converts a value to CEL: integers become int, null members are absent, and names of declared fields are escaped as in
+ * Kubernetes, because CEL reserves some words (`namespace` is `self.__namespace__`).
  */
 function toCel(reference: Schema, value: unknown, converted: Converted): unknown {
   const before = typeof value === 'object' && value !== null ? converted.get(value) : undefined
@@ -121,7 +121,7 @@ function toCel(reference: Schema, value: unknown, converted: Converted): unknown
   if (!isFields(value)) return value
   const map = new Map<string, unknown>()
   converted.set(value, map)
-  // Rules cannot read free-form objects; neither can they in the API server.
+  // Rules cannot read free-form objects, just as in the API server.
   if (schema['x-kubernetes-preserve-unknown-fields']) return map
   for (const [key, item] of Object.entries(value)) {
     if (item === null || item === undefined) continue

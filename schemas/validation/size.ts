@@ -2,19 +2,19 @@
  * Limits the size of documents before validation, because validators visit every value and report every error. Rejects
  * numbers that would be rounded.
  *
- * The limits are far above real documents (a rendered configuration has 240 KiB) and far below sizes that take long or
- * overflow the stack.
+ * The limits are far above real documents (a rendered configuration is 240 KiB) and far below sizes that take too long
+ * or overflow the stack.
  */
 import { isRawJson, roundedNumber } from '../json/exact-json.ts'
 import { isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
 export interface SizeLimits {
-  /** Limit on objects, lists and scalars. */
+  /** Maximum number of objects, lists and scalars. */
   readonly values: number
-  /** Limit on the items of one list and the members of one object. */
+  /** Maximum number of items in one list and of members in one object. */
   readonly members: number
-  /** Limit on the characters of all strings and names together. */
+  /** Maximum total length of all strings and names, in characters. */
   readonly characters: number
 }
 
@@ -36,7 +36,7 @@ export function boundsViolations(document: unknown, limits: SizeLimits): readonl
   let characters = 0
   const path: (string | number)[] = []
 
-  /** Returns the violation, if any. `path` then points to the value, if the violation is about a single value. */
+  /** Returns the violation, if any. `path` then points to the value, if the violation concerns a single value. */
   function visit(value: unknown): Violation | undefined {
     values += 1
     if (values > limits.values) return { path: '', message: `holds more than ${limits.values} values` }

@@ -1,8 +1,8 @@
 /**
  * Validates documents: manifests of every kind, and the files that the runtime reads.
  *
- * The order is that of the API server: defaults, then the schema, then rules. Returns all errors at once. The admission
- * webhook, the command line and the tests share this code. Does no I/O and does not look at other objects.
+ * The order matches that of the API server: defaults, then the schema, then rules. Returns all errors at once. The
+ * admission webhook, the command line and the tests share this code. Does no I/O and does not look at other objects.
  */
 import { isFields } from './fields.ts'
 import { bundle, definition } from './bundle.ts'
@@ -23,8 +23,8 @@ const check = checker(compiled)
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 
 /**
- * Returns a function that validates documents with defaults, using the compiled validators. The function throws for an
- * unknown definition.
+ * Returns a function that validates documents that have their defaults, using the compiled validators. The function
+ * throws for an unknown definition.
  */
 export function checker(validators: Readonly<Record<string, Validator>>) {
   return (name: string, document: unknown): Violation[] => {
@@ -37,7 +37,7 @@ export function checker(validators: Readonly<Record<string, Validator>>) {
   }
 }
 
-/** Returns the problems of a manifest; empty when it is valid. Ignores the status, because users do not write it. */
+/** Returns the problems with a manifest; empty when it is valid. Ignores the status, because users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
   return validManifest(doc).violations
 }
@@ -46,7 +46,7 @@ export type ManifestResult =
   | { readonly resource: Kinds[KindName]; readonly violations: readonly [] }
   | { readonly resource?: undefined; readonly violations: readonly Violation[] }
 
-/** Returns a manifest with defaults and without its status, or its violations. */
+/** Returns a manifest with its defaults and without its status, or its violations. */
 export function validManifest(doc: unknown): ManifestResult {
   const beyond = boundsViolations(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
   if (beyond.length > 0) return { violations: beyond }

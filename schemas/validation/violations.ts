@@ -65,7 +65,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 /**
- * Edit distance in which a swap of two adjacent characters counts one; `limit` when the distance is `limit` or more.
+ * Edit distance in which a swap of two adjacent characters counts as one; `limit` when the distance is `limit` or more.
  */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit || a.length > 64 || b.length > 64) return limit

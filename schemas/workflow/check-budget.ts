@@ -15,8 +15,8 @@ export class CheckBudget {
   #isReported = false
 
   /**
-   * Checks one workflow. Returns false when it exceeds the budget. Its schemas are then not charged to the next
-   * workflows, but its work on defaults is.
+   * Checks one workflow. Returns false when it exceeds the budget. In that case, its schemas are not charged to the
+   * following workflows, but its work on defaults is.
    */
   attempt(check: () => void): boolean {
     const schemas = this.#schemas
@@ -26,13 +26,13 @@ export class CheckBudget {
     return !this.#isReported
   }
 
-  /** Charges a schema. True when it may be checked. */
+  /** Charges for a schema. Returns true when it may be checked. */
   takeSchema(schema: Fields): boolean {
     if (this.#schemas >= 0) this.#schemas -= countSchemas(schema)
     return this.#schemas >= 0
   }
 
-  /** Charges work on defaults. True until the budget is used up. */
+  /** Charges for work on defaults. Returns true until the budget is used up. */
   takeUnits(units: number): boolean {
     this.#units -= units
     return this.#units >= 0

@@ -24,7 +24,7 @@ export { maxArgumentDepth, propertyOf } from './templates.ts'
 export { booleanIn, conditionIn, integerIn, type JsonType, numberIn } from './typed-text.ts'
 export { workflowWarnings } from './warnings.ts'
 
-/** Returns the problems of one workflow at `path`. All workflows of one object share a budget. */
+/** Returns the problems with one workflow at `path`. All workflows in one object share a budget. */
 export function workflowViolations(
   tool: CompositeTool,
   path: string,
@@ -42,7 +42,7 @@ export function workflowViolations(
   ]
 }
 
-/** A tool of the server with this name would hide the workflow. */
+/** One of the server's own tools with this name would hide the workflow. */
 function nameViolations({ name }: CompositeTool, path: string): Violation[] {
   return Object.values<string>(serverTools).includes(name)
     ? [{ path: `${path}.name`, message: `${name} is reserved for a tool of the server` }]

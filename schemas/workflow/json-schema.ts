@@ -11,7 +11,7 @@ import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, schemasIn } from './schema-parts.ts'
 import { referenceError } from './schema-references.ts'
 
-/** Limit on the size of a schema, which a shared server compiles and evaluates. */
+/** Limit on the size of a schema, because a shared server compiles and evaluates it. */
 const maxBytes = 100 * 1024
 const maxSchemas = 500
 const maxDepth = 100
@@ -87,7 +87,7 @@ function budgetViolations(path: string, budget: CheckBudget): Violation[] {
 /** Budget for the check of one default. */
 const maxUnits = 20_000
 
-/** Defaults of the first level must match their schemas, otherwise a call that omits them would be rejected. */
+/** First-level defaults must match their schemas; otherwise, a call that omits those arguments would be rejected. */
 function defaultViolations(schema: Fields, path: string, budget: CheckBudget): Violation[] {
   return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
     const value = fieldsOf(property)['default']

@@ -1,5 +1,5 @@
 /**
- * Validates the output of a workflow: its properties, including nested ones, and their defaults.
+ * Validates a workflow's output: its properties, including nested ones, and their defaults.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'
@@ -58,7 +58,7 @@ function propertyViolations(property: OutputProperty, path: string, depth: numbe
   ]
 }
 
-/** A default is converted to its type when it is used. An unconvertible default would be ignored. */
+/** A default is converted to its declared type when it is used. A default that cannot be converted would be ignored. */
 function defaultViolations(value: unknown, type: JsonType, path: string): Violation[] {
   if (value === undefined || value === null || type === 'string' || coercible(value, type)) return []
   const forms = type === 'integer' ? ['a number', 'its text'] : [withArticle(type), 'its text']

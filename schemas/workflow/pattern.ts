@@ -1,9 +1,9 @@
 /**
  * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so that no
- * pattern and no text can block the server.
+ * pattern or text can block the server.
  *
  * The syntax is that of RE2, plus `\uXXXX`: no lookaround and no backreferences, which cannot be matched in linear
- * time, and no repeat above 1000. Portable JSON Schemas should use even less.
+ * time, and no repetition count above 1000. Portable JSON Schemas should use even less.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
 import type { RE2JS } from '@bufbuild/re2'
@@ -25,7 +25,7 @@ export interface Pattern {
 }
 
 const maxLength = 1_000
-/** Limit on the instructions of a compiled pattern; each may be active at each character. */
+/** Maximum number of instructions in a compiled pattern; each may be active at each character. */
 const maxSize = 5_000
 
 /** Throws PatternError. */
@@ -112,7 +112,9 @@ function withoutUnicodeEscapes(pattern: string): string {
   )
 }
 
-/** Estimates the number of instructions without compiling the pattern. Repeats multiply their operand. */
+/**
+ * Estimates the number of instructions without compiling the pattern. Repetitions multiply the size of their operand.
+ */
 function sizeOf(pattern: string): number {
   const token = /\\[pPx]\{[^}]*\}|\\[^]|\[\^?\]?(?:\\[^]|\[:\w+:\]|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|[^]/g
   const outer: number[] = []

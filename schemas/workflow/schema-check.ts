@@ -1,8 +1,8 @@
 /**
- * Checks values against JSON Schemas of workflows. No other file compiles or evaluates these schemas.
+ * Checks values against the JSON Schemas in workflows. No other file compiles or evaluates these schemas.
  *
  * A check spends units of work (about 100 ns each) from the caller's budget: at least one for each schema that is
- * applied to each part of the value, so that recursion, long lists and long texts are limited. Patterns are matched in
+ * applied to each part of the value, which limits recursion, long lists and long strings. Patterns are matched in
  * linear time; `uniqueItems` is linear too.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
@@ -13,7 +13,7 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern } from './pattern.ts'
 import { mapSchemas } from './schema-parts.ts'
 
-/** Charges units to a budget. Throws when the budget is used up. */
+/** Spends units from a budget. Throws when the budget is used up. */
 export type Spend = (units: number) => void
 
 const maxCached = 200
@@ -38,7 +38,7 @@ const allErrorsUnits = 50_000
 const enough = new Error('enough')
 
 export class SchemaCheck {
-  /** True when the check of even a small value can take long. */
+  /** True when checking even a small value can take a long time. */
   readonly isHeavy: boolean
   readonly #schema: Fields
   readonly #meter: Meter = { spend: spendNothing }
@@ -56,7 +56,7 @@ export class SchemaCheck {
 
   /**
    * Returns the mismatches of a value as `path rule`, at most ten lines, without values. `at` is a JSON pointer to the
-   * part of the schema to check against. Rethrows errors of `spend`.
+   * part of the schema to check against. Rethrows errors from `spend`.
    */
   violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits
@@ -77,7 +77,7 @@ export class SchemaCheck {
     try {
       return validate(value) ? [] : describe(validate.errors)
     } catch (error) {
-      // Stack overflow: the combination of value and schema can be too deep, although each is within its limits.
+      // Stack overflow: the combination of a value and a schema can be too deep, even though each is within its limits.
       if (error instanceof RangeError) return ['/ is too deep to be checked against the schema']
       throw error
     } finally {
@@ -98,7 +98,7 @@ export class SchemaCheck {
   }
 }
 
-/** Whether to collect all errors of a value or only the first. */
+/** Whether to collect all errors in a value or only the first. */
 type Errors = 'all' | 'first'
 
 const workflowKey = 'workflow'

@@ -12,7 +12,7 @@ const maxDepth = 100
 const maxInPlace = 100
 const referenceKeywords = ['$ref', '$dynamicRef'] as const
 
-/** Returns the error in the references of a schema, or undefined when all resolve to a part of it and terminate. */
+/** Returns the error in a schema's references, or undefined when all resolve to a part of it and terminate. */
 export function referenceError(root: Fields): string | undefined {
   const search = new Search(root)
   for (const schema of schemasIn(root)) {

@@ -10,7 +10,7 @@ import { elicitationSchemaViolations } from './json-schema.ts'
 
 type StepType = WorkflowStep['type']
 
-/** Fields that only one type of step uses. */
+/** Fields that only one step type uses. */
 const owners = {
   tool: 'tool',
   arguments: 'tool',
@@ -58,7 +58,7 @@ function foreignViolations(step: WorkflowStep, path: string): Violation[] {
 
 let blank: WorkflowStep | undefined
 
-/** Returns a step with only the schema's defaults. */
+/** Returns a step that contains only the schema's defaults. */
 function blankStep(): WorkflowStep {
   const kind = 'VirtualMCPCompositeToolDefinition' as const
   const spec: Pick<CompositeTool, 'name'> & { steps: object[] } = { name: 'w', steps: [{ id: 'a' }] }

@@ -20,9 +20,9 @@ export interface TemplateReads {
   readonly reads: readonly TemplateRead[]
 }
 
-/** With `nestedTemplates`, the levels below the first in which arguments may contain templates. */
+/** With `nestedTemplates`, the number of levels below the first at which arguments may contain templates. */
 export const maxArgumentDepth = 20
-/** Limit on the nesting of output properties that are checked. */
+/** Maximum depth at which nested output properties are checked. */
 const maxDepth = 10
 
 /** Root names in templates. `forEach` exists only in inner steps. */

@@ -41,8 +41,8 @@ export function booleanIn(text: string): boolean | undefined {
 }
 
 /**
- * Returns the boolean that the text of a condition contains, ignoring surrounding white space, or undefined for any
- * other text.
+ * Returns the boolean that a condition's text contains, ignoring surrounding white space, or undefined for any other
+ * text.
  * Source: docs/reference/specification/virtual-server.md#steps, steps, condition.
  */
 export function conditionIn(text: string): boolean | undefined {

@@ -1,6 +1,6 @@
 /**
- * YAML that all readers interpret the same way. Quotes strings that kubectl, which follows YAML 1.1, would read as
- * another type (`yes`, `on`, `0777`).
+ * Writes YAML that all readers interpret the same way. Quotes strings that kubectl, which follows YAML 1.1, would read
+ * as another type (`yes`, `on`, `0777`).
  */
 import { Document, Scalar, Schema, type ScalarTag, stringify, visit } from 'yaml'
 import { hiddenInText } from '../hidden-characters.ts'

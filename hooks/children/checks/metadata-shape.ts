@@ -1,5 +1,5 @@
 /**
- * Checks labels and annotations by the rules of the API server. Source: Kubernetes, "Labels and Selectors",
+ * Checks labels and annotations against the API server's rules. Source: Kubernetes, "Labels and Selectors",
  * "Annotations".
  */
 import type { MetadataOverrides, Violation } from '../../../schemas/index.ts'
@@ -18,7 +18,7 @@ function isQualifiedName(key: string): boolean {
   return prefix.length <= maxPrefix && prefixForm.test(prefix) && nameForm.test(key.slice(slash + 1))
 }
 
-/** Returns the error of a label, or undefined when it is valid. */
+/** Returns the error for a label, or undefined when it is valid. */
 export function labelFailure(key: string, value: string): string | undefined {
   if (!isQualifiedName(key)) return 'is not a valid label key'
   if (value !== '' && !nameForm.test(value)) {
@@ -27,12 +27,12 @@ export function labelFailure(key: string, value: string): string | undefined {
   return undefined
 }
 
-/** Returns the error of an annotation key, or undefined when it is valid. Prefixes may contain upper case. */
+/** Returns the error for an annotation key, or undefined when it is valid. Prefixes may contain uppercase letters. */
 export function annotationFailure(key: string): string | undefined {
   return isQualifiedName(key.toLowerCase()) ? undefined : 'is not a valid annotation key'
 }
 
-/** Returns the errors of the labels and annotations that a resource sets on its children. */
+/** Returns the errors in the labels and annotations that a resource sets on its children. */
 export function metadataViolations(given: MetadataOverrides | undefined, path: string): Violation[] {
   const violations: Violation[] = []
   const add = (at: string, message: string | undefined) => {

@@ -1,7 +1,7 @@
 /**
- * Applies rules of the API server that go beyond types and that users often violate when they merge a template into the
- * generated one. The API server would reject the whole workload without a trace on the resource, so the resource
- * reports the same error in the same words.
+ * Applies API server rules that go beyond types and that users often violate when merging a template into the generated
+ * one. The API server would reject the whole workload without a trace on the resource, so the resource reports the same
+ * error in the same words.
  *
  * Source: Kubernetes, pkg/apis/core/validation (ValidatePodTemplateSpec).
  */
@@ -16,7 +16,7 @@ const nonSourceFields = new Set(['name'])
 export interface RuleScope {
   /** Names of the generated containers that are merged with the template later. They may also add volumes. */
   readonly generated?: readonly string[]
-  /** Set for a merged template: the generated template and the user's. Errors use the list indexes of the latter. */
+  /** Set for a merged template: the generated template and the user's. Errors use the latter's list indexes. */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
   /** Volume claims of the StatefulSet. Set for a complete template, to which no volumes are added later. */
   readonly claims?: readonly string[] | undefined
@@ -60,7 +60,10 @@ function namedIn(list: unknown, name: unknown): Fields {
   return fieldsOf(listOf(list).find((item) => isFields(item) && item['name'] === name))
 }
 
-/** Returns the objects of a list except `$patch` entries, each with its index in `user`, or else in `list`. */
+/**
+ * Returns the objects of a list except `$patch` entries, each with its index in `user`, or in `list` if there is no
+ * `user`.
+ */
 function itemsOf(list: unknown, user?: unknown): { readonly item: Fields; readonly index: number }[] {
   return listOf(list).flatMap((item, index) => {
     if (!isFields(item) || item['$patch'] !== undefined) return []
@@ -106,7 +109,7 @@ function containerErrors(container: Fields, path: string, context: ContainerCont
 
 /**
  * Finds conflicts between mutually exclusive fields. `added` lists the fields to report: those that the user added to a
- * generated field, or all but the first. `hint` names the generated field.
+ * generated field, or otherwise all but the first. `hint` names the generated field.
  */
 function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {
   const before = present.filter((key) => !isAbsent(fieldsOf(generated)[key]))
@@ -157,7 +160,7 @@ function volumeErrors(
   ]
 }
 
-/** Rejects a container with `runAsNonRoot` that runs as root, because the kubelet would not start it. */
+/** Rejects a container that sets `runAsNonRoot` but runs as root, because the kubelet would not start it. */
 function rootErrors(container: Fields, path: string, podContext: unknown, podPath: string): string[] {
   const pod = fieldsOf(podContext)
   const own = fieldsOf(container['securityContext'])

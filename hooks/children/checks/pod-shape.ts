@@ -2,7 +2,7 @@
  * Checks the JSON types of the commonly used fields of a pod template, as core/v1 defines them.
  *
  * This is not a full validation of PodSpec. The API server drops unknown fields, so they are ignored here. The check
- * finds values that the API server could not decode, and common mistakes in quantities, names and ports.
+ * finds values that the API server could not decode, and common mistakes with quantities, names and ports.
  */
 import { fieldsOf, isFields } from '../../base/kube.ts'
 import { annotationFailure, labelFailure } from './metadata-shape.ts'

@@ -6,7 +6,7 @@ import type { Violation, ResourceOverrides, ResourceRequirements } from '../../.
 import { metadataViolations } from './metadata-shape.ts'
 import { compareQuantities } from '../quantity.ts'
 
-/** Reports requests that exceed their limit. */
+/** Reports resource requests that exceed their limit. */
 export function resourcesViolations(
   { requests, limits }: ResourceRequirements = {},
   path: string,
@@ -34,7 +34,7 @@ export function proxyOverrideViolations(
   ]
 }
 
-/** Rejects an image reference that contains white space. */
+/** Rejects an image reference that contains whitespace. */
 export function imageViolations(image: string, path: string): Violation[] {
   return /\s/.test(image) ? [{ path, message: 'must not contain white space' }] : []
 }

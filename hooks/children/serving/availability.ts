@@ -1,5 +1,5 @@
 /**
- * Keeps a server available while nodes are drained and load changes: disruption budget, topology spread, graceful
+ * Keeps a server available when nodes are drained or load changes: disruption budget, topology spread, graceful
  * termination and autoscaler.
  *
  * Only the autoscaler is configurable; the others have one correct form. Lists contain every field that the API server
@@ -11,7 +11,7 @@ import { fieldsOf, type KubeObject, type StringMap } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type ChildMeta, childMeta } from '../objects.ts'
 
-/** Settings of either kind of autoscaling. */
+/** Settings for either kind of autoscaling. */
 export type Scaling = Pick<ServerAutoscaling, 'targetSessions'> & Autoscaling
 
 /** Desired number of pods. */
@@ -43,7 +43,7 @@ export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   ]
 }
 
-/** Evicts one pod at a time, and always allows the eviction of pods that are not ready. Neither blocks a node drain. */
+/** Allows eviction of one pod at a time, and always of pods that are not ready. Neither blocks a node drain. */
 function disruptionBudget(meta: ChildMeta, selector: StringMap): KubeObject {
   return {
     apiVersion: 'policy/v1',
@@ -99,7 +99,7 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
       maxReplicas,
       metrics,
       behavior: {
-        // Sessions and streams end with their pod, so a short lull does not scale down.
+        // Sessions and streams end with their pod, so a short lull must not trigger a scale-down.
         scaleDown: {
           stabilizationWindowSeconds: 300,
           selectPolicy: 'Max',
@@ -133,7 +133,7 @@ export const preStopDelay = { preStop: { sleep: { seconds: endpointRemovalSecond
 export const shutdownGrace = `${terminationSeconds - 2 * endpointRemovalSeconds}s`
 
 /**
- * Copies the reason why the autoscaler is inactive into a condition. Does nothing without an autoscaler, or before its
+ * Copies the reason for an inactive autoscaler into a condition. Does nothing without an autoscaler, or before its
  * first check.
  */
 export function checkAutoscaler(

@@ -1,6 +1,6 @@
 /**
- * Exposes a Service to clients outside of the cluster through an HTTPRoute or an Ingress. Both terminate TLS for the
- * host name.
+ * Exposes a Service to clients outside the cluster through an HTTPRoute or an Ingress. Both terminate TLS for the host
+ * name.
  *
  * Lists contain every field that the API server would default, because they are compared as a whole.
  * Source: Gateway API v1, Kubernetes networking/v1.
@@ -20,7 +20,7 @@ export interface RouteTarget {
   readonly secure: boolean
 }
 
-/** Builds a route with the name of its Service. */
+/** Builds a route named after its Service. */
 export function route(meta: ChildMeta, exposure: Exposure, { port, secure }: RouteTarget): KubeObject {
   return exposure.gateway ? httpRoute(meta, exposure, port) : ingress(meta, exposure, secure)
 }

@@ -1,4 +1,4 @@
-/** Creates contexts that check an object on its own, without its references and children. */
+/** Creates contexts that check an object on its own, without references or children. */
 import type { KindName, Kinds } from '../../../schemas/index.ts'
 import type { KubeObject } from '../../base/kube.ts'
 import { type CheckSettings, defaultSettings } from '../../base/settings.ts'

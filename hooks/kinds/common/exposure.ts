@@ -74,7 +74,7 @@ function exposureFailure(context: Context, exposure: Exposure): SyncFailure | un
   return { reason: 'HostnameClaimed', message }
 }
 
-/** Finds an older server of the namespace with this host name. */
+/** Finds an older server in the namespace with this host name. */
 function olderOwnerOf(context: Context, hostname: string): KubeObject | undefined {
   const { stored } = context
   const others = exposedKinds

@@ -1,4 +1,4 @@
-/** Reports errors of a pod template, or of its merge with the generated one, in a condition. */
+/** Reports errors in a pod template, or in its merge with the generated one, in a condition. */
 import type { Violation } from '../../../schemas/index.ts'
 import { specFailure } from '../../references/resolve.ts'
 import type { Conditions, SyncFailure } from '../../sync/conditions.ts'

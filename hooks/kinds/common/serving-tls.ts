@@ -46,7 +46,7 @@ export function statusUrl({ stored }: AnyContext, url: string, children: unknown
   return changes && children === undefined ? before : url
 }
 
-/** Sets TLSReady, or leaves it absent without the field. `url` is the address inside the cluster. */
+/** Sets TLSReady, or leaves it absent when the field is not set. `url` is the address inside the cluster. */
 export function checkTls(context: Context, url: string): SyncFailure | undefined {
   const tls = tlsOf(context)
   if (!tls) return undefined
@@ -94,7 +94,7 @@ function valueOf(context: Context, name: string, key: string): string {
   return typeof data === 'string' ? Buffer.from(data, 'base64').toString() : ''
 }
 
-/** Mounts certificate and key. The pods reload the files, so their revision does not affect the template. */
+/** Mounts the certificate and the key. The pods reload the files, so their revision does not affect the template. */
 export function addTlsFiles(context: Context, needs: PodNeeds): void {
   const tls = tlsOf(context)
   if (!tls) return
@@ -146,7 +146,7 @@ export function tlsWarnings(
   return [`tls behind a Gateway requires a BackendTLSPolicy for Service ${service}`]
 }
 
-/** Returns the Secret key with the authority of a group member that serves TLS. */
+/** Returns the Secret key that holds the authority for a group member that serves TLS. */
 export function memberAuthority({ kind, object, url }: GroupMember): SecretRef | undefined {
   const name = kind === 'MCPServerEntry' ? undefined : tlsSecretName(object['spec'])
   return name !== undefined && url?.startsWith('https:') ? { name, key: authority } : undefined

@@ -1,4 +1,4 @@
-/** Checks an EmbeddingServer beyond its schema. */
+/** Checks rules for an EmbeddingServer that its schema cannot express. */
 import type { EmbeddingServer, Violation } from '../../../schemas/index.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'

@@ -2,7 +2,8 @@
  * MCPAuthzConfig: authorization policies that several servers share. The config is free-form in the schema.
  *
  * cedarv1: every policy and every entity must parse. httpv1 and authzenv1: an external decision point for MCPServer and
- * MCPRemoteProxy. A VirtualMCPServer configures its own in authzConfig and reports a shared one in a condition.
+ * MCPRemoteProxy. A VirtualMCPServer configures its own decision point in authzConfig and reports a shared one in a
+ * condition.
  */
 import { configKind } from '../config-kind.ts'
 import {
@@ -113,13 +114,13 @@ function unknownKeys(config: Fields, known: readonly string[], path: string): Vi
     }))
 }
 
-/** Lists the Secrets of a decision point. */
+/** Lists the Secrets that a decision point uses. */
 function authzConfigSecrets(config: MCPAuthzConfig): readonly SecretRef[] {
   const point = decisionPointOf(config)
   return point ? decisionPointSecrets(point) : []
 }
 
-/** Lists the CA bundles of a decision point. */
+/** Lists the CA bundles that a decision point uses. */
 function authzConfigBundles(config: MCPAuthzConfig): readonly CABundleSource[] {
   const point = decisionPointOf(config)
   const bundle = point && decisionPointBundle(point)

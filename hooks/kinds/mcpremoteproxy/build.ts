@@ -39,7 +39,7 @@ export function addressOf(context: Context): string {
   return servedUrl(context, base) + (parent.spec.transport === 'sse' ? '/sse' : '/mcp')
 }
 
-/** Returns the address for clients outside of the cluster, or undefined when the proxy is not exposed. */
+/** Returns the address for clients outside the cluster, or undefined when the proxy is not exposed. */
 export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, addressOf(context))
 }

@@ -1,4 +1,4 @@
-/** Checks an MCPRemoteProxy beyond its schema. */
+/** Checks rules for an MCPRemoteProxy that its schema cannot express. */
 import {
   addressViolation,
   endpointPolicy,

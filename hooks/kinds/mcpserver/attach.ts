@@ -24,7 +24,7 @@ import { proxyFile } from '../common/proxy/children.ts'
 type Context = SyncContext<'MCPServer'>
 
 export interface Attach {
-  /** Address of the sidecar, for the proxy. */
+  /** The sidecar's address, for the proxy. */
   readonly targetUri: string
   /** Container that runs next to the proxy. */
   readonly sidecar: ContainerSpec
@@ -78,14 +78,14 @@ export function attachOf(context: Context): ConfigPart<Attach> {
         role({ name: names.proxy, namespace, labels }, rulesOf(pod, names.report)),
         roleBinding({ name: names.proxy, namespace, labels }, names.proxy),
         configMap({ name: names.serverConfig, namespace, labels }, files),
-        // Without data: the pod fills it, and Metacontroller never removes fields that it has not applied.
+        // Has no data: the pod fills it, and Metacontroller never removes fields that it has not applied.
         configMap({ name: names.report, namespace, labels: { ...labels, ...attachReportLabels } }),
       ],
     },
   }
 }
 
-/** Opening a WebSocket is a `get` before Kubernetes 1.35 and a `create` since then. */
+/** Opening a WebSocket requires `get` before Kubernetes 1.35 and `create` since then. */
 function rulesOf(pod: string, report: string) {
   return [
     { apiGroups: [''], resources: ['pods'], resourceNames: [pod], verbs: ['get'] },
@@ -119,7 +119,7 @@ function sidecarOf(
     ports: [{ name: 'attach-health', containerPort: health, protocol: 'TCP' }],
     startupProbe: { ...probe('/health'), periodSeconds: 2, failureThreshold: 60 },
     livenessProbe: { ...probe('/health'), periodSeconds: 10, failureThreshold: 3 },
-    // A restarting server is back soon, and requests wait for it.
+    // A restarting server comes back soon, and requests wait for it.
     readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 3 },
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
     lifecycle: preStopDelay,
@@ -147,7 +147,7 @@ function volumesOf(config: string): readonly VolumeSpec[] {
 }
 
 /**
- * Overrides the user's template: `stdinOnce` would end the server after the first attachment, and `tty` merges its
+ * Overrides the user's template: `stdinOnce` would stop the server after the first attachment, and `tty` merges its
  * streams.
  */
 function withStreams(template: Fields): Fields {

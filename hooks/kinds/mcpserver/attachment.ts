@@ -1,6 +1,6 @@
 /**
  * Converts the attachment report of a stdio server's proxy to the condition Attached. Hooks do not see pods, so the
- * waiting proxy reports a server that crashes or cannot be pulled.
+ * waiting proxy reports a server that crashes or whose image cannot be pulled.
  *
  * The report comes from a pod, so every field is checked.
  */

@@ -43,14 +43,14 @@ const runtimeCommand = [
   `${runtimeDirectory}/gatehouse.js`,
 ] as const
 
-/** Builds the bridge of a stdio server. `own` is its container in podTemplateSpec, which has a command. */
+/** Builds the bridge of a stdio server. `own` is the server's container in podTemplateSpec; it has a command. */
 export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): ConfigPart<Bridge> {
   const { parent } = context
   const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
-    // The bridge expands variables like the kubelet does. Words of the podTemplateSpec follow the rules of pods; those
-    // of the resource are literal.
+    // The bridge expands variables like the kubelet does. Arguments from the podTemplateSpec follow pod rules; those
+    // from the resource are literal.
     stdio: {
       command: program,
       args: [

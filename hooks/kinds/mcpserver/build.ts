@@ -48,7 +48,7 @@ export function addressOf(context: Context): string {
   return servedUrl(context, base) + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
 }
 
-/** Returns the address for clients outside of the cluster, or undefined when the proxy is not exposed. */
+/** Returns the address for clients outside the cluster, or undefined when the proxy is not exposed. */
 export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, addressOf(context))
 }
@@ -129,8 +129,8 @@ function checkSessions(context: Context): void {
 }
 
 /**
- * Caps the replicas of a stdio server's proxy at one: its sessions have a process each and cannot move, or share one
- * process. An attached server is never autoscaled.
+ * Caps the replicas of a stdio server's proxy at one: its sessions either have a process each and cannot move, or share
+ * one process. An attached server is never autoscaled.
  */
 function proxyReplicas(context: Context): number | undefined {
   const { replicas, transport } = context.parent.spec

@@ -106,7 +106,7 @@ function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
   return [...byName.values()].sort((a, b) => byText(a.name, b.name))
 }
 
-/** Returns the replicas of the server. Caps an attached server at one, because a proxy attaches to one pod. */
+/** Returns the server's replica count. Caps an attached server at one, because a proxy attaches to one pod. */
 export function serverReplicas(context: Context): number | undefined {
   const { backendReplicas } = context.parent.spec
   return isAttached(context) ? Math.min(backendReplicas ?? 1, 1) : backendReplicas
@@ -145,7 +145,7 @@ export function serverChildren(
       {
         selector,
         template,
-        // Immutable in a StatefulSet, and a later version may have a command. The Service does not have to exist.
+        // This field is immutable, and a later version may have a command. The Service does not have to exist.
         serviceName: names.headless,
         replicas: replicasToApply({ replicas: serverReplicas(context) }, observed),
       },

@@ -2,8 +2,8 @@
  * MCPServer: runs an MCP server image behind a proxy.
  *
  * The server is a direct child, so garbage collection is automatic, and the proxy only needs Kubernetes API access to
- * attach to a stdio server without a command. All references are checked at once. A broken reference keeps the running
- * children.
+ * attach to a stdio server without a command. All references are checked at once. A broken reference leaves the running
+ * children in place.
  */
 import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'

@@ -1,6 +1,6 @@
 /**
- * Builds the network policy of the server pod. Only the proxy may connect to it, and the permission profile limits
- * outgoing connections.
+ * Builds the server pod's network policy. Only the proxy may connect to it, and the permission profile limits outgoing
+ * connections.
  *
  * A NetworkPolicy supports ports and address ranges, but not host names or file system access. A condition lists the
  * parts of a profile that it cannot enforce.
@@ -19,7 +19,7 @@ type Context = SyncContext<'MCPServer'>
 interface Outbound {
   /** Undefined allows all ports; empty allows none. */
   readonly ports: readonly number[] | undefined
-  /** Rules of the profile that cannot be enforced. */
+  /** Profile rules that cannot be enforced. */
   readonly open: readonly string[]
 }
 

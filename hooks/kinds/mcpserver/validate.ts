@@ -1,4 +1,4 @@
-/** Checks an MCPServer beyond its schema. */
+/** Checks rules for an MCPServer that its schema cannot express. */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
@@ -84,7 +84,7 @@ function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   })
 }
 
-/** Rejects variables with two sources, because it would not be obvious which one wins. */
+/** Rejects variables that have two sources, because it would be unclear which one wins. */
 function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
   const violations: Violation[] = []

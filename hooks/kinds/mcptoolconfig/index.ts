@@ -34,7 +34,7 @@ export function overrideViolations(
   return violations
 }
 
-/** Sorts entries, because messages must not depend on the order of a map's keys. */
+/** Sorts entries, because messages must not depend on map key order. */
 function byKey([a]: [string, unknown], [b]: [string, unknown]): number {
   return a < b ? -1 : 1
 }

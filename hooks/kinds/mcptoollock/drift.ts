@@ -1,6 +1,5 @@
 /**
- * Reads what running virtual servers report about the backend of a lock. Reports come from pods, so every field is
- * checked.
+ * Reads what running virtual servers report about a lock's backend. Reports come from pods, so every field is checked.
  */
 import { byText } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -34,7 +33,7 @@ export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrif
   )
 }
 
-/** Backends of two kinds may share a name, so the lock's name decides if the report contains it. */
+/** Backends of two kinds may share a name, so the lock's name takes precedence if the report contains it. */
 function isAbout(
   { backend, locks }: Fields,
   { metadata, spec }: SyncContext<'MCPToolLock'>['parent'],

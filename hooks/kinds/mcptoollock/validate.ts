@@ -1,4 +1,4 @@
-/** Checks an MCPToolLock beyond its schema: each definition must contain the name of its item. */
+/** Checks an MCPToolLock for what its schema cannot express: each definition must contain the name of its item. */
 import { fieldsOf, isFields, type MCPToolLock, type Violation } from '../../../schemas/index.ts'
 import { parseEmbeddedJson } from '../../base/json-bounds.ts'
 

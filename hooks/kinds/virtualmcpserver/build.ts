@@ -41,7 +41,7 @@ export interface BuiltVirtualServer {
   /** Undefined when a required part is broken; the running children then stay unchanged. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
-  /** Strategy of backends without their own. */
+  /** Strategy for backends that do not have their own. */
   readonly defaultStrategy?: Strategy | undefined
   /** SHA-256 of config.yaml in hex; undefined when there is no file. */
   readonly checksum: string | undefined
@@ -56,7 +56,7 @@ export function addressOf(context: Context): string {
   return `${servedUrl(context, base)}/mcp`
 }
 
-/** Returns the address for clients outside of the cluster, or undefined when the server is not exposed. */
+/** Returns the address for clients outside the cluster, or undefined when the server is not exposed. */
 export function externalAddressOf(context: Context): string | undefined {
   return externalUrl(context, addressOf(context))
 }
@@ -126,7 +126,7 @@ function configure(
   for (const [field, hash] of Object.entries(revisions)) needs.revision(field, hash)
   const backends = backendsWithNeeds(context, needs, values)
   const { group, compositeTools, optimizer, ...rest } = failures
-  // Without the group, its members are unknown.
+  // If the group is missing, its members are unknown.
   if (group?.reason !== 'GroupRefNotFound') {
     const names = backends.map(({ name }) => name)
     checkNames(context, names)
@@ -165,7 +165,7 @@ function checkSessions({ parent, conditions, settings }: Context): void {
 
 function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { sessionStorage, config } = context.parent.spec
-  // The user's podTemplateSpec sets the password for a store in spec.config.
+  // For a store in spec.config, the user's podTemplateSpec sets the password.
   if (!sessionStorage && config?.sessionStorage) return undefined
   return checkSessionPassword(context, sessionStorage, needs)
 }

@@ -140,7 +140,7 @@ export function childrenOf(
       },
       files,
     ),
-    // Without data: the pods fill it, and Metacontroller never removes fields that it has not applied.
+    // Has no data: the pods fill it, and Metacontroller never removes fields that it has not applied.
     configMap({
       name: names.report,
       namespace,
@@ -175,8 +175,8 @@ export function childrenOf(
 }
 
 /**
- * Returns the account and its permissions. Returns none when the user sets an account, whose permissions the user
- * manages.
+ * Returns the account and its permissions. Returns none when the user sets an account, in which case the user manages
+ * its permissions.
  */
 function access(context: Context, labels: StringMap): KubeObject[] {
   const { name, namespace, parent, settings } = context

@@ -219,7 +219,7 @@ function aggregation({ context }: VirtualServerTarget): ConfigPart<AggregationRe
   const tools: NonNullable<Aggregation['tools']>[number][] = []
   const failures = new Map<string, SyncFailure>()
   const reserved = reservedNames(context.parent.spec)
-  /** Tools that the server skips because of a reserved name. */
+  /** Tools that the server skips because their names are reserved. */
   const skipped: SyncFailure[] = []
   let isReferring = false
   for (const entry of own.tools ?? []) {

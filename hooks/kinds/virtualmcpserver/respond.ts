@@ -40,7 +40,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const reports = readReports(report, built.checksum ?? '')
   const backends: readonly DiscoveredBackend[] =
     built.checksum === undefined
-      ? // As this function wrote it.
+      ? // In the form that this function wrote.
         (listOf(previous['discoveredBackends']) as readonly DiscoveredBackend[])
       : backendStatuses(built.backends, reports, previous['discoveredBackends'], (backend) =>
           authTypeOf(built, backend),
@@ -74,7 +74,10 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   }
 }
 
-/** Reports missing permissions of a user-supplied service account. Present only while no pod has reported. */
+/**
+ * Reports missing permissions of a user-supplied service account. The condition is present only while no pod has
+ * reported.
+ */
 function checkReport(
   { conditions, parent, name }: Context,
   pods: WorkloadState | undefined,

@@ -1,5 +1,5 @@
 /**
- * Checks a VirtualMCPServer beyond its schema.
+ * Checks rules for a VirtualMCPServer that its schema cannot express.
  *
  * Reconciliation, not admission, checks other objects and the http issuer.
  * Source: docs/reference/specification/virtual-server.md#errors, Errors and Limits.
@@ -56,7 +56,7 @@ function templateViolations(server: VirtualMCPServer, settings: CheckSettings): 
   return mergedTemplateViolations({ user: server.spec.podTemplateSpec, generated, container })
 }
 
-/** Checks the size of the parts that are copied into the running server's file. */
+/** Checks the size of the parts copied into the running server's file. */
 function tooLarge({
   config,
   incomingAuth,

@@ -54,7 +54,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   return [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
 }
 
-/** With in-memory counters, each pod counts on its own. */
+/** With in-memory counters, each pod keeps its own count. */
 function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
   const { quotas = [], costs } = spec.config ?? {}
   const inMemory = quotas.length > 0 && spec.sessionStorage?.provider !== 'redis'

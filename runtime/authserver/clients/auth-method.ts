@@ -2,7 +2,7 @@
  * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
  *
  * `token_endpoint_auth_method` is the client's preferred method. `token_endpoint_auth_methods_supported` lists all
- * methods that it can use. This server does not support methods that use a key or certificate of the client
+ * methods that it can use. This server does not support methods that use the client's key or certificate
  * (private_key_jwt, tls_client_auth). It rejects a client that requires one, because that client would otherwise fail
  * at the token endpoint as a public client.
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
@@ -53,7 +53,7 @@ function isSupported(method: string): method is AuthMethod {
   return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
 }
 
-/** Returns the listed methods, the preferred one first. Null and empty fields are treated as absent. */
+/** Returns the listed methods with the preferred one first. Null and empty fields are treated as absent. */
 function readMethods(metadata: ClientMetadataDocument): readonly string[] {
   const first = metadata[preferred] ?? ''
   const others = metadata[alternatives] ?? []

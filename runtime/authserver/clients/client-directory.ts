@@ -18,14 +18,14 @@ export interface ClientCredentials {
   readonly id: string
   readonly secret: string | undefined
   readonly method: RegisteredClient['authMethod']
-  /** True when the request has a Basic header, so that an error needs a challenge. */
+  /** True when the request has a Basic header, so that an error response needs a challenge. */
   readonly isBasic: boolean
 }
 
 export interface ClientDirectory {
   /**
    * Returns the client with the scopes that it may currently request, or undefined when it is unknown. Throws
-   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits of `caller`
+   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits for `caller`
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
@@ -55,7 +55,7 @@ export function makeClientDirectory(parts: {
 
   async function authenticate(given: ClientCredentials): Promise<RegisteredClient> {
     if (documents?.accepts(given.id)) {
-      // The grant contains the values of the document, so its host need not be available for every refresh.
+      // The grant contains the document's values, so its host need not be available for every refresh.
       if (given.method === 'none') return makeUnverifiedClient(given.id)
       throw clientAuthError(given)
     }

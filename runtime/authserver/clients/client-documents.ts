@@ -1,10 +1,10 @@
 /**
  * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
  *
- * Any untrusted client can make this server fetch. The fetch is therefore guarded (public addresses only, no redirects,
- * a few kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and cached when it failed.
- * The cache is an LRU with one fixed lifetime; Cache-Control is not read
- * (docs/reference/specification/external-auth.md). While a host is down, or its limit is reached, a copy of the last
+ * Any untrusted client can make this server fetch a document. The fetch is therefore guarded (public addresses only, no
+ * redirects, a few kilobytes, a few seconds), limited per host and caller, merged with simultaneous fetches, and cached
+ * when it fails. The cache is an LRU with one fixed lifetime; Cache-Control is not read
+ * (docs/reference/specification/external-auth.md). While a host is down or its limit is reached, a copy from the last
  * day may serve a login.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25;
  * docs/reference/specification/external-auth.md#cimd, cimd.
@@ -22,7 +22,7 @@ import { readClientMetadata } from './client-metadata.ts'
 interface ClientDocumentParts {
   readonly config: AuthServerConfig
   readonly cimd: CimdSettings
-  /** Fetches a document with every guard. */
+  /** Fetches a document with every guard in place. */
   readonly fetchDocument: (url: string) => Promise<JsonRecord>
   /** True when the limits allow another fetch from this host for this network address. */
   readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>
@@ -78,7 +78,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   ): Promise<RegisteredClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = findStaleCopy(clientId)
-    // All ports of a host are one host. On this machine they are different clients.
+    // All ports of a host count as one host. On this machine, they are different clients.
     if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
       if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
@@ -117,7 +117,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   return { accepts, find }
 }
 
-/** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
+/** Throws invalid_client with the reason. If there is no reason, returns undefined, as for an unknown client. */
 function rejectDocument({ reason }: FailedFetch): undefined {
   if (reason !== undefined) throw new OAuthError('invalid_client', reason)
 }

@@ -4,7 +4,7 @@
  * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and rejected
  * when none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect
  * URIs is native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are
- * skipped. Display texts are the client's own claims. Pages escape and mark them, and their links are never fetched.
+ * skipped. Display text is the client's own claim. Pages escape it and mark it as such, and never fetch its links.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02;
  * docs/reference/specification/external-auth.md.
  */
@@ -29,7 +29,7 @@ const offlineAccess = 'offline_access'
 interface MetadataRules {
   /** True for a metadata document. Its private-use redirect URIs are skipped, because it cannot own a scheme. */
   readonly isDocument: boolean
-  /** True when the client has a secret. A web client then keeps the redirect rules of its type. */
+  /** True when the client has a secret. A web client then keeps its type's redirect rules. */
   readonly isConfidential: boolean
 }
 
@@ -47,7 +47,7 @@ export function readClientMetadata(
   readList(metadata, 'response_types', ['code'])
   return {
     redirectUris,
-    // Without grant_types, a client may also refresh when its scope allows it.
+    // If grant_types is absent, a client may also refresh when its scope allows it.
     grantTypes: isAbsentList(metadata['grant_types']) ? [...grantTypes, 'refresh_token'] : grantTypes,
     scopes: readScopes(metadata, config, { canRefresh: grantTypes.includes('refresh_token') }),
     applicationType,
@@ -116,10 +116,10 @@ function readList(
 }
 
 /**
- * Reads `scope`, which is a string, or a list in the requests of some clients. Adds offline_access for a client that
+ * Reads `scope`, which is a string, or a list in requests from some clients. Adds offline_access for a client that
  * registers the grant type refresh_token: clients register the scopes of the protected resource, which do not include
  * offline_access, and add it to the authorization request.
- * Source: behaviour of public MCP clients; RFC 7591 section 3.2.1.
+ * Source: behaviour of publicly available MCP clients; RFC 7591 section 3.2.1.
  */
 function readScopes(
   metadata: ClientMetadataDocument,
@@ -137,7 +137,7 @@ function readScopes(
   return addsOffline && !scopes.includes(offlineAccess) ? [...scopes, offlineAccess] : scopes
 }
 
-/** Reads a text without the `hidden` characters. */
+/** Reads text and removes the `hidden` characters. */
 function readText(
   metadata: ClientMetadataDocument,
   member: string,

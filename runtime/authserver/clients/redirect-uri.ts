@@ -24,8 +24,8 @@ const forbiddenSchemes: ReadonlySet<string> = new Set([
 const maxLength = 2048
 
 /**
- * Returns why the URI cannot be registered, or undefined. A `web` client runs on a server, so it has no loopback
- * address and no private-use scheme (OpenID Connect Registration section 2).
+ * Returns why the URI cannot be registered, or undefined if it can. A `web` client runs on a server, so it has no
+ * loopback address and no private-use scheme (OpenID Connect Registration section 2).
  */
 export function redirectUriViolation(uri: string, applicationType: 'native' | 'web'): string | undefined {
   if (uri.length > maxLength) return `must have at most ${maxLength} characters`
@@ -48,7 +48,7 @@ export function redirectUriViolation(uri: string, applicationType: 'native' | 'w
 
 /**
  * True when the URI begins with the origin of the parsed URL, ignoring case. Browsers and libraries parse
- * `https:evil.example/cb` or `https://0x7f.1/` differently, and a user cannot tell where such a URI leads.
+ * `https:evil.example/cb` or `https://0x7f.1/` differently, and a user cannot tell where such a URI points.
  */
 function beginsWithOrigin(uri: string, { origin }: URL): boolean {
   const rest = uri.slice(origin.length)
@@ -108,8 +108,8 @@ export function redirectHost(uri: string): string {
 }
 
 /**
- * True when the requested URI is registered. A registration stored by an older version may contain an http(s) URI
- * that does not begin with its origin; such a URI never matches.
+ * True when the requested URI is registered. A registration stored by an older version may contain an http(s) URI that
+ * does not begin with its own origin; such a URI never matches.
  */
 export function matchesRedirectUri(requested: string, registered: readonly string[]): boolean {
   if (
@@ -122,7 +122,7 @@ export function matchesRedirectUri(requested: string, registered: readonly strin
 
 const loopback = /^http:\/\/(\[::1\]|127\.0\.0\.1|localhost)(?::(\d{1,5}))?(\/[^#]*|\?[^#]*|)$/i
 
-/** Compares loopback addresses as written, except the port. The form excludes userinfo and fragments. */
+/** Compares loopback addresses as written, except the port. The pattern excludes userinfo and fragments. */
 function equalsExceptPort(requested: string, registered: string): boolean {
   const a = loopback.exec(requested)
   const b = loopback.exec(registered)

@@ -1,9 +1,9 @@
 /**
- * Connected accounts: the page where users connect, renew and disconnect the providers of their clients.
+ * Connected accounts: the page where users connect, renew and disconnect their clients' providers.
  *
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
- * a login at one provider for one client. It must end in the browser that began it, for the first provider as the same
- * user, and changes only the tokens of that provider. Every change comes from the page's own form.
+ * a login at one provider for one client. It must end in the browser that began it (for the first provider, as the same
+ * user), and it changes only that provider's tokens. Every change comes from the page's own form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -60,7 +60,7 @@ async function requireSignIn(
 
 const formSubject = (userId: string): string => `accounts ${userId}`
 
-/** Identifies a session in a form without its id, which is a secret. */
+/** Identifies a session in a form without revealing its id, which is a secret. */
 const handleOf = (session: LoginSession): string => sha256(`accounts ${session.id}`)
 
 async function describeSession(session: LoginSession, context: AuthServerContext): Promise<ConnectedClient> {
@@ -118,7 +118,7 @@ export async function changeAccounts(exchange: Exchange, context: AuthServerCont
   sendRedirect(exchange, context.urls.accounts)
 }
 
-/** Ends the sign-in of this browser. Clients keep their access. */
+/** Ends this browser's sign-in. Clients keep their access. */
 async function signOut(exchange: Exchange, signIn: string, context: AuthServerContext): Promise<void> {
   await context.state.signIns.delete(signIn)
   sendPage(exchange, signedOutPage(), { headers: { 'Set-Cookie': [makeSignOutCookie(context)] } })
@@ -138,7 +138,7 @@ async function disconnect(
 ): Promise<void> {
   const { id: sessionId, clientId, userId } = session
   await withdrawConsents(context, session)
-  // Without the only provider, the client could do nothing but refresh its tokens.
+  // Without its only provider, the client could do nothing but refresh its tokens.
   if (context.upstreams.length === 1) await context.sessions.endSession(sessionId)
   else await context.sessions.disconnect(sessionId, upstream)
   const reason = 'disconnected by the user'
@@ -167,14 +167,14 @@ async function startConnection(
   sendLoginRedirect(exchange, { location, browserId }, context)
 }
 
-/** A response of a provider, which `finish` verifies. */
+/** A provider's response, which `finish` verifies. */
 export interface UpstreamResponse {
   readonly exchange: Exchange
   readonly upstream: Upstream
   readonly finish: (proof: LoginProof) => Promise<FinishedLogin>
 }
 
-/** Stores the tokens of the provider in the session of the client. Returns where the browser goes. */
+/** Stores the provider's tokens in the client's session. Returns where to send the browser. */
 export async function finishConnection(
   { codeVerifier, nonce, sessionId, userId }: UpstreamConnection,
   { exchange, upstream, finish }: UpstreamResponse,
@@ -183,12 +183,12 @@ export async function finishConnection(
   const { config, sessions, upstreams, urls } = context
   const provider = upstream.name
   const about = { userId, upstream: provider, sessionId, reason: 'connecting an account' }
-  // A link of another user must not bring this browser's account into that user's session.
+  // A link created by another user must not bring this browser's account into that user's session.
   if ((await requireSignIn(exchange, context)).userId !== userId)
     throw new OAuthError('access_denied', 'another user has since signed in in this browser')
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
-    // Tokens of another user must not enter this user's session.
+    // Another user's tokens must not enter this user's session.
     const user = userOf(config.issuer, { provider, identity }, nowSec(context))
     if (provider === upstreams[0]?.name && user.userId !== userId)
       throw new OAuthClientError('protocol', 'another user signed in')
@@ -202,7 +202,7 @@ export async function finishConnection(
   return urls.accounts
 }
 
-/** Returns the URL of the page with the problem. Rethrows errors that do not come from the provider. */
+/** Returns the URL of the page that shows the problem. Rethrows errors that do not come from the provider. */
 function reportProblem({ name }: Upstream, error: unknown, { log, urls }: AuthServerContext): string {
   if (!(error instanceof OAuthClientError)) throw error
   log.warn('connecting an account failed', { upstream: name, err: error })

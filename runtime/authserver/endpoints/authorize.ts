@@ -184,7 +184,7 @@ function checkPkce({ parameters }: Draft): void {
   }
 }
 
-/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response names the granted ones. */
+/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted ones. */
 function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
   const requested = supportedScopes(parseScope(draft.parameters.get('scope') ?? ''), config)
@@ -198,7 +198,7 @@ function checkResources(draft: Draft, context: AuthServerContext): void {
   draft.resources = readResources(draft.parameters, context)
 }
 
-/** Limits the comparisons between requested and served resources. */
+/** Limits the number of comparisons between requested and served resources. */
 const maxResources = 100
 
 /** Returns the requested resources in their configured spelling. Throws OAuthError invalid_target (RFC 8707). */
@@ -222,7 +222,7 @@ function isResource(resource: string): boolean {
   return URL.canParse(resource) && !resource.includes('#') && /^https?:$/.test(new URL(resource).protocol)
 }
 
-/** Ignores case in scheme and host, default ports and one trailing slash (MCP authorization). */
+/** Ignores case in the scheme and the host, default ports and one trailing slash (MCP authorization). */
 function sameResource(a: string, b: string): boolean {
   const plain = (url: string): string => canonicalResource(url).replace(/\/$/, '')
   return plain(a) === plain(b)

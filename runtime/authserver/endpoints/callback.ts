@@ -2,8 +2,8 @@
  * The callback of every upstream: completes one upstream step of a login, or connects an account.
  *
  * Removing the step's record makes each response valid only once. It must come from the requested provider and in the
- * browser that started the login. The provider's module verifies the response. Its texts are only logged and never sent
- * to the client.
+ * browser that started the login. The provider's module verifies the response. Its text is only logged, never sent to
+ * the client.
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -68,8 +68,8 @@ function checkBrowser(
 }
 
 /**
- * Mix-up (RFC 9700 section 4.4): a code of one provider must not be sent to another. A redirect URI or an `iss` that
- * belongs to another provider reveals it, even when the expected provider has not announced an issuer.
+ * Mix-up (RFC 9700 section 4.4): a code from one provider must not be sent to another. A redirect URI or an `iss` that
+ * belongs to another provider reveals it, even when the expected provider has not advertised an issuer.
  */
 function checkSender(
   { path, iss }: { readonly path: string; readonly iss: string | null },

@@ -1,8 +1,8 @@
 /**
- * A page during a login: another user than expected must consent, or connecting a provider failed.
+ * A page shown during a login: a different user than expected must consent, or connecting a provider failed.
  *
- * Only the browser that started the login can see or answer it. A retry keeps the tokens of the other providers. The
- * login may continue without the provider, because only the first provider identifies the user.
+ * Only the browser that started the login can see or answer it. A retry keeps the other providers' tokens. The login
+ * may continue without the provider, because only the first provider identifies the user.
  */
 import type { Exchange } from '../../net/index.ts'
 import { type AuthServerContext, findUpstream } from '../login/context.ts'

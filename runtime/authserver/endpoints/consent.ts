@@ -71,7 +71,7 @@ export async function submitConsent(exchange: Exchange, context: AuthServerConte
   await startLogin(exchange, { request, ...approval }, context)
 }
 
-/** Reports that the user rejected the request. Returns where the browser goes. */
+/** Reports that the user rejected the request. Returns where to send the browser. */
 export function refuseConsent(request: AuthRequest, context: AuthServerContext, userId?: string): string {
   context.emit(makeEvent('consent_refused', { clientId: request.clientId, userId }))
   const error = { error: 'access_denied', description: 'the user rejected the request' } as const

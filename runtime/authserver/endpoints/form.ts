@@ -1,5 +1,5 @@
 /**
- * Reads parameters of OAuth requests (query or form) and credentials of clients.
+ * Reads the parameters of OAuth requests (query or form) and client credentials.
  *
  * A parameter without a value is treated as absent. A repeated one is rejected, except `resource`, because two readers
  * could take different values (RFC 6749 section 3.1, RFC 8707 section 2).
@@ -10,7 +10,7 @@ import type { AuthServerContext } from '../login/context.ts'
 import { isOwnForm } from '../login/cookies.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 
-/** Largest body of any endpoint of this server. */
+/** Largest body that any endpoint of this server accepts. */
 const maxBodyBytes = 65_536
 
 export class Parameters {
@@ -57,7 +57,7 @@ export function readQuery(exchange: Exchange): Parameters {
   return new Parameters(new URLSearchParams(exchange.query))
 }
 
-/** Reads a body of this media type as text; undefined for another type. */
+/** Reads a body of this media type as text; undefined for any other type. */
 export async function readTyped(exchange: Exchange, mediaType: string): Promise<string | undefined> {
   await discardBody(exchange)
   const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
@@ -69,7 +69,7 @@ export async function discardBody(exchange: Exchange): Promise<void> {
   await readBody(exchange, { maxBytes: maxBodyBytes })
 }
 
-/** Throws OAuthError invalid_request for another content type. */
+/** Throws OAuthError invalid_request for any other content type. */
 export async function readForm(exchange: Exchange): Promise<Parameters> {
   const text = await readTyped(exchange, 'application/x-www-form-urlencoded')
   if (text === undefined)

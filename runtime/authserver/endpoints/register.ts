@@ -1,7 +1,7 @@
 /**
- * Dynamic client registration, and its management by the client itself.
+ * Dynamic client registration, and management of the registration by the client itself.
  *
- * Registration is open to untrusted clients. It is therefore limited per caller and in total and bounded in size, and
+ * Registration is open to untrusted clients. It is therefore limited per caller and in total, and bounded in size, and
  * an unused registration expires after a day even when it is updated. The response contains the metadata that this
  * server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
  * Source: RFC 7591, RFC 7592; docs/reference/specification/external-auth.md (baselineClientScopes).
@@ -78,7 +78,7 @@ export async function manageClient(
   }
 }
 
-/** Replaces the metadata of a client. The client keeps its authentication (RFC 7592 section 2.2). */
+/** Replaces a client's metadata. The client keeps its authentication (RFC 7592 section 2.2). */
 async function updateClient(
   exchange: Exchange,
   seen: SeenRecord<RegisteredClient>,
@@ -93,7 +93,8 @@ async function updateClient(
   const traits = readClientMetadata(metadata, context.config, rules)
   const next = { ...traits, id, kind, authMethod, secretHash, managementHash, issuedAtSec, used }
   checkSize(next)
-  // Only use extends the life of a registration. Otherwise an untrusted client could keep any number of them forever.
+  // Only actual use extends the life of a registration. Otherwise an untrusted client could keep any number of them
+  // forever.
   if (!(await context.state.clients.swap(id, seen, next, used ? usedClientMs : undefined)))
     throw new OAuthError('temporarily_unavailable', 'another request changed the registration; try again')
   context.emit(makeEvent('client_updated', { clientId: id }))
@@ -106,7 +107,7 @@ function isManagementToken({ managementHash }: RegisteredClient, token: string):
   )
 }
 
-/** Reads the JSON body within the limits of the caller. Throws OAuthError invalid_client_metadata. */
+/** Reads the JSON body within the caller's limits. Throws OAuthError invalid_client_metadata. */
 async function readMetadata(exchange: Exchange, context: AuthServerContext): Promise<JsonRecord> {
   await limitRate(context.state.store, 'register', context.addressOf(exchange))
   const text = await readTyped(exchange, 'application/json')
@@ -114,7 +115,7 @@ async function readMetadata(exchange: Exchange, context: AuthServerContext): Pro
     const body: unknown = JSON.parse(text ?? '')
     if (isFields(body)) return body
   } catch {
-    // Rejected below.
+    // Invalid JSON is rejected below.
   }
   throw new OAuthError('invalid_client_metadata', 'the body must be a JSON object (application/json)')
 }

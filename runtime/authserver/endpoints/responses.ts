@@ -1,8 +1,8 @@
 /**
  * Sends JSON, OAuth errors, redirects and pages, each with its fixed headers.
  *
- * Responses that contain or lead to credentials are never stored. Pages and redirects cannot be framed and do not leak
- * their address. Redirects are 303, so that a POST body is never forwarded (RFC 9700 section 4.12).
+ * Responses that contain credentials, or point to them, are never stored. Pages and redirects cannot be framed and do
+ * not leak their address. Redirects are 303, so that a POST body is never forwarded (RFC 9700 section 4.12).
  * Source: RFC 6749 section 5; RFC 9700 sections 4.2, 4.12, 4.16; RFC 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -97,7 +97,7 @@ export function sendOAuthError(exchange: Exchange, { error, message, status, hea
   sendPrivate(exchange, { error, error_description: message }, { status, headers })
 }
 
-/** True for a browser. Clients that follow links do not name HTML. */
+/** True for a browser. Clients that follow links do not list HTML in their Accept header. */
 export function prefersPage(exchange: Exchange): boolean {
   return /\btext\/html\b/i.test(exchange.req.headers.accept ?? '')
 }

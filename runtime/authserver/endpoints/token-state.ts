@@ -1,8 +1,8 @@
 /**
  * Three endpoints for existing tokens: revocation, introspection, userinfo.
  *
- * A client can read and end only its own tokens. An unknown token is reported as inactive, and revoking it succeeds, so
- * that neither endpoint reveals whether a token exists.
+ * A client can read and revoke only its own tokens. An unknown token is reported as inactive, and revoking it succeeds,
+ * so that neither endpoint reveals whether a token exists.
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -36,7 +36,7 @@ export async function revokeToken(exchange: Exchange, context: AuthServerContext
 
 type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId'>
 
-/** Returns the grant of a token. An old refresh token of a living family identifies it as well. */
+/** Returns the grant of a token. An old refresh token from a live family identifies it as well. */
 async function findGrant(token: string, context: AuthServerContext): Promise<GrantIds | undefined> {
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) return refresh.family
@@ -57,7 +57,7 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 
 interface Requester {
   readonly clientId: string
-  /** Set when the requester is a token of a user. It can then read only that user's tokens. */
+  /** Set when the request is authenticated by a user's token. It can then read only that user's tokens. */
   readonly userId: string | undefined
 }
 

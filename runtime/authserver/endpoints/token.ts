@@ -40,7 +40,7 @@ export async function issueTokens(exchange: Exchange, context: AuthServerContext
   context.emit(makeEvent(grantType === 'refresh_token' ? 'token_refreshed' : 'token_issued', issued.grant))
 }
 
-/** Removes scopes that the client is no longer registered for. */
+/** Removes scopes for which the client is no longer registered. */
 function withoutDroppedScopes(issued: IssuedGrant, client: RegisteredClient): IssuedGrant {
   if (client.kind !== 'dcr') return issued
   return { ...issued, scopes: issued.scopes.filter((scope) => client.scopes.includes(scope)) }

@@ -1,7 +1,7 @@
 /**
- * The page of connected accounts: for each client of the user, each provider with its state and its buttons.
+ * The connected accounts page: for each of the user's clients, each provider with its state and buttons.
  *
- * States are shown as words in addition to colours. The label of a button names its effect and the client.
+ * States are shown as words in addition to colours. A button's label states its effect and the client.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import type { AuthServerContext } from './context.ts'
@@ -20,7 +20,7 @@ export interface Account {
 export interface ConnectedClient {
   readonly handle: string
   readonly name: string
-  /** True for a client with a metadata document. `name` is then the host of the document. */
+  /** True for a client with a metadata document. `name` is then the document's host. */
   readonly isDescribed: boolean
   readonly accounts: readonly Account[]
 }

@@ -1,4 +1,4 @@
-/** Everything that an endpoint works with. `server/auth-server.ts` builds it once. */
+/** Everything that an endpoint uses. `server/auth-server.ts` builds it once. */
 import type { AuthServerConfig } from '../../config/index.ts'
 import type { Exchange, Log } from '../../net/index.ts'
 import type { ClientDirectory } from '../clients/client-directory.ts'
@@ -25,7 +25,7 @@ export interface AuthServerContext {
   readonly now: () => number
   readonly log: Log
   readonly emit: (event: AuthServerEvent) => void
-  /** Returns the network address of the client, with trusted proxies considered. */
+  /** Returns the network address of the client, taking trusted proxies into account. */
   readonly addressOf: (exchange: Exchange) => string
 }
 
@@ -35,7 +35,7 @@ export function nowSec({ now }: Pick<AuthServerContext, 'now'>): number {
 
 /**
  * True for the providers that a user cannot leave out: the first one, which identifies the user, and the one whose
- * token the policies read.
+ * token is read by policies.
  */
 export function isRequired({ config, upstreams }: AuthServerContext, name: string): boolean {
   return name === upstreams[0]?.name || name === config.primaryUpstreamProvider

@@ -1,8 +1,8 @@
 /**
  * The login as a whole: one upstream after the other, then the code.
  *
- * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers that
- * the user is still connected to through this client are skipped. Tokens are kept in the (sealed) record of the
+ * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers to
+ * which the user is still connected through this client are skipped. Tokens are kept in the (sealed) record of the
  * upstream step and become rows only when the code is issued, so an abandoned login leaves nothing behind.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
@@ -23,7 +23,7 @@ import { signInMs } from './cookies.ts'
 type IdentifiedLogin = LoginInProgress & { readonly user: User }
 
 export interface LoginRedirect {
-  /** Target of the browser: a provider, a page of this server, or the client. */
+  /** Where the browser goes next: a provider, a page of this server, or the client. */
   readonly location: string
   /** Id of the new sign-in record. Present when the login is complete. */
   readonly signIn?: string
@@ -60,7 +60,7 @@ async function hasConsent(context: AuthServerContext, login: IdentifiedLogin): P
   return consent !== undefined && within(login.chosen, consent.providers)
 }
 
-/** Returns the first chosen provider that this login still needs. */
+/** Returns the first chosen provider that this login still requires. */
 async function findNextUpstream(
   context: AuthServerContext,
   { user, request, chosen, obtained }: LoginInProgress,
@@ -173,7 +173,7 @@ function userRequired(error: OAuthCode): ClientError {
   return { error, description: 'the login requires user interaction' }
 }
 
-/** Translates an upstream error for the client. Texts of the upstream are not forwarded. */
+/** Translates an upstream error for the client. Text from the upstream is not forwarded. */
 function describeFailure(failure: unknown): ClientError {
   const error = failure instanceof OAuthClientError ? failure.error : undefined
   switch (error) {
@@ -195,12 +195,12 @@ function describeFailure(failure: unknown): ClientError {
   }
 }
 
-/** True for a temporary failure. A `server_error` of the token endpoint is temporary, one of a redirect is not. */
+/** True for a temporary failure. A `server_error` from the token endpoint is temporary; one in a redirect is not. */
 function isTemporary(failure: unknown, error: string | undefined): boolean {
   return error === 'server_error' ? isTransient(failure) : tokenRefusal(failure) === 'temporary'
 }
 
-/** Stores the login until the user has answered the page at /oauth/confirm. Returns the address of the page. */
+/** Stores the login until the user has answered the page at /oauth/confirm. Returns that page's address. */
 async function askUser(context: AuthServerContext, login: IdentifiedLogin, failed?: string): Promise<string> {
   const handle = randomId()
   await context.state.confirmations.put(handle, { ...login, failed }, loginMs)

@@ -1,5 +1,5 @@
 /**
- * The pages of a login: consent, a provider that could not be connected, and errors.
+ * The login pages: consent, a provider that could not be connected, and errors.
  *
  * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked:
  * where the response goes, and who serves the description.
@@ -93,13 +93,13 @@ ${hiddenFields(form)}
   return page(`${failed} could not be connected`, body, formTargets(request, context))
 }
 
-/** Returns everything that a form may lead to: the providers with their redirects, this server, and the client. */
+/** Returns everything that a form may redirect to: the providers with their redirects, this server, and the client. */
 function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): readonly string[] {
   const { protocol, origin } = new URL(redirectUri)
   return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]
 }
 
-/** Returns the targets of a login at the providers, which may redirect to any https address, and this server. */
+/** Returns the form targets for a login at the providers (which may redirect to any https address) and this server. */
 export function providerTargets({ upstreams, urls }: AuthServerContext): readonly string[] {
   const origins = upstreams.map(({ origin }) => origin).filter((origin) => origin !== undefined)
   return ['https:', ...origins, urls.pageOrigin]

@@ -1,12 +1,12 @@
 /**
- * Reads stored JSON back into typed records: what does not have the record's shape is treated as absent.
+ * Reads stored JSON back into typed records: anything that does not match the record's shape is treated as absent.
  *
- * A record written by another version of this server must never be half understood, so there is no coercion.
+ * A record written by another version of this server must never be partially interpreted, so there is no coercion.
  * Does no I/O.
  */
 import { isFields, own } from '../../../schemas/index.ts'
 
-/** Returns the value when it has the shape, else undefined. */
+/** Returns the value if it matches the shape, otherwise undefined. */
 export type RecordShape<T> = (value: unknown) => T | undefined
 
 export const text: RecordShape<string> = (value) => (typeof value === 'string' ? value : undefined)

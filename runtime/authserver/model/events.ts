@@ -1,6 +1,6 @@
 /**
  * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into
- * audit events; without a host they go to the log.
+ * audit events; without a host, they go to the log.
  */
 import { sessionHash } from '../../observe/index.ts'
 
@@ -31,7 +31,7 @@ interface EventDetails {
   readonly clientId?: string | undefined
   readonly userId?: string | undefined
   readonly upstream?: string | undefined
-  /** Network address that the request came from. */
+  /** Network address from which the request came. */
   readonly source?: string | undefined
   /** Fixed wording. */
   readonly reason?: string | undefined
@@ -40,7 +40,7 @@ interface EventDetails {
 export interface AuthServerEvent extends EventDetails {
   readonly type: AuthServerEventType
   readonly outcome: Outcome
-  /** First characters of a hash of the session id. Distinguishes sessions, but does not open one. */
+  /** First characters of a hash of the session id. Distinguishes sessions but cannot be used to access one. */
   readonly sessionHash?: string | undefined
 }
 

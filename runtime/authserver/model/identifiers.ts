@@ -1,4 +1,4 @@
-/** Random identifiers, and the sha256 and compound forms in which they become keys of the store. */
+/** Random identifiers, and the sha256 and compound forms that are used as store keys. */
 import { hash } from 'node:crypto'
 import { randomBuffer } from '../../net/index.ts'
 
@@ -12,12 +12,12 @@ export function sha256(value: string): string {
   return hash('sha256', value, 'base64url')
 }
 
-/** Joins parts into one compoundKey. The result is unambiguous for any content of the parts. */
+/** Joins parts into one compoundKey. The result is unambiguous whatever the parts contain. */
 export function compoundKey(...parts: readonly string[]): string {
   return parts.map((part) => `${part.length}:${part}`).join('')
 }
 
-/** Returns the compoundKey of the tokens of one provider in one session. */
+/** Returns the compoundKey for one provider's tokens in one session. */
 export function upstreamRowKey(sessionId: string, provider: string): string {
   return compoundKey(sessionId, provider)
 }

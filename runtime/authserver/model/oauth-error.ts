@@ -1,7 +1,7 @@
 /**
  * The OAuth error codes, and the error that carries them to the response.
  *
- * `description` is for the client's developer: fixed wording plus names of parameters, but no values of the request.
+ * `description` is for the client's developer: fixed wording plus parameter names, but no values from the request.
  * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6,
  * OpenID Connect Core section 3.1.2.6, RFC 6750 section 3.1.
  */
@@ -51,7 +51,7 @@ export class OAuthError extends ModuleError {
   }
 }
 
-/** Returns the error for a handle that leads nowhere. It does not reveal whether the handle ever existed. */
+/** Returns the error for a handle that matches no stored login. It does not reveal whether the handle ever existed. */
 export function expiredLoginError(): OAuthError {
   return new OAuthError(
     'invalid_request',

@@ -3,7 +3,7 @@
  *
  * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
  * contains what one user granted to one client. Its *grants* are the logins that feed it, each the root of one refresh
- * family. Its upstream rows contain the tokens of the providers. A grant that its session does not list has ended.
+ * family. Its upstream rows contain the providers' tokens. A grant that its session does not list has ended.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
 
@@ -77,7 +77,7 @@ const loginMembers = {
   request,
   /** Providers that the user agreed to, in order. */
   chosen: list(text),
-  /** Hash of the browser binding that must come back with the callback. */
+  /** Hash of the browser binding that must be presented at the callback. */
   browser: text,
   /** User whose remembered consent let this login skip the page. Absent when the page was shown. */
   consentOf: maybe(text),
@@ -98,10 +98,10 @@ export const upstreamStep = record({
 })
 export type UpstreamStep = NonNullable<ReturnType<typeof upstreamStep>>
 
-/** A login in progress: an upstream step without the members of its one upstream request. */
+/** A login in progress: an upstream step without the members of its current upstream request. */
 export type LoginInProgress = Omit<UpstreamStep, 'provider' | 'codeVerifier' | 'nonce' | 'startedAtMs'>
 
-/** A provider that a user connects to a client from the page of connected accounts. */
+/** A provider that a user connects to a client from the connected accounts page. */
 export const connection = record({
   provider: text,
   codeVerifier: text,
@@ -112,7 +112,7 @@ export const connection = record({
 })
 export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that waits for the answer of the identified user to a page. */
+/** A login that waits for the identified user's answer to a page. */
 export const confirmation = record({
   ...loginMembers,
   user,
@@ -152,11 +152,11 @@ export const family = record({
   ...grantMembers,
   generation: count,
   rotatedAtMs: count,
-  /** Id of the HMAC secret that made the newest token (sealId). */
+  /** Id of the HMAC secret that signed the newest token (sealId). */
   signedBy: maybe(text),
-  /** End of the newest token. */
+  /** Expiry of the newest token. */
   expiresAtMs: count,
-  /** End of the family. */
+  /** Expiry of the family. */
   endsAtMs: count,
 })
 export type Family = NonNullable<ReturnType<typeof family>>
@@ -172,7 +172,7 @@ export const session = record({
     record({
       id: text,
       endsAtMs: count,
-      /** False until the code is redeemed. Records of older versions do not have this field; absent means true. */
+      /** False until the code is redeemed. Records from older versions do not have this field; absent means true. */
       redeemed: maybe(flag),
     }),
   ),
@@ -190,7 +190,7 @@ export const signIn = record({ userId: text })
 /** Clients that a user has signed in to, the latest first. Some of their sessions may have ended. */
 export const connectedClients = record({ clients: list(text) })
 
-/** Provider whose ended sign-in has ended the session of a user with a client. */
+/** Provider whose ended sign-in has ended a user's session with a client. */
 export const ending = record({ provider: text })
 
 export const consent = record({
@@ -201,7 +201,7 @@ export const consent = record({
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Withdrawal of all consents of a user to a client. Later consents name it. */
+/** Withdrawal of all of a user's consents to a client. Later consents refer to it. */
 export const withdrawal = record({ id: text, atMs: count })
 export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 

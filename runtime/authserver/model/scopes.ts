@@ -1,5 +1,5 @@
 /**
- * Scope sets: parsing, defaults and the baseline.
+ * Scope sets: parsing, defaults and baseline.
  * Source: RFC 6749 section 3.3; docs/reference/specification/external-auth.md, baselineClientScopes.
  */
 import type { AuthServerConfig } from '../../config/index.ts'
@@ -19,8 +19,8 @@ export function supportedScopes(
 }
 
 /**
- * Returns the scopes of a client: the requested scopes that are supported, or all supported scopes when none is left.
- * Always includes the baseline.
+ * Returns a client's scopes: the requested scopes that are supported, or all supported scopes when none is left. Always
+ * includes the baseline.
  */
 export function clientScopes(
   requested: readonly string[] | undefined,

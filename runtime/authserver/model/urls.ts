@@ -1,5 +1,5 @@
 /**
- * The addresses of this server, derived from issuer, advertised base and callbacks.
+ * The addresses of this server, derived from the issuer, the advertised base and the callbacks.
  *
  * Endpoints are below the issuer. Pages that set cookies are on the host of the callbacks, because a cookie belongs to
  * one host and the login must end in the browser that began it.
@@ -10,7 +10,7 @@ import type { AuthServerConfig } from '../../config/index.ts'
 
 export interface Urls {
   readonly issuer: string
-  /** Path of the issuer without trailing slash, or '' for a bare host. */
+  /** The issuer's path without a trailing slash, or '' for a bare host. */
   readonly base: string
   readonly authorize: string
   readonly token: string
@@ -77,7 +77,7 @@ export function buildClientRedirect(
   const fields = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) fields.set(name, value)
   fields.set('iss', issuer)
-  // Without the URL parser, which rewrites private-use schemes and the client's own parameters.
+  // Avoids the URL parser, which rewrites private-use schemes and the client's own parameters.
   const joint = redirectUri.includes('?') ? (/[?&]$/.test(redirectUri) ? '' : '&') : '?'
   return `${redirectUri}${joint}${fields.toString()}`
 }

@@ -1,10 +1,10 @@
 /**
- * Assembles the authorization server. It has no listener: the host passes each path to `routes` before its own
- * pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in the pipeline.
+ * Assembles the authorization server. It has no listener: the host passes each path to `routes` before its own pipeline
+ * (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in the pipeline.
  *
- * Every configuration error prevents the start and is reported, together with the others. A provider or store that
- * does not respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take
- * effect without a restart.
+ * Any configuration error prevents startup, and all of them are reported together. A provider or store that does not
+ * respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
+ * without a restart.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
@@ -48,9 +48,9 @@ export interface AuthServerParts {
   readonly documentFetch?: Fetch
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** Interval of reading mounted keys. Default 5 s. 0 disables it. */
+  /** Interval for reading mounted keys. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
-  /** Interval of checking for records that an older secret seals. Default one minute. 0 disables it. */
+  /** Interval for checking for records that are sealed with an older secret. Default one minute. 0 disables it. */
   readonly resealEveryMs?: number
   /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
   readonly resealAfterMs?: number
@@ -67,7 +67,7 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   close(): Promise<void>
 }
 
-/** Throws INVALID_CONFIG with every error of configuration, keys and secrets. */
+/** Throws INVALID_CONFIG listing every error in the configuration, keys and secrets. */
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
@@ -163,7 +163,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   }
 }
 
-/** Throws INVALID_CONFIG with every error of the settings, keys and secrets. */
+/** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
   await startRing(config, { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 })
 }

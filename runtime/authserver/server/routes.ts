@@ -1,11 +1,11 @@
 /**
- * The endpoint of each path with its methods, and the form of errors there.
+ * The endpoint for each path with its methods, and the form that its errors take.
  *
- * Endpoints are below the issuer's path and also at the bare path, for installations whose proxy removes the issuer's
- * path. Well-known documents are only where the issuer identifier puts them (RFC 8414 section 3.1). The host serves all
- * other paths below /.well-known, for example the protected-resource document.
- * Documents and endpoints that clients in browsers call have CORS headers without credentials. Pages and redirects have
- * none.
+ * Endpoints are below the issuer's path and also at the bare path, for installations in which a proxy strips the
+ * issuer's path. Well-known documents are only where the issuer identifier puts them (RFC 8414 section 3.1). The host
+ * serves all other paths below /.well-known, for example the protected-resource document.
+ * Documents and endpoints that browser-based clients call have CORS headers without credentials. Pages and redirects
+ * have none.
  */
 import type { Exchange, Log, Stage } from '../../net/index.ts'
 import { errorPage } from '../login/pages.ts'
@@ -50,7 +50,7 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 const registration: Endpoint = { methods: { POST: registerClient }, for: 'clients' }
 const callback: Endpoint = { methods: { GET: handleCallback }, for: 'users' }
 
-/** Returns the function that finds the stage for a path, which is given as sent, without query. */
+/** Returns the function that finds the stage for a path, which is passed as sent, without the query. */
 export function makeRoutes(context: AuthServerContext): (path: string) => Stage<Exchange> | undefined {
   const { config, urls } = context
   const table = new Map<string, Stage<Exchange>>()

@@ -2,8 +2,8 @@
  * Rate limits for untrusted clients, in one table.
  *
  * Buckets are in the store, so replicas share them. The buckets of the caller and of the server are taken together or
- * not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients behind an unnamed
- * proxy are one caller (server/client-address.ts). A rate per lifetime bounds pending requests and unused
+ * not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients behind an unlisted
+ * proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests and unused
  * registrations. Such a bucket admits twice its capacity in the first lifetime: a burst, and the refill.
  */
 import { isIPv6 } from 'node:net'
@@ -28,9 +28,9 @@ interface Rate {
 interface Limit {
   /** Limits per network address, so that one address cannot exhaust the total. */
   readonly caller: readonly Rate[]
-  /** Limits per host that a document is fetched from. */
+  /** Limits per host from which documents are fetched. */
   readonly host?: readonly Rate[]
-  /** Limits of the whole server, which bound the number of stored records. */
+  /** Limits for the whole server, which bound the number of stored records. */
   readonly total: readonly Rate[]
 }
 
@@ -61,7 +61,7 @@ export const limits = {
 
 type LimitName = keyof typeof limits
 
-/** Returns the address, or for IPv6 the /64 network, which one household or server gets. */
+/** Returns the address, or for IPv6 the /64 network, which is what one household or server gets. */
 export function callerKey(address: string): string {
   const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!isIPv6(bare)) return bare
@@ -98,7 +98,7 @@ export async function takePermission(
   return (await store.takeTokens(all)).retryAfterMs
 }
 
-/** Takes one permission. Throws OAuthError with 429 and Retry-After. */
+/** Takes one permit. Throws OAuthError with 429 and Retry-After. */
 export async function limitRate(store: Store, name: LimitName, caller: string): Promise<void> {
   const waitMs = await takePermission(store, name, { caller })
   if (waitMs === 0) return

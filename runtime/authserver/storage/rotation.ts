@@ -1,5 +1,5 @@
 /**
- * Completes the rotation of an HMAC secret: reseals records of older secrets under the current one in the background,
+ * Completes the rotation of an HMAC secret: reseals records under older secrets with the current one in the background,
  * and counts what still needs an older secret, so that operators know when they can remove it.
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
@@ -33,12 +33,12 @@ interface RotationParts {
 }
 
 export interface Rotation {
-  /** Returns the uses by position of the secret; undefined while they are not counted. */
+  /** Returns the uses by the secret's position; undefined while they are not counted. */
   uses(): readonly SecretUse[] | undefined
   close(): void
 }
 
-/** Interval between scans. Later scans find what an earlier one has missed. */
+/** Interval between scans. Later scans find what earlier ones missed. */
 const againMs = 10 * 60_000
 const resultLifeMs = 24 * 3_600_000
 const lockMs = 60_000

@@ -36,7 +36,7 @@ export interface Repository<T> {
   delete(id: string): Promise<boolean>
 }
 
-/** Returns a positive integer, which the store requires. */
+/** Returns a positive integer, as the store requires. */
 function toTtl(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
 }
@@ -71,12 +71,12 @@ function makeRepository<T>(
   }
 }
 
-/** Prefix of the keys of refresh families. */
+/** Key prefix for refresh families. */
 export const familyPrefix = 'family:'
 
 export type State = ReturnType<typeof makeState>
 
-/** Makes the repositories of one authorization server. `store` is its own namespace. */
+/** Makes the repositories for one authorization server. `store` is its own namespace. */
 export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
   const sealed = sealStore(store, secrets, options)
   const of = <T>(name: string, shape: RecordShape<T>, yields?: Pick<SetOptions, 'yields'>): Repository<T> =>
@@ -97,7 +97,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     codes: of('code', records.code),
     families: of('family', records.family),
     sessions: of('session', records.session),
-    /** User and client to session id. */
+    /** Maps user and client to a session id. */
     links: of('link', text),
     rows: of('upstream', records.row),
     signIns: of('sign-in', records.signIn),

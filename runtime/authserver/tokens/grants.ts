@@ -53,7 +53,7 @@ interface Redemption extends TokenRequester {
   readonly codeVerifier: string
 }
 
-/** The part of a grant that a token request asks for. */
+/** The part of a grant that a token request wants. */
 interface RequestedAccess {
   readonly scopes: readonly string[] | undefined
   readonly resources: readonly string[]
@@ -64,7 +64,7 @@ export interface IssuedGrant {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   readonly refreshToken: string | undefined
-  /** Nonce of the authorization request. Present only for a code. */
+  /** Nonce from the authorization request. Present only for a code. */
   readonly nonce: string | undefined
 }
 
@@ -85,7 +85,7 @@ export class Grants {
     this.#parts = parts
   }
 
-  /** Makes the code of a completed login. */
+  /** Makes the code for a completed login. */
   async issueCode(grant: Grant, request: CodeRequest): Promise<string> {
     const { state, keys, now, lives } = this.#parts
     const { code, id } = makeCode(keys())
@@ -204,14 +204,14 @@ export class Grants {
     }
     if (!(await this.#isListed(family))) throw invalidRefreshToken()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
-    // A token newer than the record comes from a rotation that the store has lost, for example in a failover.
+    // A token newer than the record comes from a rotation that the store has lost, for example during a failover.
     const generation = token.generation + 1
     const next: Family = { ...family, generation, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)
     return won ? generation : undefined
   }
 
-  /** False for a family whose session has ended. Deletes its record when that survived. */
+  /** False for a family whose session has ended. Deletes its record if it survived. */
   async #isListed(family: Family): Promise<boolean> {
     const session = await this.#parts.sessions.get(family.sessionId)
     const listed = session?.grants.some((grant) => grant.id === family.grantId) ?? false
@@ -227,7 +227,9 @@ function grantOf(record: Grant): Grant {
   return { grantId, sessionId, clientId, clientKind, userId, scopes, resources, refreshable, authTimeSec }
 }
 
-/** True when the token request repeats the redirect URI of the authorization request, or omits it as that did. */
+/**
+ * True when the token request repeats the redirect URI of the authorization request, or omits it if that request did.
+ */
 function matchesRedirect(code: StoredCode, by: Redemption): boolean {
   if (by.redirectUri === undefined) return !code.redirectGiven
   return by.redirectUri === code.redirectUri

@@ -6,7 +6,7 @@
  * for each use, so a value made for one use is never valid for another. Without configured keys, this module generates
  * them, and they are lost when the process ends. Signing key rotation: add the new key second and roll out; move it
  * first and roll out; drop the old key after one token lifetime. HMAC secret rotation: put the new secret first
- * (ring-holder.ts); drop the old one when nothing needs it any more (storage/rotation.ts).
+ * (ring-holder.ts); drop the old one once nothing needs it (storage/rotation.ts).
  * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC
  * 5869.
  */
@@ -39,7 +39,7 @@ type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
 export interface KeyRing {
   readonly signing: SigningKey
   readonly all: readonly SigningKey[]
-  /** Document of jwks_uri. The same object for the life of the ring. */
+  /** Document of jwks_uri. Returns the same object for the life of the ring. */
   readonly jwks: JSONWebKeySet
   /** Raw secrets for sealing the store, the current one first. */
   readonly sealSecrets: readonly Uint8Array[]
@@ -53,7 +53,7 @@ export interface KeyRing {
 }
 
 /**
- * Builds the ring. Throws INVALID_CONFIG with the position of every key and secret that cannot be used. Reuses the
+ * Builds the ring. Throws INVALID_CONFIG listing the position of every key and secret that cannot be used. Reuses the
  * ephemeral keys of `previous`, so that a reload of unrelated files does not end every session.
  */
 export async function makeKeyRing(secrets: AuthServerSecrets, previous?: KeyRing): Promise<KeyRing> {
@@ -87,7 +87,7 @@ async function assembleRing(
   if (!signing) throw new GatehouseError('INTERNAL')
   const unique = keys.filter((key, index) => keys.findIndex((other) => other.kid === key.kid) === index)
   const jwks = { keys: await Promise.all(unique.map(toPublicJwk)) }
-  // Key objects, because wrapping a Buffer at every use costs several times the MAC.
+  // Uses key objects, because wrapping a Buffer on every use costs several times as much as the MAC.
   const derived = new Map<string, KeyObject>()
 
   function keyFor(purpose: MacPurpose, index: number): KeyObject {

@@ -33,7 +33,7 @@ export class RingHolder {
   #next: KeyRing
   /** When the configured keys and secrets last changed. `#next` takes effect `promoteAfterMs` later. */
   #changedAtMs: number
-  /** Id of the secret that this process last stored as the one in use. */
+  /** Id of the secret that this process last recorded as the one in use. */
   #announced: string | undefined
   #storedAtMs = 0
 
@@ -45,7 +45,7 @@ export class RingHolder {
     this.#changedAtMs = parts.now()
   }
 
-  /** Throws INVALID_CONFIG naming every error of the keys and secrets. */
+  /** Throws INVALID_CONFIG listing every error in the keys and secrets. */
   static async start(parts: RingHolderParts): Promise<RingHolder> {
     const secrets = parts.config.secrets()
     const next = await makeKeyRing(secrets, parts.lent)

@@ -1,9 +1,9 @@
 /**
  * Sessions: the grants of one user to one client, with the upstream tokens behind them.
  *
- * A session is the root of everything issued. A grant that it does not list has ended, whatever signature its tokens
- * have. A new login of the same user with the same client joins the session, so that connected providers are not asked
- * again. The end of the last grant ends the session and every upstream token.
+ * A session is the root of everything issued. A grant that it does not list has ended, regardless of its tokens'
+ * signatures. A new login by the same user with the same client joins the session, so that connected providers are not
+ * prompted again. The end of the last grant ends the session and every upstream token.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,14 +16,14 @@ import { findNewestRefreshToken, lockRefreshTokens } from './upstream-refresh-to
 import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifiers.ts'
 
 /**
- * Maximum number of simultaneous logins of one user with one client, for example one per machine. Logins whose code
- * is not redeemed yet have a limit of the same size, so that abandoned logins do not end established ones.
+ * Maximum number of simultaneous logins by one user with one client, for example one per machine. Logins whose code has
+ * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established ones.
  */
 const maxGrants = 20
 /** Each try succeeds for one of several simultaneous writers. Tries after `eagerTries` wait a little. */
 const maxTries = 32
 const eagerTries = 4
-/** Number of listed clients of one user. Older clients are not listed, but keep their tokens. */
+/** Number of clients listed per user. Older clients are not listed, but keep their tokens. */
 const maxConnectedClients = 100
 /** Minimum life of lists and links: longer than any session with default settings. */
 const listedMs = 35 * 24 * 3_600_000
@@ -37,7 +37,7 @@ export interface IssuedClaims {
   readonly client_id: string
 }
 
-/** Returns the session claims of a caller; undefined for tokens of other issuers. */
+/** Returns a caller's session claims; undefined for tokens from other issuers. */
 export function sessionClaims(caller: Caller): IssuedClaims | undefined {
   const { tsid, gid, client_id } = caller.claims
   if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return undefined
@@ -136,7 +136,7 @@ export class Sessions {
     return found.filter((session) => session !== undefined)
   }
 
-  /** Returns the clients whose session ended because the sign-in at a provider ended, the latest first. */
+  /** Returns the clients whose session ended because the sign-in at a provider ended, latest first. */
   async ended(userId: string): Promise<readonly { readonly clientId: string; readonly provider: string }[]> {
     const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all(
@@ -158,7 +158,7 @@ export class Sessions {
     return session !== undefined && this.#keepRow(session, tokens)
   }
 
-  /** Adds the newest earlier refresh token when the provider issued none this time. */
+  /** Adds the newest earlier refresh token if the provider issued none this time. */
   #keepRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     if (tokens.refreshToken !== undefined) return this.#putRow(session, tokens)
     const account = { ...tokens, userId: session.userId }
@@ -224,7 +224,7 @@ export class Sessions {
     const { id, seen, next, ttlMs } = change
     if (seen) return repository.swap(id, seen, next, ttlMs)
     if (await repository.add(id, next, ttlMs)) return true
-    // A record that no secret opens any more is treated as absent.
+    // A record that no secret can open any longer is treated as absent.
     if ((await repository.get(id)) === undefined) await repository.delete(id)
     return false
   }
@@ -263,7 +263,7 @@ export class Sessions {
     return true
   }
 
-  /** True while the grant of a token is alive and belongs to the user and client of the token. */
+  /** True while a token's grant is alive and belongs to the token's user and client. */
   async isLive(claims: IssuedClaims): Promise<boolean> {
     const name = `${claims.tsid} ${claims.gid} ${claims.sub} ${claims.client_id}`
     const until = this.#live.get(name)
@@ -295,7 +295,7 @@ export class Sessions {
       return grants.length === old.grants.length ? undefined : { ...old, grants }
     }).finally(() => this.#forgetLive())
     if (left?.grants.length !== 0) return
-    // Only while it is still empty, because a login may join it at this moment.
+    // Only delete it while it is still empty, because a login may be joining it right now.
     const seen = await this.#state.sessions.read(sessionId)
     if (seen?.value.grants.length !== 0) return
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)
@@ -320,13 +320,13 @@ export class Sessions {
     return true
   }
 
-  /** Called after the write, because a lookup from before it must not stay cached. */
+  /** Called after the write, because a lookup that started before it must not stay cached. */
   #forgetLive(): void {
     this.#ends += 1
     this.#live.clear()
   }
 
-  /** Deletes the rows of the session, and the link that leads to it. */
+  /** Deletes the rows of the session, and the link that points to it. */
   async #deleteRows(session: LoginSession): Promise<void> {
     const linkKey = compoundKey(session.userId, session.clientId)
     const link = await this.#state.links.read(linkKey)

@@ -1,10 +1,10 @@
 /**
  * The refresh tokens of one user at one provider, across all clients of that user.
  *
- * Some providers issue a refresh token at the first consent only. This server is one client of the provider for all
- * clients that the user signs in to. A later login without a refresh token therefore continues with the newest one of
- * the same account. Rows then share a refresh token, so renewals at a provider that rotates it run one at a time, and
- * every row with the old token gets the new one.
+ * Some providers issue a refresh token only on first consent. This server is one client of the provider for all clients
+ * that the user signs in to. A later login without a refresh token therefore continues with the newest one for the same
+ * account. Rows then share a refresh token, so renewals at a provider that rotates it run one at a time, and every row
+ * with the old token gets the new one.
  * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
@@ -40,7 +40,7 @@ export async function findNewestRefreshToken(
   return newest?.refreshToken
 }
 
-/** Replaces the old refresh token in every row of the account. */
+/** Replaces the old refresh token in every row for the account. */
 export async function replaceRefreshToken(
   state: State,
   sessions: readonly LoginSession[],

@@ -1,7 +1,7 @@
 /**
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
- * Requires a signature of the key ring, the exact issuer, a served audience, type `at+jwt` and a live grant.
+ * Requires a signature by a key in the key ring, the exact issuer, a served audience, type `at+jwt` and a live grant.
  * runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
@@ -44,7 +44,7 @@ function keySetOf(ring: KeyRing): JWTVerifyGetKey {
   return made
 }
 
-/** Returns the claims of a valid token, else undefined. `evenExpired` ignores the expiry, for revocation. */
+/** Returns the claims of a valid token, otherwise undefined. `evenExpired` ignores the expiry, for revocation. */
 export async function verifyAccessToken(
   token: string,
   context: VerifierContext,

@@ -1,9 +1,10 @@
 /**
  * A plain OAuth 2.0 provider with configured or registered credentials.
  *
- * Identity comes from the token response (`identityFromToken`), else from userinfo. Otherwise it is synthesized from
- * the access token: an opaque subject that changes with every login, without name or e-mail. `tokenResponseMapping`
- * reads non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a rejection.
+ * Identity comes from the token response (`identityFromToken`), otherwise from userinfo. Otherwise it is synthesized
+ * from the access token: an opaque subject that changes with every login, without name or e-mail.
+ * `tokenResponseMapping` reads non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a
+ * rejection.
  * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {
@@ -53,7 +54,7 @@ import {
 } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
 
-/** Endpoints of the provider, and its own document. */
+/** The provider's endpoints and its own document. */
 interface Endpoints {
   readonly server: ServerMetadata & { readonly authorization_endpoint: string }
   readonly discovered: ServerMetadata | undefined
@@ -71,7 +72,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
-  /** Converts token responses to standard ones. A configured mapping replaces that of the preset. */
+  /** Converts token responses to standard ones. A configured mapping replaces the preset's. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
   #rejected: { readonly error: unknown; readonly untilMs: number } | undefined
@@ -216,7 +217,7 @@ export class OAuth2Upstream implements Upstream {
     return { registration, client: registration }
   }
 
-  /** Runs a token request. When the provider does not know the registration, this server registers again. */
+  /** Runs a token request. If the provider does not recognize the registration, this server registers again. */
   async #withClient<T>(request: (client: OAuthClient, server: ServerMetadata) => Promise<T>): Promise<T> {
     const { server } = await this.#endpoints.get()
     const { client, registration } = await this.#credentials()
@@ -228,7 +229,7 @@ export class OAuth2Upstream implements Upstream {
     }
   }
 
-  /** Discards a registration that the provider does not know, and registers again in the background. */
+  /** Discards a registration that the provider does not recognize, and registers again in the background. */
   async #registerAgain(stale: UpstreamRegistration): Promise<void> {
     const { dcr } = this.#config
     if (!dcr) return
@@ -271,7 +272,7 @@ function textOf(value: unknown): string | undefined {
 }
 
 /**
- * Returns `tk-` and half of the SHA-256 of the access token
+ * Returns `tk-` followed by half of the access token's SHA-256
  * (docs/reference/specification/external-auth.md#oauth2Config, oauth2Config).
  */
 function synthesizeSubject(accessToken: string): string {
@@ -321,7 +322,7 @@ function valueAt(path: string, body: unknown): unknown {
 
 /**
  * Copies the mapped values to their standard names, with the type bearer. A refresh response without an access token at
- * the mapped path is read by the standard names, because some providers nest only the tokens of a login.
+ * the mapped path is read using the standard names, because some providers nest only the tokens of a login.
  */
 function makeMapper(
   paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>,

@@ -1,7 +1,7 @@
 /**
- * An OpenID Connect provider: endpoints by discovery, identity from a verified ID token.
+ * An OpenID Connect provider: endpoints come from discovery, identity from a verified ID token.
  *
- * The subject is the configured claim, without a fallback to another claim, which could merge or split users. The
+ * The subject is the configured claim, with no fallback to another claim, which could merge or split users. The
  * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token was verified, and only for name
  * and e-mail. Its subject must be that of the ID token (OpenID Connect Core section 5.3.2).
  * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and
@@ -125,7 +125,7 @@ export class OidcUpstream implements Upstream {
       state: login.state,
       codeChallenge: login.codeChallenge,
       nonce: login.nonce,
-      // Configured parameters override those of a client.
+      // Configured parameters override the client's.
       extra: { ...hintedParams(this.#hint, requested), ...this.#config.additionalAuthorizationParams },
     }).href
   }
@@ -192,7 +192,7 @@ export class OidcUpstream implements Upstream {
     throw new OAuthClientError('protocol', `the ID token has no ${this.#subjectClaim}`)
   }
 
-  /** Reads name and e-mail from the userinfo override, else from the ID token. Both are optional. */
+  /** Reads the name and e-mail from the userinfo override, otherwise from the ID token. Both are optional. */
   async #readUser(claims: JWTPayload, tokens: TokenSet): Promise<Pick<Identity, 'name' | 'email'>> {
     const { userInfoOverride } = this.#config
     if (!userInfoOverride) return { name: textOf(claims['name']), email: textOf(claims['email']) }
@@ -246,7 +246,7 @@ function requireEndpoints(server: ServerMetadata): OidcMetadata {
   return { ...server, authorization_endpoint, token_endpoint, jwks_uri }
 }
 
-/** Returns the time of authentication. Rejects one that is older than the client allows. */
+/** Returns the authentication time. Rejects one that is older than the client allows. */
 function checkAge(
   claims: JWTPayload,
   { maxAgeSec, notBeforeSec }: LoginProof,

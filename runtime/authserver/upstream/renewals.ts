@@ -1,9 +1,9 @@
 /**
- * Renews the stored tokens of a provider before they expire: one refresh at a time for each row in this process, and
+ * Renews stored tokens from a provider before they expire: one refresh at a time for each row in this process, and
  * for each user and provider across all replicas.
  *
- * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). An outage of the provider does not: a valid
- * token stays in use until it expires.
+ * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). A provider outage does not: a valid token stays
+ * in use until it expires.
  * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'
@@ -90,7 +90,7 @@ export class Renewals {
     }
   }
 
-  /** One refresh per row in this process; the lock makes it one per user and provider over all replicas. */
+  /** One refresh per row in this process; the lock makes it one per user and provider across all replicas. */
   #renewOnce(
     id: string,
     row: StoredRow,
@@ -197,7 +197,7 @@ function isDue(row: StoredRow, nowMs: number): boolean {
   return row.expiresAtMs - nowMs <= Math.min(aheadMs, lifeMs / 2)
 }
 
-/** True when the provider rejected this server rather than the token, for example because of its client secret. */
+/** True when the provider rejected this server rather than the token, for example, because of its client secret. */
 function rejectsThisServer(error: unknown): boolean {
   const refusal = error instanceof Error ? tokenRefusal(error.cause) : undefined
   return refusal !== undefined && refusal !== 'temporary'

@@ -3,8 +3,8 @@
  * against the caller, and renewed before it expires (renewals.ts).
  *
  * A failure of one provider does not affect the others. After a rejected refresh, or the expiry of a token without a
- * refresh token, the user must sign in there again. A required token (of the only provider, or requested as `required`)
- * ends the grant with it. Otherwise the client would keep refreshing a useless grant.
+ * refresh token, the user must sign in there again. The loss of a required token (from the only provider, or requested
+ * as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
  * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
  * primaryUpstreamProvider).
  */
@@ -31,7 +31,7 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /**
    * Returns the caller's token at a provider (default: the primary one), renewed when it is due; undefined when the
    * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
-   * STORE_DOWN when provider or store do not respond, NOT_FOUND for a provider that is not configured.
+   * STORE_DOWN when the provider or the store does not respond, NOT_FOUND for a provider that is not configured.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
@@ -170,7 +170,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 }
 
-/** False for a token that was stored for another user or another client. */
+/** False for a token stored for another user or another client. */
 function isOwn(row: StoredRow, claims: IssuedClaims): boolean {
   return row.userId === claims.sub && row.clientId === claims.client_id
 }

@@ -22,7 +22,7 @@ export interface Identity {
   readonly email?: string | undefined
   /** When the provider authenticated the user. */
   readonly authTimeSec?: number | undefined
-  /** True when the subject is made from the access token and changes with every login. */
+  /** True when the subject is derived from the access token and changes with every login. */
   readonly synthesized: boolean
 }
 
@@ -55,7 +55,7 @@ export interface Upstream {
   readonly issuer: string | undefined
   /** Origin of the authorization endpoint once known, for the content security policy. */
   readonly origin: string | undefined
-  /** Why no login is possible yet, as the rest of a sentence about the provider. */
+  /** Why no login is possible yet, phrased as the rest of a sentence about the provider. */
   readonly notReady: string | undefined
   /** Starts discovery and registration in the background, with retries. */
   start(): void
@@ -69,7 +69,7 @@ export interface Upstream {
 }
 
 /**
- * Makes the record of a token response. On a refresh, `old` supplies members that the response omits: refresh token
+ * Makes a record from a token response. On a refresh, `old` supplies members that the response omits: refresh token
  * (RFC 6749 section 6), ID token and scope.
  */
 export function toUpstreamTokens(

@@ -19,12 +19,12 @@ export function userOf(
   return { userId: synthesized ? subject : makeUserId(issuer, provider, subject), name, email, authTimeSec }
 }
 
-/** True for a subject that was made from an access token. */
+/** True for a subject that was derived from an access token. */
 export function isSynthesized(userId: string): boolean {
   return userId.startsWith('tk-')
 }
 
-/** Returns a UUID from SHA-256 over the three parts. */
+/** Returns a UUID derived from the SHA-256 of the three parts. */
 export function makeUserId(issuer: string, provider: string, subject: string): string {
   const digest = createHash('sha256')
     .update(compoundKey(issuer, provider, subject))

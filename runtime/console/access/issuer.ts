@@ -1,6 +1,6 @@
 /**
  * An OpenID Connect provider for console logins, used with a confidential or public client, PKCE and a nonce. Its
- * documents are loaded with the first login and refreshed after an hour.
+ * documents are loaded on the first login and refreshed after an hour.
  * Source: OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 7636, RFC 9207.
  */
 import type { JWTPayload } from 'jose'
@@ -61,7 +61,7 @@ export class Issuer {
     return metadata
   }
 
-  /** Returns the URL to send the browser to. `again`: the issuer must prompt the user, even if it has a session. */
+  /** Returns the URL to send the browser to. With `again`, the issuer must prompt the user even if it has a session. */
   async begin(secrets: LoginSecrets, { again }: { readonly again: boolean }): Promise<string> {
     const server = await this.#metadata()
     const { clientId, redirectUri, scopes } = this.#options
@@ -78,7 +78,7 @@ export class Issuer {
     }).href
   }
 
-  /** Returns the user of a redirect whose state was checked. Rejects with OAuthClientError. */
+  /** Returns the user from a redirect whose state has been checked. Rejects with OAuthClientError. */
   async finish(callback: URLSearchParams, { codeVerifier, nonce }: LoginSecrets): Promise<SignedInUser> {
     const { issuer, clientId, clientSecret, redirectUri, fetch, now } = this.#options
     const server = await this.#metadata()
@@ -105,7 +105,7 @@ export class Issuer {
     return { claims, subject, idToken, accessToken }
   }
 
-  /** Returns the logout URL of the issuer, or undefined when it has none or is unreachable. */
+  /** Returns the issuer's logout URL, or undefined when it has none or is unreachable. */
   async logoutUrl(idToken: string, returnTo: string): Promise<string | undefined> {
     const server = await this.#metadata().catch(() => undefined)
     const endpoint = server?.['end_session_endpoint']

@@ -14,7 +14,7 @@ export interface ConsoleSession {
   readonly name: string | undefined
   /** Needed to end the session at the issuer. */
   readonly idToken: string
-  /** Time of the last login prompt, milliseconds since the epoch. */
+  /** Time of the last login prompt, in milliseconds since the epoch. */
   readonly authenticatedAt: number
   readonly csrf: string
   readonly createdAt: number

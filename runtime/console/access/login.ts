@@ -1,10 +1,10 @@
 /**
- * Console login as backend for frontend: the server is the OAuth client and keeps the tokens; the browser has only a
- * cookie.
+ * Console login using the backend-for-frontend pattern: the server is the OAuth client and keeps the tokens; the
+ * browser has only a cookie.
  *
  * `/login?to=` redirects to the issuer, which redirects to `/callback`. `/logout` ends the session and returns the
- * logout URL of the issuer. A login is bound to the browser that started it. Operator actions require a login within
- * the last 15 minutes.
+ * issuer's logout URL. A login is bound to the browser that started it. Operator actions require a login within the
+ * last 15 minutes.
  * Source: RFC 9700; OAuth 2.0 for Browser-Based Applications (backend for frontend); OpenID Connect RP-Initiated Logout
  * 1.0.
  */
@@ -66,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       caller,
       csrf,
       freshLogin: now() - authenticatedAt < freshMs,
-      // Open streams of a user also end when the user's roles are withdrawn.
+      // A user's open streams also end when the user's roles are withdrawn.
       isLive: async () =>
         sessions.find(id, { touch: false }) !== undefined && isSame(await granted.of(caller), roles),
     }
@@ -171,7 +171,7 @@ function sessionFacts(
   { issuerName, now }: LoginOptions,
 ) {
   const name = [claims['name'], claims['email']].find((text) => typeof text === 'string' && text !== '')
-  /** Without a time, the issuer may have authenticated the user long ago, unless it was asked to prompt. */
+  /** If there is no time, the issuer may have authenticated the user long ago, unless it was asked to prompt. */
   const authenticatedAt = (): number => {
     const authTime = claims['auth_time']
     if (typeof authTime === 'number') return Math.min(authTime * 1_000, now())
@@ -199,7 +199,7 @@ function requireMethod({ req }: Exchange, method: string): void {
   if (req.method !== method) throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: method } })
 }
 
-/** Returns a path of the console. A path that could lead elsewhere is replaced with the start page. */
+/** Returns a console path. A path that could point elsewhere is replaced with the start page. */
 function pathIn(to: string | null): string {
   const isPath =
     to !== null && to.length <= maxTo && /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\')
@@ -214,17 +214,17 @@ function redirect({ res }: Exchange, location: string): void {
   res.writeHead(303, { Location: location }).end()
 }
 
-/** Codes of an authorization response that no user can cause. Source: RFC 6749 section 4.1.2.1. */
+/** Error codes in an authorization response that no user can cause. Source: RFC 6749 section 4.1.2.1. */
 const settingsErrors: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_scope',
   'unsupported_response_type',
 ])
 
-/** True when the provider refuses this user or this login. Otherwise the provider or the settings have an error. */
+/** True when the provider rejects this user or this login. Otherwise the provider or the settings have an error. */
 function isLoginRefusal(error: OAuthClientError): boolean {
   const refusal = tokenRefusal(error)
   if (refusal !== 'request') return refusal === 'grant'
-  // An authorization response, unlike a response of the token endpoint, has no status.
+  // Unlike a token endpoint response, an authorization response has no status.
   return error.responseStatus === undefined && !settingsErrors.has(error.error ?? '')
 }

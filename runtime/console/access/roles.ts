@@ -1,5 +1,5 @@
 /**
- * Determines the console roles of a user from the claims of the ID token, either by claim rules or by the console's
+ * Determines a user's console roles from the claims in the ID token, either by claim rules or by the console's
  * policies. Evaluated for each request, so that changed settings also apply to signed-in users.
  *
  * Policies grant what they permit. When a decision fails, nothing is granted.
@@ -66,7 +66,7 @@ export function makeRoles(parts: RoleParts): Roles {
     failures.forget()
     rolesOf = orNobody(() => made(found), failures)
   }
-  // Clears reported problems of the old policies without waiting for a visitor.
+  // Clears reported problems with the old policies without waiting for a visitor.
   const stop = parts.events.listen(({ type }) => {
     if (type === 'config_reloaded') renew()
   })
@@ -130,7 +130,7 @@ function failuresIn(events: Pick<Events, 'emit'>): Failures {
   }
 }
 
-/** Compares values exactly, with a claim that is a string or a list of strings. */
+/** Compares values exactly; a claim can be a string or a list of strings. */
 function byClaims(claims: Caller['claims'], rules: readonly RoleRule[]): readonly Role[] {
   const granted = rules.filter(({ claim, values }) => {
     const found = own(claims, claim)

@@ -1,4 +1,4 @@
-/** The user of the console, and the permissions of roles. */
+/** The console user, and the permissions that roles grant. */
 import type { Caller, Exchange, Stage } from '../../net/index.ts'
 import type { Permission, Role } from '../api.ts'
 
@@ -6,7 +6,7 @@ export interface Visitor {
   /** Undefined in anonymous mode. */
   readonly user: { readonly sub: string; readonly name?: string } | undefined
   readonly roles: readonly Role[]
-  /** The caller for tool tries. */
+  /** The caller used for tool tries. */
   readonly caller: Caller
   /** Required header value for all requests except GET. */
   readonly csrf: string

@@ -6,10 +6,10 @@ export interface CallFilter {
   /** Substring of the caller's name or subject. */
   readonly caller: string
   readonly backend: string
-  /** Name of the tool, as clients or the backend use it. */
+  /** Name of the tool, as used by clients or by the backend. */
   readonly tool: string
   readonly outcome: string
-  /** Substring of any text of the call. */
+  /** Substring of any text in the call. */
   readonly text: string
 }
 

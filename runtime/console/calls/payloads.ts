@@ -1,6 +1,6 @@
 /**
- * Stores arguments and results of calls, if recording is on. They are redacted before they are stored, truncated, and
- * limited in total bytes; the oldest are dropped first.
+ * Stores the arguments and results of calls if recording is on. They are redacted before they are stored, truncated,
+ * and limited in total bytes; the oldest are dropped first.
  */
 import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
 import type { PayloadView } from '../api.ts'

@@ -5,7 +5,7 @@
 import type { DescribedPolicies } from '../../policy/index.ts'
 
 /**
- * The current set of policies or the previous one: requests in flight finish with the policies that they started with.
+ * The current set of policies or the previous one: requests in flight finish under the policies that they started with.
  */
 interface KnownSet {
   readonly set: DescribedPolicies
@@ -37,8 +37,8 @@ export class PolicyCounts {
     if (!known) return
     for (const id of reason) add(this.#decided, known.textOf.get(id))
     for (const id of errors) add(this.#failed, known.textOf.get(id))
-    // When shadow policies are evaluated together with enforced policies, `reason` contains ids of enforced policies
-    // too.
+    // When shadow policies are evaluated together with enforced policies, `reason` also contains ids of enforced
+    // policies.
     for (const id of shadow?.reason ?? []) if (!reason.includes(id)) add(this.#decided, known.textOf.get(id))
   }
 

@@ -71,7 +71,7 @@ export function callsPage(recorder: CallRecorder, request: ApiRequest, now: numb
   }
 }
 
-/** Throws NOT_FOUND, also when the visitor may not see the call. */
+/** Throws NOT_FOUND, even if the call exists but the visitor may not see it. */
 export function findCall(recorder: CallRecorder, request: ApiRequest): StoredCall {
   const id = request.names[0] ?? ''
   const stored = remoteCall(recorder, id) ?? ownCall(recorder, seqOf(id, recorder.replica))
@@ -84,7 +84,7 @@ function ownCall({ all, notable }: CallRecorder, seq: number): StoredCall | unde
   return all.find(seq) ?? notable.find(seq)
 }
 
-/** Calls of another replica keep their id. */
+/** Calls made by another replica keep their id. */
 function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined {
   if (id.startsWith(`${recorder.replica}.`)) return undefined
   for (const stored of newestFirst(recorder, Number.MAX_SAFE_INTEGER))

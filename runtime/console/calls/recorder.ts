@@ -19,7 +19,7 @@ import { Series } from './series.ts'
 const ringBytes = 8 * 1024 * 1024
 const slowMs = 5_000
 const maxText = 128
-/** Approximate size of an entry without its variable texts: objects, id, times, session and trace. */
+/** Approximate size of an entry without its variable-length text: objects, id, times, session and trace. */
 const entryBytes = 600
 
 export interface StoredCall {
@@ -30,7 +30,7 @@ export interface StoredCall {
   readonly owner: string | undefined
   /** True for a call made from the console. */
   readonly isTry: boolean
-  /** True for a call of another replica. */
+  /** True for a call made by another replica. */
   readonly isRemote: boolean
 }
 
@@ -38,7 +38,7 @@ export interface CallRecorderOptions {
   readonly events: Events
   /** Milliseconds since the epoch. */
   readonly now?: () => number
-  /** Calls to store with redacted arguments and result. Default: off. */
+  /** Selects which calls are stored with their redacted arguments and result. Default: off. */
   readonly payloads?: PayloadMode | undefined
   /** Size of each ring in bytes (tests). */
   readonly ringBytes?: number
@@ -81,13 +81,13 @@ export class CallRecorder implements ExchangeRecorder {
     })
   }
 
-  /** Calls `listener` for every call that is stored from now on. Returns a function that stops this. */
+  /** Calls `listener` for every call that is stored from now on. Returns a function that removes the listener. */
   listen(listener: (stored: StoredCall) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Sets the server whose policies decide. */
+  /** Sets the server whose policies apply. */
   serves(view: Pick<ConsoleView, 'policies'>): void {
     this.#view = view
   }
@@ -132,7 +132,7 @@ export class CallRecorder implements ExchangeRecorder {
     }))
   }
 
-  /** Records a call of another replica. */
+  /** Records a call made by another replica. */
   remote(call: CallView, owner: string | undefined, isTry: boolean): void {
     this.#push({ seq: ++this.#seq, call, owner, isTry, isRemote: true, bytes: sizeOf(call) })
   }

@@ -1,5 +1,5 @@
 /**
- * The latest entries within a number of bytes; the oldest are dropped first. Entries are found by their sequence
+ * The latest entries, up to a number of bytes; the oldest are dropped first. Entries are found by their sequence
  * number, which is ascending.
  */
 export interface RingEntry {

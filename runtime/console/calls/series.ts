@@ -13,7 +13,7 @@ const maxBackends = 256
 const maxTransitions = 240
 const others = ''
 
-/** Upper bounds of the duration bins in milliseconds; longer durations count in the last bin. */
+/** Upper bounds of the duration bins in milliseconds; longer durations fall into the last bin. */
 const boundsMs = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000,
 ] as const
@@ -40,7 +40,7 @@ export interface Totals {
   readonly p95?: number
 }
 
-/** Counters of one hour. The row of a minute is cleared when it is reused. */
+/** Counters for one hour. A minute's row is cleared when it is reused. */
 class Hour {
   readonly #counts = new Uint32Array(minutes * width)
   /** The minute that each row belongs to. */
@@ -82,7 +82,7 @@ export class Series {
     this.#now = now
   }
 
-  /** `at` is the end of the call, milliseconds since the epoch. Ignores calls that are not within the last hour. */
+  /** `at` is the end of the call, in milliseconds since the epoch. Ignores calls that are not within the last hour. */
   add(sample: CallSample, at: number): void {
     const minute = Math.floor(at / minuteMs)
     const present = Math.floor(this.#now() / minuteMs)
@@ -135,7 +135,7 @@ export class Series {
     })
   }
 
-  /** Returns the totals of the last hour. */
+  /** Returns the totals for the last hour. */
   totals(): Totals {
     const sum = new Uint32Array(width)
     const last = Math.floor(this.#now() / minuteMs)

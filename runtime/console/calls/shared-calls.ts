@@ -1,7 +1,7 @@
 /**
- * Shares calls between replicas: each replica appends its calls to a shared stream and reads the calls of the other
- * replicas into its rings. Calls of a replica remain after it exits. Calls never wait for the stream: while it is
- * unreachable, new calls are not shared, and reading resumes where it stopped.
+ * Shares calls between replicas: each replica appends its calls to a shared stream and reads the other replicas' calls
+ * into its rings. A replica's calls remain after it exits. Calls never wait for the stream: while it is unreachable,
+ * new calls are not shared, and reading resumes where it stopped.
  */
 import { isFields, jsonFields } from '../../../schemas/index.ts'
 import type { RecordStream } from '../../store/index.ts'
@@ -43,7 +43,7 @@ export class SharedCalls {
     this.#writer = undefined
     const texts = this.#batch.map(({ call, owner, isTry }) => JSON.stringify({ call, owner, isTry }))
     this.#batch = []
-    // Lost records are only missing on other replicas. The session storage reports the outage.
+    // Lost records are only missing on other replicas. The session storage reports outages.
     this.#stream.append(texts.filter(({ length }) => length <= maxRecord)).catch(() => {})
   }
 

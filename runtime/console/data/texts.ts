@@ -1,4 +1,4 @@
-/** Conversions that several responses use. */
+/** Conversions shared by several responses. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString()
 }

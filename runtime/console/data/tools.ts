@@ -1,6 +1,6 @@
 /**
- * Tools in the console. Each definition from a backend is parsed once, in short turns, so that a large catalog does not
- * block other work.
+ * Tools in the console. Each definition from a backend is parsed once, in short slices, so that a large catalog does
+ * not block other work.
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError, hiddenInText } from '../../../schemas/index.ts'
@@ -24,7 +24,7 @@ interface Definition {
   readonly suspicious: boolean
 }
 
-/** Parsed definitions, as long as the catalog holds them. */
+/** Parsed definitions, kept as long as the catalog holds them. */
 const read = new WeakMap<Buffer, Definition>()
 
 export interface ToolFilter {

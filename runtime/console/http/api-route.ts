@@ -20,7 +20,7 @@ export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** Below `api/v1/`; `{}` matches one name. */
   readonly path: keyof Answers
-  /** Undefined: any signed-in user may call it. */
+  /** Undefined if any signed-in user may call it. */
   readonly needs?: Permission
   /** True for actions that need a recent login. */
   readonly fresh?: boolean
@@ -31,7 +31,10 @@ export interface ApiRoute {
   readonly action?: ActionType
   /** Returns the subject of an action from an unvalidated body. */
   readonly about?: (body: unknown) => ActionSubject
-  /** The returned value is sent as JSON. Undefined: the response is 204, unless the handler has sent a response. */
+  /**
+   * The returned value is sent as JSON. If it is undefined, the response is 204 unless the handler has already sent
+   * one.
+   */
   handle(request: ApiRequest): unknown
 }
 

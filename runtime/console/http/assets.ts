@@ -1,5 +1,5 @@
 /**
- * Static files of the pages, loaded once and served from memory.
+ * Static files for the pages, loaded once and served from memory.
  *
  * A path without a file and without an extension returns the HTML document, whose script reads the path.
  */

@@ -1,5 +1,5 @@
 /**
- * Security headers of console responses, and checks of host and origin.
+ * Security headers for console responses, and host and origin checks.
  * Source: Content Security Policy Level 3; Fetch Metadata; OWASP, Cross-Site Request Forgery Prevention.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -38,7 +38,7 @@ export function setSecurityHeaders({ res }: Exchange): void {
   for (const [name, value] of Object.entries(responseHeaders)) res.setHeader(name, value)
 }
 
-/** Returns the origins of the console: its public URL, otherwise the names of this machine. */
+/** Returns the origins of the console: its public URL or, if it has none, the names of this machine. */
 export function originsOf(publicUrl: string | undefined, listener: Listener): ReadonlySet<string> {
   if (publicUrl !== undefined) return new Set([new URL(publicUrl).origin])
   const { protocol, port } = new URL(listener.url)

@@ -30,7 +30,7 @@ export interface HubOptions {
   readonly sessionCount: () => number
 }
 
-/** Events after which the lists of tools may have changed. */
+/** Events after which the tool lists may have changed. */
 const catalogEvents: ReadonlySet<string> = new Set([
   'lists_changed',
   'lists_failed',

@@ -29,7 +29,7 @@ interface OpenStream {
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  /** Open streams, by the function that closes them. */
+  /** Open streams, keyed by the function that closes them. */
   readonly #open = new Map<() => void, OpenStream>()
 
   constructor(hub: Hub, recorder: CallRecorder) {

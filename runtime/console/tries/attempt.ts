@@ -13,7 +13,7 @@ import type { ConsoleView, Tried } from '../view.ts'
 import type { Visitor } from '../access/visitor.ts'
 
 const maxMs = 15 * 60_000
-/** Longest time without activity. */
+/** Maximum time without activity. */
 const quietMs = 2 * 60_000
 const maxEvents = 200
 const maxLogText = 4_096
@@ -177,7 +177,7 @@ export class Attempt {
     return reply.finally(() => this.#awake())
   }
 
-  /** Any activity restarts the idle timer; the total time limit stays. */
+  /** Any activity restarts the idle timer; the total time limit is unaffected. */
   #awake(): void {
     clearTimeout(this.#quiet)
     this.#quiet = setTimeout(() => this.cancel('the tool was silent for 2 minutes'), quietMs).unref()

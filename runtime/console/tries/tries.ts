@@ -47,7 +47,7 @@ export class Tries {
     return { id: attempt.id }
   }
 
-  /** Throws NOT_FOUND, also for a try of another visitor. */
+  /** Throws NOT_FOUND, even for a try that belongs to another visitor. */
   #find({ visitor, names }: ApiRequest): Attempt {
     const attempt = this.#attempts.get(names[0] ?? '')
     if (attempt?.owner !== visitor.caller.key)
@@ -65,7 +65,7 @@ export class Tries {
   }
 
   /**
-   * Sends the events of a try until its end, as fast as the page reads them. Throws TRY_IS_READ when another page reads
+   * Sends a try's events until it ends, as fast as the page reads them. Throws TRY_IS_READ when another page reads
    * them.
    */
   events(request: ApiRequest): void {

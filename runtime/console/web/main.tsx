@@ -1,4 +1,4 @@
-/** Starts the console in the page. */
+/** Mounts the console in the page. */
 import { render } from 'preact'
 import { App } from './shell/app.tsx'
 

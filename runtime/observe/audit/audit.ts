@@ -1,5 +1,5 @@
 /**
- * The audit log: one JSON line for each MCP operation of a client, each request that did not become an operation, each
+ * The audit log: one JSON line for each MCP operation by a client, each request that did not become an operation, each
  * workflow event, and each event of an embedded authorization server.
  *
  * Records who did what with which outcome. Contains no header, token or session id. Bodies are recorded only when
@@ -35,7 +35,7 @@ export interface CallRecord {
   readonly tool: string
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
-  /** Notes of a call with a request of its own; otherwise the line of the request contains them. */
+  /** Notes on a call that has its own request; otherwise, the request's line contains them. */
   readonly notes?: CallNotes | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number
@@ -62,7 +62,7 @@ export interface WorkflowRecord {
 export interface AuthorizationRecord {
   readonly type: AuthorizationEventType
   readonly outcome: AuditOutcome
-  /** Network address of the client; absent for actions of the server. */
+  /** Network address of the client; absent for actions by the server. */
   readonly source?: string | undefined
   readonly clientId?: string | undefined
   readonly userId?: string | undefined
@@ -116,7 +116,7 @@ const workflowComponent = 'vmcp-composer'
 const exchangeComponent = 'gatehouse-api'
 const authorizationComponent = 'gatehouse-authserver'
 const consoleComponent = 'gatehouse-console'
-/** Limit for values from a browser. */
+/** Maximum length of values from a browser. */
 const maxTarget = 256
 /** Extra bytes beyond the recorded part, so that a credential at the end is redacted completely. */
 const marginBytes = 4_096
@@ -289,7 +289,7 @@ class AuditLog implements AuditTrail {
     return recordedPayload(body.toString('utf8', 0, end), { whole: body.length <= end, mask }, most)
   }
 
-  /** Data of a call or step within a request. */
+  /** Data for a call or step within a request. */
   #data({ request, response }: Pick<CallRecord, 'request' | 'response'>, mask: MaskText | undefined) {
     const { includeRequestData, includeResponseData } = this.#config
     return {

@@ -1,4 +1,4 @@
-/** Builds the members of an audit line for one HTTP request of a client. */
+/** Builds the members of an audit line for one HTTP request from a client. */
 import type { IncomingMessage } from 'node:http'
 import type { AuditEventType, ErrorCode } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
@@ -39,7 +39,7 @@ export interface GuardrailRecord {
 export interface ExchangeRecord {
   readonly type: AuditEventType
   readonly outcome: AuditOutcome
-  /** Status of the HTTP response; 499 when the client disconnected before it. */
+  /** Status of the HTTP response; 499 when the client disconnected first. */
   readonly status: number
   /** The Gatehouse error code, if the request was rejected. */
   readonly errorCode: ErrorCode | undefined
@@ -54,17 +54,17 @@ export interface ExchangeRecord {
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
   readonly durationMs: number
-  /** Bytes of the response; undefined while it is being sent. */
+  /** Size of the response in bytes; undefined while it is being sent. */
   readonly responseBytes: number | undefined
   readonly rpcResponse: RpcResponse | undefined
-  /** Code of the reason for a denial. */
+  /** Code for the reason for a denial. */
   readonly denial: string | undefined
-  /** Responses of webhooks. */
+  /** Webhook responses. */
   readonly webhooks?: readonly WebhookRecord[] | undefined
   /** Quotas that the request exceeded. */
   readonly quotas?: readonly QuotaRecord[] | undefined
   readonly guardrails?: readonly GuardrailRecord[] | undefined
-  /** Mask for recorded texts. */
+  /** Mask for recorded text. */
   readonly mask?: MaskText | undefined
   /** The request's body. */
   readonly body: Buffer

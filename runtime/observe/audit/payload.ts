@@ -17,7 +17,7 @@ const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface AuditPayload {
-  /** JSON text of one value on one line: the body, or a string with its beginning. */
+  /** JSON text of one value on one line: the body, or a string that contains its beginning. */
   readonly json: string
   readonly truncated: boolean
 }
@@ -25,7 +25,7 @@ export interface AuditPayload {
 export interface PayloadText {
   /** False when the body was truncated. */
   readonly whole: boolean
-  /** Masks other content than credentials. */
+  /** Masks content other than credentials. */
   readonly mask?: MaskText | undefined
 }
 
@@ -72,7 +72,7 @@ function repeatsKey(text: string): boolean {
   return members !== 0
 }
 
-/** Returns JSON text without white space between tokens and without credentials, at least `enough` characters. */
+/** Returns JSON text without whitespace between tokens and without credentials, at least `enough` characters. */
 function redactJson(
   text: string,
   from: number,
@@ -116,7 +116,7 @@ function isStructure(c: number): boolean {
   return c === 0x7b || c === 0x7d || c === 0x5b || c === 0x5d || c === 0x2c || c === 0x3a
 }
 
-/** Strings may contain JSON, as those of tool results often do. */
+/** Strings may contain JSON, as those in tool results often do. */
 function redactedToken(token: string, value: string, mask: MaskText): string {
   const inner = value.charCodeAt(0)
   const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, { lines: true })

@@ -24,15 +24,15 @@ export interface PolicyRecord {
 
 interface PolicyOrigin {
   readonly backend?: string | undefined
-  /** Original name at the backend. */
+  /** Original name on the backend. */
   readonly original?: string | undefined
 }
 
-/** Limit for the inputs of one decision; larger inputs are omitted. */
+/** Limit on the inputs of one decision; larger inputs are omitted. */
 const maxInputs = 16 * 1024
 const maxOriginal = 1024
 
-/** Returns the members in the form in which they are written. */
+/** Returns the members in the form that is written to the log. */
 export function policyMembers(
   record: PolicyRecord | undefined,
   mask?: MaskText,

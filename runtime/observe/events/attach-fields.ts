@@ -27,6 +27,6 @@ export interface AttachEventFields {
   readonly server_initialized: { readonly again: boolean; readonly restarts: number }
   /** Requests in progress when the connection to the server was lost. */
   readonly server_requests_lost: { readonly count: number; readonly why: string }
-  /** A line of the server exceeded the limit and was dropped. */
+  /** A line from the server exceeded the limit and was dropped. */
   readonly server_line_too_long: { readonly limit_bytes: number }
 }

@@ -13,7 +13,7 @@ export interface EventFields extends AttachEventFields {
     readonly backend: string
     readonly before: string
     readonly after: string
-    /** Failure category of words.ts; undefined when healthy. */
+    /** Failure category from words.ts; undefined when healthy. */
     readonly reason?: string | undefined
     /** The backend's own explanation: short, without credentials. */
     readonly detail?: string | undefined
@@ -34,7 +34,7 @@ export interface EventFields extends AttachEventFields {
   /** An excluded backend is served again, or was removed from the configuration. */
   readonly backend_included: { readonly backend: string }
   readonly backends_changed: { readonly added: readonly string[]; readonly removed: readonly string[] }
-  /** Settings name a backend that does not exist; `resolved` when they no longer do. */
+  /** Settings name a backend that does not exist; `resolved` when this is no longer the case. */
   readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
   /**
    * Protocol deviations of a backend that remains in use; empty when it no longer deviates. New deviations are added
@@ -45,7 +45,7 @@ export interface EventFields extends AttachEventFields {
   readonly backend_era: { readonly backend: string; readonly era: string }
   /** A backend message without a request id could belong to several callers. It is dropped; a request gets an error. */
   readonly backend_message_unassigned: { readonly backend: string; readonly method: string }
-  /** Reading the lists of a backend failed. `stale_since` is set while the previous lists stay in use. */
+  /** Reading a backend's lists failed. `stale_since` is set while the previous lists stay in use. */
   readonly lists_failed: {
     readonly backend: string
     /** RFC 3339 time. */
@@ -54,11 +54,11 @@ export interface EventFields extends AttachEventFields {
     readonly detail?: string | undefined
     readonly err?: unknown
   }
-  /** The lists of a backend can be read again. */
+  /** A backend's lists can be read again. */
   readonly lists_recovered: { readonly backend: string }
   /**
-   * A list of a backend failed, is incomplete or is declared wrongly, while its other lists remain in use; `resolved`
-   * when the problem is over. `list` is a method such as `prompts/list`.
+   * One of a backend's lists failed, is incomplete or is declared incorrectly, while its other lists remain in use;
+   * `resolved` when the problem is over. `list` is a method such as `prompts/list`.
    */
   readonly list_problem: {
     readonly backend: string
@@ -79,7 +79,7 @@ export interface EventFields extends AttachEventFields {
     readonly notification: string
     readonly resolved: boolean
   }
-  /** The lists of a backend changed. */
+  /** A backend's lists changed. */
   readonly lists_changed: { readonly backend: string }
   /** The current lists contain malformed items. Both counts are 0 when no item is malformed. */
   readonly items_malformed: {
@@ -88,7 +88,7 @@ export interface EventFields extends AttachEventFields {
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** Guardrails remove listed items of a backend. The count is 0 when they no longer do. */
+  /** Guardrails remove items from a backend's lists. The count is 0 when they no longer do. */
   readonly items_withheld: {
     readonly backend: string
     readonly left_out: number
@@ -105,8 +105,8 @@ export interface EventFields extends AttachEventFields {
   /** Clients see a shorter name of a tool. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**
-   * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it has
-   * no usable lock any more. `quiet`: pinning only observes.
+   * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it no
+   * longer has a usable lock. `quiet`: pinning only observes.
    */
   readonly tools_drifted: {
     readonly backend: string
@@ -118,7 +118,7 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * The lock of a backend cannot be used. `failure` is absent when the lock is in force again, or no longer exists.
+   * A backend's lock cannot be used. `failure` is absent when the lock is in force again, or no longer exists.
    * `missing`: the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
@@ -127,14 +127,14 @@ export interface EventFields extends AttachEventFields {
     readonly in_force: boolean
     readonly missing: boolean
   }
-  /** The definitions that a backend offered on first sight were approved. */
+  /** The definitions that a backend offered when it was first seen were approved. */
   readonly tool_lock_written: {
     readonly backend: string
     readonly tools: number
     readonly prompts: number
     readonly templates: number
   }
-  /** A call of an item that does not match the lock was rejected. */
+  /** A call to an item that does not match the lock was rejected. */
   readonly pin_refused: {
     readonly backend: string
     readonly item: string
@@ -145,7 +145,7 @@ export interface EventFields extends AttachEventFields {
   readonly request_failed: { readonly reason: string; readonly err?: unknown }
   /** Requests are rejected because of overload, or no longer are. */
   readonly server_overloaded: {
-    readonly refusing: boolean /** Requests, since it began. */
+    readonly refusing: boolean /** Number of requests since the overload began. */
     readonly refused: number
   }
   /** A client's access token was rejected. */
@@ -181,7 +181,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the fullest budget of a quota; `near` from 80 %. */
+  /** Usage of the fullest budget of a quota; `near` from 80%. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
@@ -197,11 +197,11 @@ export interface EventFields extends AttachEventFields {
   readonly quota_memory_full: Readonly<Record<string, never>>
   /** Quotas, costs, guardrails or webhooks name a tool that no backend offers; `resolved` when they no longer do. */
   readonly tool_unmatched: { readonly problem: string; readonly resolved: boolean }
-  /** A backend reports an invalid cost. */
+  /** A backend reported an invalid cost. */
   readonly cost_unreadable: { readonly backend: string }
   /** The external decision point returned no decision, so the request was denied. */
   readonly decision_failed: { readonly reason: string; readonly err?: unknown }
-  /** The decision point failed several times in a row, or works again. */
+  /** The decision point failed several times in a row, or is working again. */
   readonly decision_point: {
     readonly up: boolean
     readonly reason?: string | undefined
@@ -226,7 +226,7 @@ export interface EventFields extends AttachEventFields {
     readonly refused: boolean
     readonly err?: unknown
   }
-  /** The webhook failed several times in a row, or works again. */
+  /** The webhook failed several times in a row, or is working again. */
   readonly webhook_state: {
     readonly webhook: string
     readonly up: boolean
@@ -236,7 +236,7 @@ export interface EventFields extends AttachEventFields {
     /** True when it was removed from the configuration. */
     readonly replaced?: boolean | undefined
   }
-  /** A guardrail matched in arguments or a result. */
+  /** A guardrail matched the arguments or a result. */
   readonly guardrail_matched: {
     readonly rule: string
     readonly direction: string

@@ -1,6 +1,6 @@
 /**
  * Causes and fixes of individual failures, for all readers of `/status`: they contain no addresses, users or backend
- * texts. Event types without a row are not failures, or belong to a lasting problem with its own fix.
+ * texts. Event types without a row are not failures, or belong to a lasting problem that has its own fix.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './words.ts'
@@ -24,7 +24,7 @@ const requestFixes: Readonly<Record<string, string>> = {
 
 const signIn = 'ask the user to sign in again on the connected accounts page'
 
-/** Only the user can renew a login; all other reasons are a wrong setting or endpoint. */
+/** Only the user can renew a login; all other reasons point to an incorrect setting or endpoint. */
 const userSteps: Readonly<Record<string, string>> = {
   upstream_token_missing: signIn,
   upstream_not_connected: signIn,

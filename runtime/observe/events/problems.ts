@@ -29,7 +29,7 @@ export class OpenProblems {
     return known ? 'changed' : 'opened'
   }
 
-  /** Removes the problems of backends that no longer exist. */
+  /** Removes problems with backends that no longer exist. */
   forget(backends: readonly string[]): void {
     if (backends.length === 0) return
     for (const [id, { backend }] of this.#open)

@@ -1,5 +1,5 @@
 /**
- * Individual failures of the last hour, one entry with a count for each kind. Their number is limited; the kind without
+ * Individual failures in the last hour, one entry with a count for each kind. Their number is limited; the kind without
  * recent failures is dropped first.
  */
 import type { EventType } from './fields.ts'

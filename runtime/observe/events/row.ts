@@ -8,7 +8,7 @@ export interface EventCondition {
   /** Equal for all events about the same condition. */
   readonly id: string
   readonly backend?: string | undefined
-  /** Undefined when the condition is over. Contains no addresses. Backend texts are short and masked. */
+  /** Undefined when the condition is over. Contains no addresses. Backend text is short and masked. */
   readonly open: { readonly message: string; readonly fix: string } | undefined
 }
 

@@ -27,11 +27,11 @@ export type EventListener = (event: ObservedEvent) => void
 
 export interface Events {
   emit<T extends EventType>(type: T, fields: EventFields[T]): void
-  /** Calls `listener` for every event from now on. Returns a function that stops this. */
+  /** Calls `listener` for every event from now on. Returns a function that removes the listener. */
   listen(listener: EventListener): () => void
   /** Returns current problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** Returns individual failures of the last hour, most recent first. */
+  /** Returns individual failures in the last hour, most recent first. */
   recent(): readonly RecentFailure[]
 }
 

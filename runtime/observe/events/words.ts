@@ -1,6 +1,6 @@
 /**
- * Failure categories of backends: a text for readers of `/status`, and the fix. They contain no addresses. The
- * backend's own explanation may follow (`withDetail`).
+ * Backend failure categories: text for readers of `/status`, and the fix. They contain no addresses. The backend's own
+ * explanation may follow (`withDetail`).
  */
 interface Words {
   readonly text: string
@@ -83,7 +83,7 @@ export function checkWebhook(webhook: string): string {
   return `check that webhook ${webhook} is running and answers with 200, application/json, and the members version, uid and allowed`
 }
 
-/** Returns the text of a category. */
+/** Returns the text for a category. */
 export function failureText(category: string): string {
   return (wordTable[category] ?? otherWords).text
 }

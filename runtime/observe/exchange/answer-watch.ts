@@ -46,9 +46,9 @@ class Ends {
 }
 
 export class ResponseWatch {
-  /** Bytes of the body so far. */
+  /** Number of body bytes so far. */
   bytes = 0
-  /** Time to the first byte was reached; the response was begun. */
+  /** Known once the first byte has been written. */
   #kind: 'unknown' | 'json' | 'events' | 'other' = 'unknown'
   readonly #keep: number
   #message: Ends

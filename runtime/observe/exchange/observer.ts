@@ -65,7 +65,7 @@ export interface Observer {
     work: () => Promise<T>,
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
-  /** Attributes the call in flight to another tool than the named one, with these arguments. */
+  /** Attributes the call in flight to a tool other than the named one, with these arguments. */
   attributeTo(tool: string, toolArguments: Buffer): void
   /** Sets the backend of the request in flight. */
   backend(name: string): void
@@ -150,7 +150,7 @@ class ActiveObserver implements Observer {
       this.#log.error('the message of a request could not be read', { err: failure })
     }
     const finish = (): void => this.#end(scope, exchange, error)
-    // Only accepted so far: the response travels over another request's stream when the operation ends.
+    // Only accepted so far: the response is sent over another request's stream when the operation ends.
     if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
     else finish()
   }
@@ -230,7 +230,7 @@ class ActiveObserver implements Observer {
     return scope
   }
 
-  /** Reports a request once. Errors in here must not affect the request. */
+  /** Reports a request once. Errors here must not affect the request. */
   #end(scope: RequestScope, exchange: Exchange, error: unknown): void {
     const { http } = scope
     if (!http) return
@@ -280,7 +280,7 @@ const unobserved: Observer = {
   annotate() {},
 }
 
-/** The protocol version that session and client agreed on, if known. */
+/** The protocol version that the session and the client agreed on, if known. */
 function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
   return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }

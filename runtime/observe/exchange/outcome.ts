@@ -1,4 +1,4 @@
-/** Derives event type, status, outcome, error kind and span name of a request. */
+/** Derives a request's event type, status, outcome, error kind and span name. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AuditEventType, type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import type { AuditOutcome } from '../audit/events.ts'
@@ -64,7 +64,7 @@ export function codeOf(error: unknown): ErrorCode | undefined {
   return error instanceof GatehouseError ? error.code : undefined
 }
 
-/** Returns a rejected operation as the response that the client gets. */
+/** Returns the response that the client gets for a rejected operation. */
 export function responseOfError(error: unknown): RpcResponse {
   return error instanceof GatehouseError
     ? { kind: 'error', code: error.rpcCode, message: safeMessage(error.message) }

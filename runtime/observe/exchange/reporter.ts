@@ -31,7 +31,10 @@ export interface ExchangeReporterOptions {
   readonly trustProxyHeaders: boolean
 }
 
-/** Keeps records of requests in addition to the audit log. Must not throw, and must not retain request and bodies. */
+/**
+ * Keeps records of requests in addition to the audit log. Must not throw, and must not retain the request or its
+ * bodies.
+ */
 export interface ExchangeRecorder {
   /** How many bytes of a response it needs; 0 for none. */
   readonly responseBytes: number
@@ -65,7 +68,7 @@ export class ExchangeReporter {
     return audit.detectApplicationErrors || telemetry.enabled || recorder !== undefined
   }
 
-  /** Reports a finished request. May throw errors of the audit log or the recorder. */
+  /** Reports a finished request. May throw errors from the audit log or the recorder. */
   report(scope: RequestScope, http: HttpSide, exchange: Exchange, error: unknown): void {
     const { audit, telemetry, recorder, server } = this.#options
     const { req, res, watch } = http

@@ -86,7 +86,7 @@ function endsWithIsError(tail: string, closers: number): boolean {
   return false
 }
 
-/** Returns how many containers the rest of a text closes, or -1 when it opens one or continues. */
+/** Returns how many containers the rest of the text closes, or -1 if it opens one or continues. */
 function closingDepth(text: string, from: number): number {
   let depth = 0
   for (let i = from; i < text.length; i++) {

@@ -126,7 +126,7 @@ export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: Attr
 const clientNames = new WeakMap<Buffer, ClientName>()
 const maxInfoBytes = 16_384
 
-/** Returns name and version of a raw `Implementation` object. */
+/** Returns the name and version from a raw `Implementation` object. */
 export function clientName(info: Buffer | undefined): ClientName | undefined {
   if (!info || info.length > maxInfoBytes) return undefined
   const known = clientNames.get(info)

@@ -1,4 +1,6 @@
-/** State of the request in flight, carried by the asynchronous context, so that modules do not have to pass it on. */
+/**
+ * State of the request in flight, carried by the asynchronous context, so that modules do not have to pass it around.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from '../../../schemas/index.ts'
@@ -10,7 +12,7 @@ import type { GuardrailRecord, QuotaRecord, WebhookRecord } from '../audit/excha
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
-/** One HTTP request of a client. Filled in during processing. */
+/** One HTTP request from a client. Filled in during processing. */
 export interface RequestScope {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
@@ -33,19 +35,19 @@ export interface RequestScope {
   span: OpenSpan | undefined
   /** `traceparent` of the request that this one continues. */
   continues: string | undefined
-  /** Code of the reason for a denial. */
+  /** Code for the reason for a denial. */
   denial: string | undefined
-  /** Responses of webhooks, in order; only the first ones when there are many. */
+  /** Webhook responses, in order; only the first ones if there are many. */
   webhooks: WebhookRecord[] | undefined
   /** Quotas that the request or a nested call exceeded; only the first ones when there are many. */
   quotas: QuotaRecord[] | undefined
-  /** Findings of guardrails; only the first ones when there are many. */
+  /** Guardrail findings; only the first ones if there are many. */
   guardrails: GuardrailRecord[] | undefined
   /** Attributes for the request's span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Number of operations in progress. */
   pending: number
-  /** Runs after the last operation: the response travels over another request's stream. */
+  /** Runs after the last operation: the response is sent over another request's stream. */
   deferred: (() => void) | undefined
 }
 
@@ -57,7 +59,7 @@ export interface HttpSide {
   exchange: Exchange | undefined
 }
 
-/** Notes about a call without a client request, for a separate audit line. */
+/** Notes on a call that has no client request, for a separate audit line. */
 export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
 
 export interface ExchangeScope {
@@ -79,15 +81,15 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
 }
 
-/** Denial by a rate limit, where the response is a result. */
+/** Denial by a rate limit when the response is a result. */
 export const limitedDenial = 'rate_limited'
 
-/** Denial by a quota, where the response is a result. */
+/** Denial by a quota when the response is a result. */
 export const quotaDenial = 'quota_exceeded'
 
 /**
- * Returns a `traceparent` with which a later request can continue the request in flight; for a chain, that of the first
- * request.
+ * Returns a `traceparent` with which a later request can continue the request in flight; for a chain, returns that of
+ * the first request.
  */
 export function requestTrace(): string | undefined {
   const request = scopes.getStore()?.request
@@ -107,7 +109,7 @@ export function annotateDenial(reason: string): void {
   if (request?.http) request.denial ??= reason
 }
 
-/** Runs a call without a client request; notes about it go to `notes`. */
+/** Runs a call that has no client request; notes about it go to `notes`. */
 export function withNotes<T>(notes: CallNotes, work: () => T): T {
   const { request, span } = scopes.getStore() ?? {}
   return withScope({ request, span, notes }, work)

@@ -1,5 +1,5 @@
 /**
- * Arguments of a tool call for a span: without credentials, at most 100 characters per value and 200 in total.
+ * A tool call's arguments for a span: without credentials, at most 100 characters per value and 200 in total.
  * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
  */
 import { isSecretName, redactText, type MaskText } from '../redact.ts'
@@ -10,7 +10,7 @@ const maxAllChars = 200
 /** Larger arguments are not parsed. */
 const maxParsedBytes = 65_536
 
-/** `name=value, …` in the order of the call. */
+/** `name=value, …` in call order. */
 export function describeArguments(raw: Buffer, mask: MaskText = asItIs): string {
   if (raw.length > maxParsedBytes) return `[${raw.length} bytes]`
   let args: unknown

@@ -1,10 +1,12 @@
 /**
- * How a request of a client is described on its span: the table of attributes, current names next to those of older
- * conventions, which are added while useLegacyAttributes is on. docs/guides/observability.md repeats the table and a test
- * compares the two.
+ * Describes a client's request on its span: the table of attributes lists current names next to those from older
+ * conventions, which are added while useLegacyAttributes is on. docs/guides/observability.md repeats the table and a
+ * test compares the two.
  *
- * No query, header or session id is recorded: a query is marked as present, a session id stands as a short hash.
- * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
+ * No query, header or session id is recorded: a query is only marked as present, and a session id appears as a short
+ * hash.
+ * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic
+ * conventions (HTTP, MCP, generative AI, RPC).
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -13,7 +15,7 @@ import { describeArguments } from './arguments.ts'
 import type { SpanAttributes } from './tracer.ts'
 import type { MaskText } from '../redact.ts'
 
-/** Current name to the legacy names of the same value. */
+/** Maps each current name to the legacy names for the same value. */
 export const attributeTable: Readonly<Record<string, readonly string[]>> = {
   'http.request.method': ['http.method'],
   'url.full': ['http.url'],
@@ -118,7 +120,7 @@ function currentAttributes({ scope, req, ...facts }: SpanFacts): Record<string, 
   }
 }
 
-/** Twelve hex digits that stand for a session, for reading only: nothing is looked up by them. */
+/** Returns twelve hex digits that identify a session to readers; they are never used for lookups. */
 function fingerprint(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12)
 }

@@ -139,7 +139,7 @@ interface ServerLabels {
   readonly 'server.port': number
 }
 
-/** As many as there are backends, and those that were there before. */
+/** Enough for the current backends and for previous ones. */
 const servers = new LRUCache<string, ServerLabels>({ max: 1_000 })
 
 function serverOf(url: string): ServerLabels {

@@ -36,7 +36,7 @@ const maxLabelBytes = 128
 
 export const noMetrics: Metrics = table(() => () => {})
 
-/** With `legacy` false, labels under older names are omitted. */
+/** If `legacy` is false, labels with older names are omitted. */
 export function makeMetrics(meter: Meter, legacy: boolean): Metrics {
   return table((row) => {
     const names = legacy ? row.labels : row.labels.filter((name) => row.legacy?.includes(name) !== true)

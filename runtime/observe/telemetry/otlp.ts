@@ -2,7 +2,7 @@
  * Exporters that send spans and metrics to a collector: OTLP over HTTP, in protobuf or JSON.
  *
  * An unreachable collector affects only the telemetry: queues are bounded, and the log reports the start and end of a
- * failure once each. Responses of the collector are not logged.
+ * failure once each. Responses from the collector are not logged.
  */
 import { OTLPMetricExporter as JsonMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPMetricExporter as ProtobufMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto'

@@ -1,4 +1,4 @@
-/** Counts events of a rate limiter and adds them to the request's span. */
+/** Counts rate limiter events and adds them to the request's span. */
 import { annotate } from '../exchange/scope.ts'
 import type { Metrics } from './metrics.ts'
 

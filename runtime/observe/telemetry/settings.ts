@@ -32,7 +32,7 @@ export interface TelemetrySettings {
   readonly resource: Readonly<Record<string, string>>
   /** Attributes of server spans. */
   readonly environment: Readonly<Record<string, string>>
-  /** Problems that only deserve a warning. */
+  /** Problems that warrant only a warning. */
   readonly warnings: readonly string[]
 }
 
@@ -47,7 +47,7 @@ export interface CollectorSettings {
   readonly headers: Readonly<Record<string, string>>
   /** PEM. */
   readonly ca: string | undefined
-  /** HTTP proxies of the environment. */
+  /** HTTP proxies from the environment. */
   readonly proxy: ProxyEnvironment
 }
 
@@ -57,14 +57,14 @@ export interface SettingsFrom {
   readonly env: Environment
 }
 
-/** Returns the errors of a configuration, one line each. */
+/** Returns the errors in a configuration, one line each. */
 export function telemetryViolations(config: Telemetry | undefined, env: Environment): readonly string[] {
   const violations: string[] = []
   readSettings(config, { serverName: '', version: '', env }, violations)
   return violations
 }
 
-/** Returns undefined when telemetry is off. Throws INVALID_CONFIG with all errors. */
+/** Returns undefined when telemetry is off. Throws INVALID_CONFIG listing all errors. */
 export function telemetrySettings(
   config: Telemetry | undefined,
   from: SettingsFrom,
@@ -119,7 +119,8 @@ function readSettings(
 }
 
 /**
- * Resource attributes from the variables of a pod. Source: OpenTelemetry semantic conventions, Kubernetes attributes.
+ * Returns resource attributes from a pod's variables. Source: OpenTelemetry semantic conventions, Kubernetes
+ * attributes.
  */
 function podAttributes(env: Environment): Readonly<Record<string, string>> {
   const found = {

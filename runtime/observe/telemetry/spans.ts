@@ -1,5 +1,5 @@
 /**
- * Implements the tracer with OpenTelemetry. Texts are redacted and truncated before they become attributes or names.
+ * Implements the tracer with OpenTelemetry. Text is redacted and truncated before it becomes an attribute or a name.
  */
 import {
   type Attributes as OtelAttributes,

@@ -34,7 +34,7 @@ export interface Instruments {
   readonly enabled: boolean
   readonly metrics: Metrics
   readonly tracer: Tracer
-  /** Measures calls of backends. */
+  /** Measures calls to backends. */
   readonly backendCalls: BackendCalls
   /** Returns the text of `/metrics`; undefined unless enablePrometheusMetricsPath is true. */
   readonly prometheus: (() => Promise<string>) | undefined
@@ -45,7 +45,7 @@ export interface Instruments {
 }
 
 export interface SpanOptions {
-  /** Also writes the attribute names of older conventions. */
+  /** Also writes the attribute names from older conventions. */
   readonly legacy: boolean
   readonly toolArguments: boolean
   /** Attributes of every server span. */
@@ -65,7 +65,7 @@ export const noTelemetry: Instruments = {
   close: async () => {},
 }
 
-/** Rejects with INVALID_CONFIG with all errors of the configuration. */
+/** Rejects with INVALID_CONFIG listing all errors in the configuration. */
 export async function makeTelemetry(
   config: Telemetry | undefined,
   options: TelemetryOptions,

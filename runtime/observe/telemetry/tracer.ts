@@ -41,7 +41,7 @@ export interface OpenSpan extends SpanHandle {
   rename(name: string): void
   /** Returns the span's `traceparent`. */
   traceparent(): string | undefined
-  /** Links it to a span of another trace. */
+  /** Links it to a span in another trace. */
   link(traceparent: string): void
   end(): void
 }

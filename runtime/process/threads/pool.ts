@@ -70,7 +70,7 @@ export class WorkerPool {
       resume: async (signal) => {
         if (state !== 'parked') return
         await slots.take(caller, signal, { resumes: true })
-        // The task has ended meanwhile and no longer needs the slot.
+        // The task has ended in the meantime and no longer needs the slot.
         if (state !== 'parked') return slots.release(caller)
         slots.unpark(caller, held)
         state = 'running'

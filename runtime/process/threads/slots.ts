@@ -1,7 +1,7 @@
 /**
  * Scheduling for a pool of workers: which tasks run, wait or are parked.
  *
- * The queue is fair: when it is full, a task of the caller with the most queued tasks is dropped. Parked tasks resume
+ * The queue is fair: when it is full, a task from the caller with the most queued tasks is dropped. Parked tasks resume
  * before new tasks start, because a user has answered them.
  */
 import { reasonOf } from '../../net/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Locates the programs of worker threads. From source they are files of their modules. In a build they are `<name>.js`
- * (or `.mjs`) next to the bundled program, which has the same ending.
+ * Locates the programs of worker threads. When running from source, they are files in their modules. In a build, they
+ * are `<name>.js` (or `.mjs`) next to the bundled program, which has the same ending.
  */
 import { existsSync } from 'node:fs'
 import { extname } from 'node:path'

@@ -7,7 +7,7 @@ import { type ErrorCode, errors, GatehouseError, isFields } from '../../../schem
 /** The functions that one side offers, by name. */
 export type Handlers = Readonly<Record<string, (argument: unknown) => unknown>>
 
-/** The transport of the messages: a worker, or the process. */
+/** The transport for messages: a worker or the process. */
 export interface Line {
   send(message: object): void
   onMessage(listener: (message: unknown) => void): void
@@ -16,8 +16,9 @@ export interface Line {
 
 export interface WorkerChannel {
   /**
-   * The result of the other side's function. Rejects with its GatehouseError, with SHUTTING_DOWN when the line ends first,
-   * and with BACKEND_TIMEOUT when it takes longer than `withinMs`; without it, there is no end to waiting.
+   * Returns the result of the other side's function. Rejects with its GatehouseError, with SHUTTING_DOWN when the line
+   * ends first, and with BACKEND_TIMEOUT when it takes longer than `withinMs`; without `withinMs`, it waits
+   * indefinitely.
    */
   call(name: string, argument?: unknown, options?: { readonly withinMs?: number }): Promise<unknown>
 }

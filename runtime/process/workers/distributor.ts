@@ -27,7 +27,7 @@ export type HandOver = (id: number, socket: Socket) => void
 export interface ConnectionTaker {
   /** The worker has accepted the connection; this process closes its copy. */
   taken(id: number): void
-  /** The worker cannot receive connections any more. */
+  /** The worker can no longer receive connections. */
   gone(): void
 }
 
@@ -41,7 +41,7 @@ interface Place {
 export class Distributor {
   readonly #server: Server
   readonly #waiting: Socket[] = []
-  /** Workers without a connection in transit, the longest-waiting first. */
+  /** Workers without a connection in transit, longest-waiting first. */
   readonly #free: Place[] = []
   readonly #busy = new Set<Place>()
   #next = 0
@@ -116,7 +116,7 @@ export class Distributor {
     this.#distribute()
   }
 
-  /** Stops accepting. Resolves when the workers have the accepted connections, or shortly after. */
+  /** Stops accepting. Resolves once the workers have received the accepted connections, or shortly afterwards. */
   async close(): Promise<void> {
     this.#server.close()
     const end = performance.now() + handoverMs

@@ -10,7 +10,7 @@ export const { isWorker } = cluster
 
 const peerMs = 5_000
 
-/** The server of a worker. */
+/** A worker's link to its primary. */
 export interface PrimaryLink {
   readonly channel: WorkerChannel
   /** For the listener. */
@@ -38,7 +38,7 @@ export interface Served {
 }
 
 /**
- * Serves until the primary stops it or is gone. Resolves when everything is closed. Rejects when it cannot start, after
+ * Serves until the primary stops it or exits. Resolves when everything is closed. Rejects when it cannot start, after
  * informing the primary.
  */
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
@@ -95,7 +95,7 @@ function handedOver(address: string, port: number): ConnectionSource {
   let accept: ((socket: Socket) => void) | undefined
   process.on('message', (message: unknown, socket: unknown) => {
     if (!isFields(message) || typeof message['connection'] !== 'number') return
-    // Before anything of it is read: until then it can go to another worker.
+    // Sent before anything is read from the connection; until then, it can go to another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
     // The connection was closed in transit.
     if (!(socket instanceof Socket)) return

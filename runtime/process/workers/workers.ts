@@ -1,8 +1,8 @@
 /**
- * The worker processes of a primary process: starts them with the arguments of this one, keeps them, hands them the
- * connections of one port, and ends them in good order. The primary answers no request itself.
+ * The worker processes of a primary process: starts them with the arguments of this one, keeps them running, hands them
+ * the connections to one port, and stops them in an orderly way. The primary answers no request itself.
  *
- * A worker that dies is replaced, after growing waits when it dies early.
+ * A worker that dies is replaced, after increasing delays if it dies early.
  */
 import { isFields } from '../../../schemas/index.ts'
 import cluster, { type Worker } from 'node:cluster'
@@ -51,7 +51,7 @@ export interface WorkersOptions extends BindAddress {
 /** A worker and its state. */
 interface Member {
   readonly channel: WorkerChannel
-  /** Where the other workers reach it; undefined until it serves. */
+  /** The address at which other workers reach it; undefined until it serves. */
   peer: unknown
   isServing: boolean
   /** A liveness check was sent and not answered yet. */
@@ -84,8 +84,8 @@ export class Workers {
   }
 
   /**
-   * Binds the port and starts the workers. Rejects with the system's error when it cannot be bound, and with that of a
-   * worker when the first ones cannot serve.
+   * Binds the port and starts the workers. Rejects with the system's error when it cannot be bound, or with a worker's
+   * error when the first ones cannot serve.
    */
   static async start(options: WorkersOptions): Promise<Workers> {
     const workers = new Workers(options)
@@ -270,7 +270,7 @@ export class Workers {
 /** This process also holds the connection until the worker has accepted it. */
 function handOver(worker: Worker, id: number, socket: Socket): void {
   if (!worker.isConnected()) return
-  // A failure is followed by the end of the worker, which hands the connection to another one.
+  // After a failure, the worker exits and the connection is handed to another worker.
   worker.process.send?.({ connection: id }, socket, { keepOpen: true }, () => {})
 }
 

@@ -29,7 +29,7 @@ export interface TemplateToken {
 
 export type TemplatePiece = { readonly text: string } | { readonly action: readonly TemplateToken[] }
 
-/** Returns the pieces of a template in order, without empty texts and comments. Throws TemplateError. */
+/** Returns the pieces of a template in order, without empty text and comments. Throws TemplateError. */
 export function piecesOf(template: string): readonly TemplatePiece[] {
   const pieces: TemplatePiece[] = []
   let at = 0
@@ -51,7 +51,7 @@ export function piecesOf(template: string): readonly TemplatePiece[] {
   return pieces
 }
 
-/** Removes trailing white space. A loop, because a pattern would rescan every run of blanks. */
+/** Removes trailing white space. Uses a loop, because a pattern would rescan every run of blanks. */
 function trimmedEnd(text: string): string {
   let end = text.length
   while (end > 0 && isSpace(text[end - 1])) end -= 1
@@ -144,7 +144,7 @@ function nameAt(template: string, at: number): string {
   return name.exec(template)?.[0] ?? ''
 }
 
-/** A character that cannot be part of a name must follow a name. */
+/** A name must be followed by a character that cannot be part of a name. */
 function endsWord(template: string, at: number): boolean {
   const char = template[at]
   return char === undefined || isSpace(char) || '.,|:()'.includes(char) || template.startsWith('}}', at)

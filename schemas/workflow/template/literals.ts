@@ -1,5 +1,5 @@
 /**
- * Parses literals of a template: strings with escapes, raw strings, characters, numbers.
+ * Parses literals in a template: strings with escapes, raw strings, characters, numbers.
  * Source: Go language specification, "Integer literals", "Floating-point literals", "Rune literals", "String literals".
  * Rejects imaginary numbers and hexadecimal floats, which templates cannot use.
  */

@@ -22,7 +22,7 @@ export function parseTemplate(text: string): Template {
   return new Parser().parse(text)
 }
 
-/** Limit on the nesting of blocks and of parentheses. */
+/** Maximum nesting of blocks and of parentheses. */
 const maxDepth = 100
 const maxVariables = 1000
 const functions: ReadonlySet<string> = new Set(functionNames)
@@ -174,7 +174,7 @@ class Parser {
     if (pipe) this.#put({ kind: word, pipe, body, otherwise })
   }
 
-  /** An empty definition is replaced by a definition with content. */
+  /** An empty definition is replaced by one that has content. */
   #define(name: string, body: readonly Node[]): void {
     const before = this.#named.get(name)
     const isBlank = (nodes: readonly Node[]) =>

@@ -1,5 +1,5 @@
 /**
- * Finds the paths that a template reads, as far as they do not depend on values.
+ * Finds the paths that a template reads, provided they do not depend on values.
  *
  * Follows `with`, variables, named templates and `index` with literal names. Does not follow list items and results of
  * other functions.
@@ -9,9 +9,9 @@ import type { Command, Node, Operand, Pipe, Template } from './tree.ts'
 /** Names from the root down. */
 export type Path = readonly string[]
 
-/** Limit on visits of named templates, one for each dot that a template is called with. */
+/** Maximum number of visits to named templates, one for each dot that a template is called with. */
 const maxVisits = 1000
-/** Recorded names of a path; no check needs more. */
+/** Number of names recorded per path; no check needs more. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {

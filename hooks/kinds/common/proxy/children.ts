@@ -55,9 +55,9 @@ export interface ProxyWorkload {
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
   readonly podTemplateSpec?: unknown
-  /** Annotations of the pods in addition to the generated ones. */
+  /** Pod annotations in addition to the generated ones. */
   readonly annotations?: StringMap
-  /** Runs in the pod of the proxy. If possible, a rollout runs only one such pod at a time. */
+  /** Runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
   readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined

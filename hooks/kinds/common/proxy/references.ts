@@ -24,7 +24,7 @@ import type { AnyContext } from '../../../sync/context.ts'
 type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
-/** The context of a kind with a proxy in front. */
+/** The context of a kind that has a proxy in front. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
 
 export interface ProxyTarget {

@@ -1,5 +1,5 @@
 /**
- * Resolves the members of the group to backends of the running server, for both modes of outgoingAuth.
+ * Resolves the group's members to backends of the running server, for both modes of outgoingAuth.
  *
  * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. It must
  * never use the default strategy.
@@ -30,9 +30,9 @@ function caBundlePath(backend: string, key: string): string {
 
 export interface ResolvedBackend {
   readonly name: string
-  /** Undefined for a static backend of the resource itself. */
+  /** Undefined for a static backend that the resource itself declares. */
   readonly member: GroupMember | undefined
-  /** Backend in the configuration; undefined while it cannot be used. */
+  /** The backend as configured; undefined while it cannot be used. */
   readonly backend: input.RuntimeBackend | undefined
   /** Undefined when the default strategy applies. */
   readonly strategy: Strategy | undefined
@@ -157,7 +157,7 @@ export function caBundleOf(context: Context, member: GroupMember): CaBundle | un
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
-  // This request seldom contains the ConfigMap, which is two hops away. The entry's own sync checks it.
+  // This request rarely contains the ConfigMap, which is two hops away. The entry's own sync checks it.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
   return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }
@@ -172,7 +172,7 @@ const maxAnnotations = 32
 const maxAnnotation = 256
 
 /**
- * Returns the member's annotations outside of the Kubernetes and Gatehouse domains, plus fixed metadata. Excludes the
+ * Returns the member's annotations outside the Kubernetes and Gatehouse domains, plus fixed metadata. Excludes the
  * phase, because every phase change would rewrite the file.
  */
 function metadataOf(member: GroupMember, group: string, namespace: string): StringMap {

@@ -1,7 +1,7 @@
 /**
- * Builds config.yaml of a virtual server: spec.config with every reference resolved.
+ * Builds a virtual server's config.yaml: spec.config with every reference resolved.
  *
- * Separates settings that the running server reloads from the others, whose change rolls the pods.
+ * Separates settings that the running server reloads from those that roll the pods when they change.
  */
 import type { input, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
 import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
@@ -16,7 +16,7 @@ import { toolLocks } from './tool-locks.ts'
 import { definedFields } from '../../../base/kube.ts'
 
 interface ConfigParts {
-  /** Parts resolved from references. */
+  /** Values resolved from references. */
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
   readonly auth: RuntimeIncomingAuth
   readonly backends: readonly ResolvedBackend[]

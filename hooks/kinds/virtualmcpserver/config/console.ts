@@ -1,4 +1,7 @@
-/** The console of a virtual server: its settings in the file, its client secret, and its port in pod and Service. */
+/**
+ * The console of a virtual server: its settings in the file, its client secret, and its port in the pod and the
+ * Service.
+ */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
 import {
   consoleSecretVariable,
@@ -16,7 +19,8 @@ export const port = 4483
 type Context = SyncContext<'VirtualMCPServer'>
 
 /**
- * Returns the console's settings. In a pod, it listens on all interfaces and links to `address`, the server's address.
+ * Returns the console's settings. In a pod, the console listens on all interfaces and links to `address`, the server's
+ * address.
  */
 export function consolePart(
   console: input.VirtualMCPConfig['console'],

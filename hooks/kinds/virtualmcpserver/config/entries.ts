@@ -36,7 +36,7 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])
-  // It authenticates callers of the backend, but cannot authenticate to one.
+  // This type authenticates callers, but cannot authenticate to a backend.
   if (!failure && spec['type'] === 'embeddedAuthServer') {
     const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
     context.conditions.set(type, 'True', 'NoOutgoingStrategy', message)
@@ -50,7 +50,7 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   )
 }
 
-/** Returns the environment variable with an entry's added headers, if any. */
+/** Returns the environment variable that contains an entry's added headers, if any. */
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): string | undefined {
   const authority = member && memberAuthority(member)
   if (authority) {

@@ -1,4 +1,4 @@
-/** Builds authentication and authorization of callers from the resolved references. */
+/** Builds the authentication and authorization of callers from the resolved references. */
 import type { RuntimeAuthz, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
 import { fieldsOf } from '../../../base/kube.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
@@ -39,8 +39,8 @@ export function deprecatedPrimary(server: object): string | undefined {
 }
 
 /**
- * Sets the upstream whose claims policies read: from spec.authServerConfig, then the deprecated inline field, then the
- * first upstream. Undefined without an embedded server.
+ * Sets the upstream whose claims are read by policies: from spec.authServerConfig, then the deprecated inline field,
+ * then the first upstream. Undefined without an embedded server.
  */
 function withPrimary(context: Context, authz: RuntimeAuthz): RuntimeAuthz {
   if (deprecatedPrimary(context.parent) !== undefined) {

@@ -2,8 +2,8 @@
  * Resolves how the virtual server authenticates to each backend.
  *
  * Precedence: the backend's entry in spec.outgoingAuth.backends, the member's own reference, the default, none. With
- * source inline, a member's own reference only applies where the entry, or else the default, has type `discovered`. A
- * broken configuration excludes the backend; the default never replaces it.
+ * source inline, a member's own reference only applies if the entry (or, without one, the default) has type
+ * `discovered`. A broken configuration excludes the backend; the default never replaces it.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
@@ -58,7 +58,7 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
       const entry = refOf(listed)
       const name = entry ?? (usesOwnReference(outgoing, listed) ? own : undefined)
       const explicit = entry !== undefined
-      // A broken default must also exclude the backends that rely on it.
+      // A broken default must exclude the backends that rely on it as well.
       if (name === undefined) {
         return { strategy: undefined, authConfigRef: fallback, explicit, failure: byDefault?.failure }
       }

@@ -1,6 +1,6 @@
 /**
- * Converts the MCPToolLocks of the backends for the running server. An invalid lock blocks its backend: nothing is
- * treated as approved.
+ * Converts the backends' MCPToolLocks for the running server. An invalid lock blocks its backend: nothing is treated as
+ * approved.
  */
 import { formatViolations, type input, runtimeToolLock } from '../../../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../../../base/kube.ts'
@@ -51,7 +51,8 @@ const settings = {
 } as const
 
 /**
- * Keeps the enforcement settings of an invalid lock. Without them, a server that only observes would open the backend.
+ * Keeps the enforcement settings of an invalid lock. Without them, a server that only observes would open up the
+ * backend.
  */
 function legalSettings(lock: KubeObject): Pick<input.RuntimeToolLock, keyof typeof settings> {
   const spec = fieldsOf(lock['spec'])

@@ -1,5 +1,5 @@
 /**
- * Computes phase, backend list and backend count of a virtual server's status.
+ * Computes the phase, backend list and backend count of a virtual server's status.
  *
  * Pods come first: without a ready pod, the last report is meaningless. Then the backends: Ready when all are routable
  * or the group is empty, Degraded when some or none are routable, Pending while all are unknown. A stuck rollout is
@@ -94,7 +94,7 @@ export interface Phase {
   readonly reason: string
 }
 
-/** Returns phase and Ready condition when no reference is broken. */
+/** Returns the phase and the Ready condition when no reference is broken. */
 export function phaseOf(pods: WorkloadState | undefined, backends: readonly DiscoveredBackend[]): Phase {
   if (!pods || pods.availableReplicas === 0) return withoutPods(pods)
   const found = ofBackends(backends)

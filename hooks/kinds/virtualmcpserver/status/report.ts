@@ -8,9 +8,9 @@
  *
  * Reports about another configuration are skipped. Meanwhile, an unchanged backend keeps its previous status, so a new
  * member does not clear the health of the other backends. Across reports, the worst status of a backend wins, so no pod
- * can hide a problem that another pod reports. Times are not compared, because the clocks of pods differ. A pod removes
- * its own report when it ends, and the other pods remove the report of a killed pod
- * (runtime/vmcp/server/status/report.ts). Reports are untrusted data from pods: every field is checked.
+ * can hide a problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own
+ * report when it ends, and the other pods remove the report of a killed pod (runtime/vmcp/server/status/report.ts).
+ * Reports are untrusted data from pods: every field is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
@@ -72,7 +72,7 @@ function parse(text: string): Fields | undefined {
   return isFields(value) ? value : undefined
 }
 
-/** Parses one backend of a report or of a status. Returns undefined without a name or status. */
+/** Parses one backend from a report or a status. Returns undefined if it has no name or status. */
 export function backendOf(item: Fields): DiscoveredBackend | undefined {
   const { name, url, status } = item
   if (typeof name !== 'string' || name === '' || !isStatus(status)) return undefined
@@ -119,7 +119,7 @@ function worseOf(a: DiscoveredBackend, b: DiscoveredBackend): DiscoveredBackend 
   return statusOrder.indexOf(b.status ?? 'unknown') < statusOrder.indexOf(a.status ?? 'unknown') ? b : a
 }
 
-/** Returns the entries of the previous status by backend name. */
+/** Returns the previous status entries by backend name. */
 export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknown, Fields> {
   return new Map(
     listOf(discoveredBackends)

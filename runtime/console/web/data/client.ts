@@ -9,7 +9,7 @@ import type { Me } from '../../api.ts'
 import { askOtherTabs, launchToken } from './launch.ts'
 
 export class ApiError extends Error {
-  /** HTTP status; 0 without a response. */
+  /** HTTP status; 0 if there was no response. */
   readonly status: number
   readonly code: string
 
@@ -118,14 +118,17 @@ export async function loadMe(): Promise<void> {
   }
 }
 
-/** Returns the login URL, which leads back to the current page. `again`: prompt the user even if signed in. */
+/**
+ * Returns the login URL, which redirects back to the current page. With `again`, the user is prompted even if signed
+ * in.
+ */
 export function loginUrl({ again = false }: { readonly again?: boolean } = {}): string {
   // Below the base path, which the server prepends.
   const to = encodeURIComponent(`/${location.hash}`)
   return `${base.pathname}login?to=${to}${again ? '&again=true' : ''}`
 }
 
-/** Builds the query of a path, without empty members. */
+/** Builds a path's query string, without empty members. */
 export function queryOf(members: Readonly<Record<string, string | undefined>>): string {
   const filled = Object.entries(members).filter((pair): pair is [string, string] => !!pair[1])
   return filled.length === 0 ? '' : `?${new URLSearchParams(filled)}`

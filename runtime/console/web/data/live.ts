@@ -22,7 +22,7 @@ let timer: ReturnType<typeof setTimeout> | undefined
 /** Events were dropped, or arrived while paused: pages must reload their lists. */
 let missed = false
 
-/** Calls `listener` with the events of each half second. Returns a function that stops it. */
+/** Calls `listener` with the events of each half second. Returns a function that removes the listener. */
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
@@ -135,7 +135,7 @@ async function readUntil(
   }
 }
 
-/** Waits until the time is over, the browser is online again or the user retries. */
+/** Waits until the time is up, the browser is online again or the user retries. */
 function pause(ms: number, ended: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

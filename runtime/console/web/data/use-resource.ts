@@ -1,6 +1,4 @@
-/**
- * Loads the data of a page, and reloads it when its key changes. The previous data stays until the new data arrives.
- */
+/** Loads a page's data, and reloads it when its key changes. The previous data stays until the new data arrives. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './client.ts'
 
@@ -23,7 +21,7 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
   return useLoaded(key, load, false)
 }
 
-/** For lists: keeps the data of the previous key while a new key loads, and removes it if loading fails. */
+/** For lists: keeps the previous key's data while a new key loads, and removes it if loading fails. */
 export function useList<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   return useLoaded(key, load, true)
 }
@@ -62,7 +60,7 @@ function useLoaded<T>(
   return { data: data?.value, error, loading, reload }
 }
 
-/** Returns the data for a key that is not loaded yet. */
+/** Returns the data to show for a key that is not loaded yet. */
 function of<T>({ data }: Loaded<T>, key: string, keeps: boolean): Loaded<T> {
   return { key, loading: true, ...(keeps ? { data } : {}) }
 }

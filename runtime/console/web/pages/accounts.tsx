@@ -1,4 +1,4 @@
-/** Accounts: the signed-in user with roles, the link to connected accounts, and sign-out. */
+/** Accounts: the signed-in user with their roles, the link to connected accounts, and sign-out. */
 import { useState } from 'preact/hooks'
 import type { Connect, Me } from '../../api.ts'
 import { ApiError, get, signOut } from '../data/client.ts'

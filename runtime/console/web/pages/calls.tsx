@@ -1,4 +1,4 @@
-/** Calls: newest first, with filters. New calls wait behind a button unless the list follows them. */
+/** Calls: newest first, with filters. New calls are held behind a button unless the list is following them. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type CallView, type Me, outcomes, type ListPage } from '../../api.ts'
 import type { CallFilter } from '../../calls/filter.ts'
@@ -58,7 +58,7 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
   // A ref, because an event may arrive before the next effect.
   const following = useRef(follow)
   const { data, reload } = resource
-  // Stream changes belong to one page of the list.
+  // Changes from the stream apply to one page of the list.
   const listOf = (last: typeof changed): CallList =>
     last !== undefined && last.of === data ? last.list : { rows: data?.items ?? [], waiting: [] }
   const list = listOf(changed)

@@ -1,4 +1,4 @@
-/** Overview: current problems, the backends with their health over time, and totals of the last hour. */
+/** Overview: current problems, the backends with their health over time, and totals for the last hour. */
 import { useEffect, useState } from 'preact/hooks'
 import type { BackendView, Me, Overview } from '../../api.ts'
 import { ApiError, get, send } from '../data/client.ts'

@@ -1,4 +1,7 @@
-/** Pins: definitions that differ from the locks. The page of one difference shows the changes and approves them. */
+/**
+ * Pins: definitions that differ from the locks. The page for one difference shows the changes and lets users approve
+ * them.
+ */
 import { useRef, useState } from 'preact/hooks'
 import type {
   ApprovalResult,
@@ -173,7 +176,7 @@ function ItemPage({
   const [approved, setApproved] = useState<Approved>()
   const resource = useCurrent<LockDifferenceDetail>(path)
   const gone = resource.error?.status === 404
-  // The backend offers another definition now, so the approval no longer applies.
+  // The backend now offers a different definition, so the approval no longer applies.
   const isOld = !gone && resource.data !== undefined && resource.data.digest !== approved?.digest
   const latestApproval = isOld ? undefined : approved
   const heading = useRef<HTMLHeadingElement>(null)

@@ -1,4 +1,4 @@
-/** Flags of a tool, for the list and for its page. */
+/** A tool's flags, for the list and for its own page. */
 import type { Tool } from '../../api.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Foreign } from '../parts/text.tsx'

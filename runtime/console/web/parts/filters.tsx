@@ -1,4 +1,4 @@
-/** Filter fields of a list. They write the query of the route, so that a filtered list has a URL. */
+/** Filter fields for a list. They update the route's query, so that a filtered list has a URL. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { BackendView, Me, ListPage } from '../../api.ts'
@@ -90,7 +90,7 @@ export function useTrail(filter: string): [readonly string[], (trail: readonly s
   return [gone?.filter === filter ? gone.trail : [], (trail) => setGone({ filter, trail })]
 }
 
-/** Paging controls of a list. */
+/** Paging controls for a list. */
 export function Pager({
   next,
   trail,

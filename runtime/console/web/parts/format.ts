@@ -39,7 +39,7 @@ export function fullTime(at: string): string {
   return Number.isNaN(date.getTime()) ? at : full.format(date)
 }
 
-/** Formats the rounded time since then. */
+/** Formats the rounded time elapsed since then. */
 export function ago(at: string): string {
   // Fractions of a second are irrelevant here.
   return duration(Math.max(1000, Date.now() - new Date(at).getTime())).replace(/\.\d/, '')

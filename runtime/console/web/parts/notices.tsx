@@ -86,7 +86,7 @@ export function Loaded<T>({
   )
 }
 
-/** A text with a button that copies it. */
+/** Text with a button that copies it. */
 export function Copyable({
   text,
   label,

@@ -26,7 +26,7 @@ export function Table<T>({
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
   readonly keyOf: (row: T) => Key
-  /** Content below a row, over its full width. */
+  /** Content below a row, spanning its full width. */
   readonly below?: (row: T) => ComponentChildren
 }) {
   return (

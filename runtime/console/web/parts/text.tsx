@@ -1,6 +1,6 @@
 /**
- * Text from servers and clients: rendered as text, isolated in direction, with visible hidden characters and limited
- * length.
+ * Text from servers and clients: rendered as text, with its direction isolated, hidden characters made visible and its
+ * length limited.
  */
 import { useState } from 'preact/hooks'
 import { mostReviewed } from '../../api.ts'
@@ -41,7 +41,7 @@ export function Foreign({ text, most = longestName }: { readonly text: string; r
   )
 }
 
-/** A text of any length, expandable in steps. `label` is its name for screen readers. */
+/** Text of any length, expandable in steps. `label` is its name for screen readers. */
 export function LongText({
   text,
   label,

@@ -89,7 +89,7 @@ export function App() {
 function Frame({ me }: { readonly me: Me }) {
   const { page: asked, rest } = route.value
   const first = pageNames.find((name) => maySee(me, name)) ?? 'accounts'
-  // An address without a page opens the first page that the user may see.
+  // An address that names no page opens the first page that the user may see.
   const page = asked === 'overview' && !maySee(me, 'overview') ? first : asked
   const main = useRef<HTMLElement>(null)
   // Navigation within a page keeps the focus.

@@ -1,4 +1,4 @@
-/** The pages, and which users see them. */
+/** The pages and which users see them. */
 import type { Me, Permission } from '../../api.ts'
 
 export const pageNames = [

@@ -1,4 +1,4 @@
-/** The route is the fragment of the address: `#/tools/<name>/try?text=x`. */
+/** The route is stored in the address fragment: `#/tools/<name>/try?text=x`. */
 import { signal } from '@preact/signals'
 
 export interface Route {
@@ -36,7 +36,7 @@ function decoded(part: string): string {
   }
 }
 
-/** Returns the address of a page, without empty members of the query. */
+/** Returns the address of a page, without empty query members. */
 export function hrefOf(
   path: readonly string[],
   query: Readonly<Record<string, string | undefined>> = {},
@@ -46,7 +46,7 @@ export function hrefOf(
   return `#/${path.map(pathPart).join('/')}${tail}`
 }
 
-/** Changes the query of the route without changing page, focus or history. */
+/** Changes the route's query without changing the page, the focus or the history. */
 export function setQuery(change: Readonly<Record<string, string | undefined>>): void {
   const { page, rest, query } = route.peek()
   const next = { ...Object.fromEntries(query), ...change }

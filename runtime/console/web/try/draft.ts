@@ -1,7 +1,7 @@
 /**
  * The state of a form, and the JSON that it produces. Optional members that the user did not fill in are omitted.
  *
- * Numbers stay text, so that integers of any size are sent unchanged.
+ * Numbers are kept as text, so that integers of any size are sent unchanged.
  */
 import { type Signal, signal } from '@preact/signals'
 import { jsonProblem, numberText, readJson, writeJson } from '../data/json-text.ts'
@@ -128,7 +128,7 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
 /** A value that must not be sent; its field shows the reason. */
 class Invalid extends Error {}
 
-/** Returns the JSON text of a form. Returns undefined when a field is invalid; the field then shows the error. */
+/** Returns a form's content as JSON text, or undefined if a field is invalid; that field then shows the error. */
 export function textOfDraft(draft: ValueDraft): string | undefined {
   const wrong = { count: 0 }
   const value = valueOf(draft, wrong)
@@ -194,7 +194,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
   return readJson(trimmed)
 }
 
-/** Fills a form with a value. Returns false when it does not fit; the form may then be partly filled. */
+/** Fills a form with a value. Returns false if the value does not fit; the form may then be partly filled in. */
 export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)

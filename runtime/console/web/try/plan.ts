@@ -2,7 +2,7 @@
  * Determines the form fields for a JSON Schema. Parts that a form cannot represent become JSON fields, each with the
  * reason.
  *
- * The schema comes from a server, so depth, references, members and choices are limited.
+ * The schema comes from a server, so its depth, references, members and choices are limited.
  */
 import { numberText, writeJson } from '../data/json-text.ts'
 
@@ -66,7 +66,7 @@ const mostMembers = 100
 const mostOptions = 200
 const mostChoices = 20
 
-/** Returns the plan of a whole schema. */
+/** Returns the plan for a whole schema. */
 export function planOf(schema: unknown): FieldPlan {
   return plan(schema, { root: schema, depth: 0, references: 0 })
 }
@@ -135,7 +135,7 @@ function typedPlan(schema: Schema, type: string, place: Place): FieldPlan {
 function objectPlan(schema: Schema, place: Place): FieldPlan {
   const properties = schema['properties']
   if (!isSchema(properties) || Object.keys(properties).length === 0) {
-    // Arguments of a tool without parameters are an empty object.
+    // The arguments of a tool that has no parameters are an empty object.
     const isEmpty = place.depth === 0 || schema['additionalProperties'] === false
     return isEmpty ? { ...commonOf(schema), kind: 'object', members: [] } : jsonPlan(schema, 'free')
   }
@@ -230,7 +230,7 @@ function mergedAll(schema: Schema, place: Place): Schema | undefined {
   return merged
 }
 
-/** Follows `$ref`s within the document and counts them. */
+/** Follows and counts `$ref`s within the document. */
 function resolved(
   given: unknown,
   from: Place,

@@ -1,4 +1,4 @@
-/** The result of a tool: text as text, supported images, everything else as JSON source. */
+/** A tool's result: text as text, supported images as images, and everything else as JSON source. */
 import { useState } from 'preact/hooks'
 import { indented, readJson } from '../data/json-text.ts'
 import { Notice } from '../parts/notices.tsx'

@@ -1,4 +1,4 @@
-/** One run of a tool: started, followed, answered and cancelled through the API. */
+/** One run of a tool, which is started, followed, answered and cancelled through the API. */
 import { signal } from '@preact/signals'
 import type { AskAnswer, TryEvent, TryRequest } from '../../api.ts'
 import { ApiError, request, send } from '../data/client.ts'
@@ -87,7 +87,7 @@ export function startRun(body: TryRequest): Run {
     },
     async cancel() {
       change({ cancelling: true })
-      // A run without an id yet is cancelled when its id arrives.
+      // A run that has no id yet is cancelled when its id arrives.
       if (id !== undefined) await end(id).catch(fail)
     },
     leave() {
