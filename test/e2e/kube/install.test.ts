@@ -246,7 +246,7 @@ await t.test('docs/guides/install.md, without Helm', { skip: kubeMissing() }, as
       })
       kube.must(['delete', 'service', 'gatehouse-hooks', '-n', namespace])
       t.match(kube.kubectl(['apply', '-f', '-'], group).stderr, 'failed calling webhook')
-      const [, removal = ''] = page.split('Did the namespace go first?')
+      const [, removal = ''] = page.split('If you deleted the namespace first')
       const command = /```sh\nkubectl ([^\n]+)/.exec(removal)?.[1] ?? ''
       kube.must(command.split(' '))
       kube.must(['apply', '-f', '-'], group)
