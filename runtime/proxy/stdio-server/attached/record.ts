@@ -3,8 +3,8 @@
  * introduction. The hooks derive conditions from it, and the next proxy continues from it.
  *
  * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease: its holder
- * keeps it until it releases it or stops writing for a while. A later proxy waits, for example during a rollout.
- * Failures to read or write the record do not stop the proxy.
+ * keeps it until it releases it or stops writing for a while. A later proxy waits, for example during a rollout. A
+ * failure to read or write the record does not stop the proxy.
  */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { type ClusterApi, corePath, getObject, mergeInto } from '../../../kube/index.ts'
@@ -25,7 +25,7 @@ export interface AttachRecordOptions {
   readonly api: ClusterApi
   readonly namespace: string
   readonly configMap: string
-  /** Name of this proxy's pod. */
+  /** This proxy's pod name. */
   readonly holder: string
   /** Interval of `isOurs` calls while this proxy holds the record. */
   readonly lookMs: number
