@@ -1,5 +1,5 @@
 /**
- * The MCP client of the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
+ * The MCP client behind the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
  * streams. The carrier of the streams translates for servers of the stateless era.
  *
  * A request ends with its response, with the conversation, when the user interrupts it, or when nothing about it has

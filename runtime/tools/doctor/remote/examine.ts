@@ -265,7 +265,7 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
 }
 
 function fixOf(profile: Profile | undefined, code: string) {
-  // Both codes have the same fix for a provider.
+  // Both codes have the same fix for a given provider.
   const shown = code === 'refresh.not-issued' ? 'refresh.none' : code
   const text = profile?.fixes[shown as keyof typeof profile.fixes]
   return profile === undefined || text === undefined ? undefined : { text, docs: profile.docs }
