@@ -21,7 +21,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     exchange(next) {
       const before = current
       current = next
-      // A key set that is still being fetched only affects the request that needs it.
+      // If a key set is still being fetched, only the request that waits for it fails.
       void before.close().catch(() => undefined)
     },
   }
