@@ -234,7 +234,7 @@ export class DevSession {
   }
 }
 
-/** Returns the status of a Deployment or StatefulSet that has `ready` ready replicas out of one. */
+/** Returns the status of a one-replica Deployment or StatefulSet with `ready` ready replicas. */
 export function workloadStatus(workload: LocalObject, ready: number): Record<string, unknown> {
   return {
     observedGeneration: workload.metadata.generation ?? 1,
