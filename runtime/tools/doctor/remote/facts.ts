@@ -39,7 +39,7 @@ export interface RemoteFacts {
   /** The response to `initialize` without a token. */
   first?: ProbeReply
   challenge?: Challenge
-  /** True when the server requires no login. */
+  /** True when the server does not require a login. */
   isOpen?: boolean
   /** True when the server supports only the deprecated HTTP+SSE transport. */
   isHttpSse?: boolean
