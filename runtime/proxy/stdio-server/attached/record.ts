@@ -27,7 +27,7 @@ export interface AttachRecordOptions {
   readonly configMap: string
   /** This proxy's pod name. */
   readonly holder: string
-  /** Interval of `isOurs` calls while this proxy holds the record. */
+  /** Interval between `isOurs` calls while this proxy holds the record. */
   readonly lookMs: number
   readonly log: Log
 }
@@ -50,7 +50,7 @@ export class AttachRecord {
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another holder's record as last seen, and since when it is unchanged. */
+  /** Another holder's record as last seen, and the time since which it has not changed. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false
@@ -60,7 +60,7 @@ export class AttachRecord {
     this.#path = corePath(options.namespace, 'configmaps', options.configMap)
   }
 
-  /** Returns the introduction of this run of the server, from this proxy or an earlier one. */
+  /** Returns the introduction for this run of the server, from this proxy or an earlier one. */
   introductionOf(run: string): Introduction | undefined {
     return this.#known?.run === run ? this.#known.introduction : undefined
   }
