@@ -2,8 +2,7 @@
  * printf: the verbs of Go's fmt for the values of templates.
  *
  * Handles wrong arguments like Go (`%!d(string=x)`), with one difference: a whole number from JSON is an integer for
- * verbs that require one. Not supported: `%p`, and `%b`, `%x`, `%X` of fractions.
- * Source: Go fmt, "Printing".
+ * verbs that require one. Not supported: `%p`, and `%b`, `%x`, `%X` for fractions. Source: Go fmt, "Printing".
  */
 import {
   type Flags,
