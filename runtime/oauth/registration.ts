@@ -137,7 +137,7 @@ export async function updateRegistration(
   }
 }
 
-/** Deletes a registration. Returns false when the server does not support this or refuses. Does not reject. */
+/** Deletes a registration. Returns false when the server does not support or rejects this. Does not reject. */
 export async function deleteRegistration(
   { registrationAccessToken: token, registrationClientUri: uri }: Registration,
   options: OAuthCallOptions,

@@ -2,7 +2,7 @@
  * Converts a tool call's arguments to attributes: `arg_<name>` with the value of a string, number or boolean, and
  * `arg_<name>_present` for a list or an object.
  *
- * Converts only names that policies read. An attribute that a policy and a backend could interpret differently is
+ * Only converts names that policies read. An attribute that a policy and a backend could interpret differently is
  * reported as unusable, and a call is denied when a policy reads it. This applies to numbers that Cedar cannot
  * represent, strings that are too long, names that differ only in case (some servers treat them as equal), and two
  * arguments for one attribute.

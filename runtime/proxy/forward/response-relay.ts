@@ -167,8 +167,7 @@ export class ResponseRelay implements DispatchHandler {
     if (this.#controller) this.#controller.rawHeaders = null
     if (isEndless(this.#exchange)) registerCallerStream(this.#exchange, () => this.#endStream())
     else registerStream(res, () => this.#endStream())
-    // Only clients of the HTTP+SSE (deprecated) transport wait for an endpoint. Newer clients have a session or use
-    // POST.
+    // Only clients of the deprecated HTTP+SSE transport wait for an endpoint. Newer clients have a session or use POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
       this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin, this.#policy.endpointPrefix)
     }

@@ -32,7 +32,8 @@ const passingErrors: ReadonlySet<unknown> = new Set([
 
 export interface LockWaiting {
   /**
-   * A holder that has been seen for longer than this is considered dead. Default: longer than any token request takes.
+   * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead. Default:
+   * longer than any token request takes.
    */
   readonly longestMs?: number | undefined
   /** Called once when another process holds the lock. */

@@ -64,9 +64,9 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
 const sseSession = /(?:^|&)session_?id=/i
 
 /**
- * True for a POST of the HTTP+SSE (deprecated) transport. It defines no revision headers, and the response belongs on
- * the stream, so the message is forwarded unchanged. When the target's transport is not configured, the session
- * parameter identifies the endpoint.
+ * True for a POST in the deprecated HTTP+SSE transport. It defines no revision headers, and the response belongs on the
+ * stream, so the message is forwarded unchanged. When the target's transport is not configured, the session parameter
+ * identifies the endpoint.
  */
 function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {
   return transport === undefined ? sseSession.test(query) : transport === 'sse'

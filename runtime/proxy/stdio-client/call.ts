@@ -61,7 +61,7 @@ export interface BridgeTransport {
 }
 
 /**
- * Returns the era of a message. Notifications do not declare it, so they use the era of the last request, `before`.
+ * Returns a message's protocol era. Notifications do not declare it, so they use the era of the last request, `before`.
  * Throws MessageError for ambiguous params.
  */
 export function eraOfMessage(message: Message, before: Era): Era {

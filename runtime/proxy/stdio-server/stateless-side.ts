@@ -2,8 +2,8 @@
  * Serves stateless clients of a stdio server: detects the program's protocol era once, then forwards requests to it,
  * translated if needed.
  *
- * Clients of one scope share processes; the scope is the caller as identified by the proxy in front.
- * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
+ * Clients in one scope share processes; the scope is the caller as identified by the proxy in front. Source: MCP
+ * 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -45,7 +45,7 @@ const maxRefusalText = 500
 
 type Handler = StatelessTranslator | StatelessRelay
 
-/** A request that waits until the era is known. */
+/** A request that waits until the protocol era is known. */
 interface WaitingRequest {
   readonly resolve: (handler: Handler) => void
   readonly reject: (error: unknown) => void
@@ -58,7 +58,7 @@ export class ServedStatelessSide {
   #isFinding = false
   #known: Handler | undefined
   #introduction: SessionServer | undefined
-  /** Error message of a server that supports neither era; undefined once the era is known. */
+  /** Error message from a server that supports neither protocol era; undefined once the era is known. */
   refusal: string | undefined
 
   constructor(options: ServedStatelessSideOptions) {

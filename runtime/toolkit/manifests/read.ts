@@ -79,7 +79,7 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-/** Returns all documents in a text. Throws INVALID_CONFIG with file and line of every invalid document. */
+/** Returns all documents in a text. Throws INVALID_CONFIG with the file and line of every invalid document. */
 export function parseManifests(file: string, text: string): Manifest[] {
   const errors: string[] = []
   const manifests = documentsOf(file, text, errors)

@@ -96,7 +96,7 @@ function chargeGrowth(before: string, after: string, meter: ScriptMeter): string
   return after
 }
 
-/** Returns the string with U+FFFD in place of invalid UTF-8. */
+/** Returns the string with U+FFFD instead of invalid UTF-8. */
 export function repaired(bytes: string): string {
   if (isValid(bytes)) return bytes
   const parts: string[] = []

@@ -1,6 +1,6 @@
 /**
- * Validates manifests like the webhook, then checks all remote backends and issuers in them. Names inside a cluster are
- * reported as skipped.
+ * Validates manifests as the webhook does, then checks all remote backends and issuers in them. Names inside a cluster
+ * are reported as skipped.
  */
 import { formatViolations, isFields } from '../../../../schemas/index.ts'
 import { checkManifests, nameOf } from '../../../toolkit/manifests/check.ts'
